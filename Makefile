@@ -1,0 +1,59 @@
+# Intarsia. `make` lists the targets; each sets up .venv by itself when it is missing or outdated.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench backend slow lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cpu,dev]'
+	@touch $@
+
+demo: $(READY) ## Tune a real network with every toolchain on this machine, save the winner, run it again
+	@mkdir -p demo-output
+	$(BIN)/intarsia doctor
+	$(BIN)/intarsia zoo export squeezenet --output demo-output/squeezenet.onnx
+	$(BIN)/intarsia tune demo-output/squeezenet.onnx --budget 20s --output demo-output/squeezenet.intarsia
+	$(BIN)/intarsia run demo-output/squeezenet.intarsia
+	@echo; echo "The saved file in a new process, against each toolchain alone:"
+	cd demo-output && ../$(BIN)/intarsia compare squeezenet.intarsia squeezenet.onnx@onnxruntime squeezenet.onnx@openvino
+
+test: $(READY) ## Run the tests (without those marked slow or backend)
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not backend'
+
+check: $(READY) ## Check format, lint, types and import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+backend: $(READY) ## Run ONNX's backend node tests over every toolchain and print the table
+	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
+
+slow: $(READY) ## Run the tests that need minutes
+	$(BIN)/pytest -n $(WORKERS) -m slow
+
+bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
+	@for file in overhead scaling importing models; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+
+lock: ## Write constraints.txt anew from the newest versions
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev]'
+	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia --exclude setuptools > constraints.txt
+	rm -rf $(VENV)-lock
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) $(VENV)-lock demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
