@@ -1,0 +1,87 @@
+"""The language: immutable expression DAGs with types, devices and spans (DESIGN section 2).
+
+types, dtype, span, attributes    what expressions carry
+expr, module                      expressions and programs
+traversal, scope                  walking, rewriting, and where a shared expression is evaluated
+canonical                         structural equality and the stable digest
+printer, parser                   the text form, complete in both directions (listing, literal; grammar.lark,
+                                  value_builder, program_builder, text_error)
+verify                            the rules of the language, complaints in place (verify_scopes, complaint)
+"""
+
+from intarsia.ir.attributes import NO_ATTRS, Attrs, AttrValue
+from intarsia.ir.canonical import structural_digest, structural_equal
+from intarsia.ir.dtype import DType
+from intarsia.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+    with_fields,
+)
+from intarsia.ir.module import IRModule, with_module_fields
+from intarsia.ir.span import Span
+from intarsia.ir.traversal import children, free_vars, post_order, rewrite, substitute, with_children
+from intarsia.ir.types import (
+    ABSENT,
+    ANY,
+    Dim,
+    FuncType,
+    OptionalType,
+    SequenceType,
+    SymbolicDim,
+    TensorType,
+    TupleType,
+    Type,
+    is_compatible,
+    join_types,
+)
+
+__all__ = [
+    "ABSENT",
+    "ANY",
+    "NO_ATTRS",
+    "AttrValue",
+    "Attrs",
+    "Call",
+    "Constant",
+    "DType",
+    "Dim",
+    "Expr",
+    "FuncType",
+    "Function",
+    "GlobalVar",
+    "IRModule",
+    "If",
+    "Let",
+    "Op",
+    "OptionalType",
+    "SequenceType",
+    "Span",
+    "SymbolicDim",
+    "TensorType",
+    "Tuple",
+    "TupleGetItem",
+    "TupleType",
+    "Type",
+    "Var",
+    "children",
+    "free_vars",
+    "is_compatible",
+    "join_types",
+    "post_order",
+    "rewrite",
+    "structural_digest",
+    "structural_equal",
+    "substitute",
+    "with_children",
+    "with_fields",
+    "with_module_fields",
+]

@@ -1,0 +1,164 @@
+"""Structural equality and the stable digest, both defined by one canonical form.
+
+The canonical form of an expression is the list of its distinct nodes in post-order, each as its kind, its
+own data and the positions of its children in the list. So sharing counts, names of local variables and
+spans do not, and two expressions are equal exactly if their lists are. Operators, global names, constants and
+absent arguments are written in place, by value: two equal constants are equal however often they are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import assert_never
+
+import numpy as np
+
+from intarsia.ir.attributes import Attrs, AttrValue
+from intarsia.ir.dtype import DType
+from intarsia.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from intarsia.ir.module import IRModule
+from intarsia.ir.traversal import children, post_order
+from intarsia.support.digest import DIGEST_BYTES, digest_bytes
+from intarsia.target import UNCONSTRAINED
+
+Entry = tuple[object, ...]
+
+
+def structural_equal(left: Expr | IRModule, right: Expr | IRModule) -> bool:
+    """Whether two programs are the same but for names of local variables, spans and derived types."""
+    if left is right:
+        return True
+    if isinstance(left, IRModule) or isinstance(right, IRModule):
+        return isinstance(left, IRModule) and isinstance(right, IRModule) and _modules_equal(left, right)
+    pairs = zip_longest(_entries(left), _entries(right))
+    return all(a == b for a, b in pairs)
+
+
+def structural_digest(program: Expr | IRModule) -> str:
+    """A hexadecimal digest, equal for structurally equal programs, in every process and on every machine."""
+    state = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    if isinstance(program, IRModule):
+        state.update(repr(_attr_key(program.attrs)).encode())
+        for name, entries in _functions(program):
+            state.update(f"def {name}\n".encode())
+            _update(state, entries)
+    else:
+        _update(state, _entries(program))
+    return state.hexdigest()
+
+
+def constant_digest(constant: Constant) -> bytes:
+    """Digest of a constant's type and values, computed once per Constant."""
+    if not constant._digest:  # the cache belongs to this module, the slot to the class
+        data = constant.data
+        dtype = DType.of(data)
+        if dtype is DType.STRING:
+            content: bytes | memoryview = repr(data.tolist()).encode()
+        else:
+            content = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
+        header = f"{dtype.value}{data.shape}".encode()
+        constant._digest.append(digest_bytes(header, content))  # as above
+    return constant._digest[0]  # as above
+
+
+def _modules_equal(left: IRModule, right: IRModule) -> bool:
+    if _attr_key(left.attrs) != _attr_key(right.attrs):
+        return False
+    pairs = zip_longest(_functions(left), _functions(right), fillvalue=("", iter(())))
+    return all(a == b and all(x == y for x, y in zip_longest(ea, eb)) for (a, ea), (b, eb) in pairs)
+
+
+def _functions(module: IRModule) -> Iterator[tuple[str, Iterator[Entry]]]:
+    for var in sorted(module.functions, key=lambda var: var.name):
+        yield var.name, _entries(module.functions[var])
+
+
+def _update(state: hashlib.blake2b, entries: Iterator[Entry]) -> None:
+    for entry in entries:
+        state.update(repr(entry).encode())
+        state.update(b"\n")
+
+
+def _entries(root: Expr) -> Iterator[Entry]:
+    position: dict[Expr, int] = {}
+    for node in post_order(root):
+        if (in_place := _in_place(node)) is not None:
+            if node is root:
+                yield in_place
+            continue
+        below = tuple(_in_place(child) or position[child] for child in children(node))
+        position[node] = len(position)
+        yield (*_own(node), below)
+
+
+def _device(expr: Expr) -> str:
+    device = expr.virtual_device
+    return "" if device is UNCONSTRAINED or device == UNCONSTRAINED else str(device)
+
+
+def _in_place(expr: Expr) -> Entry | None:
+    """The form of an expression that is written where it is used, None for all others."""
+    match expr:
+        case Op():
+            return ("op", expr.domain, expr.name, _device(expr))
+        case GlobalVar():
+            return ("global", expr.name, _device(expr))
+        case Constant():
+            return ("constant", constant_digest(expr).hex(), _device(expr))
+        case Tuple(fields=()):
+            return ("absent", _device(expr))
+        case _:
+            return None
+
+
+def _own(expr: Expr) -> Entry:
+    device = _device(expr)
+    match expr:
+        case Var():
+            return ("var", str(expr.checked_type), device)
+        case Call():
+            return ("call", _attr_key(expr.attrs), device)
+        case Tuple():
+            return ("tuple", device)
+        case TupleGetItem():
+            return ("item", expr.index, device)
+        case Function():
+            return ("function", _attr_key(expr.attrs), device)
+        case Let():
+            return ("let", device)
+        case If():
+            return ("if", device)
+        case Op() | GlobalVar() | Constant():
+            raise AssertionError(f"{type(expr).__name__} is written in place")
+        case _:
+            assert_never(expr)
+
+
+def _attr_key(value: Attrs | AttrValue) -> object:
+    match value:
+        case Attrs():
+            return tuple((name, _attr_key(item)) for name, item in value.items())
+        case tuple():
+            return tuple(map(_attr_key, value))
+        case Constant():
+            return ("constant", constant_digest(value).hex())
+        case float():
+            return ("float", value.hex())
+        case int() | str() | bytes():
+            return (type(value).__name__, value)
+        case _:
+            return ("type", str(value))

@@ -1,0 +1,75 @@
+"""A program while it is being written down: its lines, its constants, and what stands where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from intarsia.ir.attributes import Attrs
+from intarsia.ir.expr import Constant, Expr
+from intarsia.ir.literal import device_text, name_text, span_text, value_text
+from intarsia.ir.types import Type
+from intarsia.target import UNCONSTRAINED
+
+TEXT_VERSION: Final = "0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A program as text, and the arrays that it refers to as `meta[Constant][i]`."""
+
+    text: str
+    constants: tuple[npt.NDArray[Any], ...]
+
+
+@dataclass(slots=True)
+class Listing:
+    """A program written down so far.
+
+    Attributes:
+        show_types: Write types; the text still parses without.
+        show_devices: Write virtual devices.
+        show_spans: Write spans.
+        lines: The text.
+        constants: The number of each constant.
+        line_of: Index of the line that an expression is written on, by global function and expression.
+        name_of: How an expression is referred to, by global function and expression.
+    """
+
+    show_types: bool = True
+    show_devices: bool = True
+    show_spans: bool = True
+    lines: list[str] = field(default_factory=list)
+    constants: dict[Constant, int] = field(default_factory=dict)
+    line_of: dict[tuple[str, Expr], int] = field(default_factory=dict)
+    name_of: dict[tuple[str, Expr], str] = field(default_factory=dict)
+
+    def finish(self) -> ProgramText:
+        """The text as one string."""
+        return ProgramText("\n".join(self.lines) + "\n", tuple(c.data for c in self.constants))
+
+    def constant_text(self, constant: Constant) -> str:
+        """The reference to a constant, numbered at its first appearance."""
+        return f"meta[Constant][{self.constants.setdefault(constant, len(self.constants))}]"
+
+    def attrs_text(self, attrs: Attrs) -> str:
+        """Attributes as `name=value, name=value`.
+
+        Raises:
+            TypeError: A value is of none of the kinds that attributes have.
+        """
+        return ", ".join(
+            f"{name_text(name)}={value_text(value, self.constant_text)}" for name, value in attrs.items()
+        )
+
+    def facts_text(self, expr: Expr, own_type: Type | None) -> str:
+        """What is known about an expression, as far as it is shown: type, virtual device and span."""
+        text = f": {own_type}" if own_type is not None and self.show_types else ""
+        device = expr.virtual_device
+        if device is not UNCONSTRAINED and device != UNCONSTRAINED and self.show_devices:
+            text += f" {device_text(device)}"
+        if expr.span is not None and self.show_spans:
+            text += f" {span_text(expr.span)}"
+        return text

@@ -1,0 +1,101 @@
+"""Errors in program text: where, what was found, and what was expected, in words."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from intarsia.support.errors import ProgramTextError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark.exceptions import UnexpectedInput
+
+_WIDEST: Final = 100  # columns of the offending line that are shown
+_EXPRESSION: Final = {"LPAR", "DOMAIN", "STRING", "VAR", "LET", "FN", "CONSTANT", "GLOBAL", "IDENT", "IF"}
+_TYPE: Final = {"TENSOR", "LPAR", "FN", "SEQUENCE", "OPTIONAL"}
+_VALUE: Final = _TYPE | {"INT", "FLOAT", "BOOL", "STRING", "BYTES", "CONSTANT", "LSQB"}
+_GROUPS: Final = (
+    (_EXPRESSION | {"FREE_VAR", "BIND"}, "a statement or an expression"),
+    (_VALUE, "a value"),
+    (_EXPRESSION, "an expression"),
+    (_TYPE | {"UNDERSCORE"}, "a type or _"),
+    (_TYPE, "a type"),
+    ({"IDENT", "STRING"}, "a name"),
+)
+_CONTINUATIONS: Final = {"COLON", "TYPED", "DEVICE", "SPAN", "FIELD", "LPAR", "_DOMAIN_END"}
+_WORDS: Final = {
+    "$END": "the end of the text",
+    "ATTRIBUTES": "attributes {...}",
+    "CONSTANT": "meta[Constant][...]",
+    "DEF": "def",
+    "DEVICE": "@device(...)",
+    "ELSE": "else",
+    "EQUAL": "'='",
+    "FIELD": "a field such as .0",
+    "GLOBAL": "a @name",
+    "LBRACE": "'{'",
+    "LPAR": "'('",
+    "LSQB": "'['",
+    "COLON": "':'",
+    "_COMMA": "','",
+    "_ARROW": "'->'",
+    "_ATTRS_OPEN": "#[attrs(...)]",
+    "RBRACE": "'}'",
+    "RPAR": "')'",
+    "RSQB": "']'",
+    "_SEMICOLON": "';'",
+    "SPAN": "@span(...)",
+    "STRING": "a string",
+    "VAR": "a %name",
+    "VERSION_OPEN": "#[version = ...]",
+}
+
+
+def text_error(source: str, line: int, column: int, problem: str, help_text: str = "") -> ProgramTextError:
+    """An error at a place of a text (line and column counted from 1), with that line and a caret below it."""
+    shown = next(islice(source.split("\n"), line - 1, None), "").replace("\t", " ")
+    start = max(0, column - 1 - _WIDEST // 2) if len(shown) > _WIDEST else 0
+    shown = ("..." if start else "") + shown[start : start + _WIDEST]
+    caret = column - 1 - start + (3 if start else 0)
+    where = f"line {line}, column {column}: {problem}"
+    return ProgramTextError(f"{where}\n  {shown}\n  {' ' * caret}^", help=help_text)
+
+
+def syntax_error(source: str, error: UnexpectedInput) -> ProgramTextError:
+    """What lark found, in our words."""
+    from lark.exceptions import UnexpectedToken
+
+    expected = expected_words(error.interactive_parser.accepts())
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        line = source.count("\n") + 1
+        column = len(source) - source.rfind("\n")
+        return text_error(source, line, column, f"the text ends; expected {expected}")
+    if isinstance(error, UnexpectedToken):
+        found = str(error.token).strip()
+    else:
+        found = source[error.pos_in_stream :].split(maxsplit=1)[0]
+    found = found if len(found) <= 30 else f"{found[:27]}..."
+    return text_error(source, error.line, error.column, f"found {found}; expected {expected}")
+
+
+def expected_words(terminals: Iterable[str]) -> str:
+    """Names of the grammar's terminals as one phrase: `';' or an expression`."""
+    left = set(terminals)
+    phrases = []
+    for group, phrase in _GROUPS:
+        if group <= left:
+            phrases.append(phrase)
+            left -= group
+    if phrases or left - _CONTINUATIONS:
+        left -= _CONTINUATIONS
+    phrases += sorted(_WORDS.get(name, name) for name in left)
+    return f"{', '.join(phrases[:-1])} or {phrases[-1]}" if len(phrases) > 1 else phrases[0]
+
+
+def did_you_mean(sigil: str, name: str, known: Iterable[str]) -> str:
+    """A help line that names the closest known name, or the empty string."""
+    close = get_close_matches(name, list(islice(known, 1000)), n=1)
+    return f"did you mean {sigil}{close[0]}?" if close else ""

@@ -1,0 +1,1 @@
+"""What every layer may use: errors, registries, digests, files. It imports nothing of Intarsia."""

@@ -1,0 +1,139 @@
+"""Every error that a user of Intarsia can meet.
+
+    IntarsiaError                     exit code of the command line
+    ├── UsageError                    2
+    │   ├── InputError                    an input array with a wrong name, type or shape
+    │   ├── MissingToolchainError         a toolchain that is not installed, or broken
+    │   └── OutputError                   a result that cannot be written
+    ├── ModelError                    3   the model
+    │   ├── InvalidModelError             not a valid model (truncated, cyclic, ill-typed)
+    │   ├── UnsupportedModelError         valid, but beyond what Intarsia handles
+    │   ├── ProgramTextError              program text that does not parse
+    │   └── VerifyError                   a program that breaks the rules of the language
+    ├── CompileError                  3   a toolchain refuses a function
+    ├── ArtifactError                 3   an artifact that is damaged or does not fit this machine
+    ├── ExecutionError                1   a kernel failed at run time
+    ├── VerificationError             4   a result differs from the reference
+    └── TooSlowError                  5   slower than the user required
+
+An error says what is wrong, what was found and what was expected; `help` says what to do. Layers it
+passes on the way up add where it happened with `add_note` (operator, pass, node of the model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+
+@dataclass(eq=False)
+class IntarsiaError(Exception):
+    """Base of all errors meant for people.
+
+    Attributes:
+        problem: One sentence: what is wrong, with what was found and what was expected.
+        help: What the user can do about it, or the empty string.
+    """
+
+    problem: str
+    help: str = field(default="", kw_only=True)
+    exit_code: ClassVar[int] = 1
+
+    def __str__(self) -> str:
+        """The message: problem, notes, then the help line."""
+        lines = [self.problem, *(f"  {note}" for note in getattr(self, "__notes__", ()))]
+        if self.help:
+            lines.append(f"help: {self.help}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by fields, so that errors cross process borders (measuring workers)."""
+        return (_rebuild, (type(self), self.__dict__))
+
+
+def _rebuild(cls: type[IntarsiaError], state: dict[str, object]) -> IntarsiaError:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    return error
+
+
+@dataclass(eq=False)
+class UsageError(IntarsiaError):
+    """The request itself cannot be carried out."""
+
+    exit_code: ClassVar[int] = 2
+
+
+@dataclass(eq=False)
+class InputError(UsageError):
+    """An input array does not fit the program: wrong name, count, element type or shape."""
+
+
+@dataclass(eq=False)
+class MissingToolchainError(UsageError):
+    """A toolchain was asked for that is unknown, not installed, or broken on this machine."""
+
+
+@dataclass(eq=False)
+class OutputError(UsageError):
+    """A result cannot be written: read-only folder, full disk, existing file."""
+
+
+@dataclass(eq=False)
+class ModelError(IntarsiaError):
+    """Something about the model."""
+
+    exit_code: ClassVar[int] = 3
+
+
+@dataclass(eq=False)
+class InvalidModelError(ModelError):
+    """Not a valid model: damaged file, unknown operator, cyclic graph, ill-typed call."""
+
+
+@dataclass(eq=False)
+class UnsupportedModelError(ModelError):
+    """A valid model that uses something Intarsia does not handle."""
+
+
+@dataclass(eq=False)
+class ProgramTextError(ModelError):
+    """Program text that does not parse, with line and column."""
+
+
+@dataclass(eq=False)
+class VerifyError(ModelError):
+    """A program that breaks the rules of the language; the message is the annotated program."""
+
+
+@dataclass(eq=False)
+class CompileError(IntarsiaError):
+    """A toolchain cannot compile a function."""
+
+    exit_code: ClassVar[int] = 3
+
+
+@dataclass(eq=False)
+class ArtifactError(IntarsiaError):
+    """A saved artifact that is damaged, of another version, or made for another machine."""
+
+    exit_code: ClassVar[int] = 3
+
+
+@dataclass(eq=False)
+class ExecutionError(IntarsiaError):
+    """A kernel failed while running."""
+
+
+@dataclass(eq=False)
+class VerificationError(IntarsiaError):
+    """A result differs from the reference by more than the tolerance."""
+
+    exit_code: ClassVar[int] = 4
+
+
+@dataclass(eq=False)
+class TooSlowError(IntarsiaError):
+    """A measured latency is above what the user required."""
+
+    exit_code: ClassVar[int] = 5

@@ -1,0 +1,81 @@
+"""Writing files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from intarsia.support.errors import OutputError
+
+_HELP = {
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.ENOSPC: "free some space or choose another disk, then run the same command again",
+    errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
+    errno.ENOENT: "create the folder first",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EFBIG: "the file would be larger than this disk or your limit allows: choose another disk",
+}
+
+
+def output_error(path: Path, error: OSError) -> OutputError:
+    """The error for people that tells why `path` could not be written."""
+    reason = (error.strerror or str(error)).lower()
+    return OutputError(f"cannot write {path}: {reason}", help=_HELP.get(error.errno or 0, ""))
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; the file or folder written there replaces `path` at the end.
+
+    On any exception, Ctrl-C included, the temporary is removed and `path` stays as it was.
+
+    Raises:
+        OutputError: The file system refused (read-only, full, missing folder), or `path` is a device.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OutputError(
+            f"cannot write {path}: it is neither a file nor a folder", help="choose another name"
+        )
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise output_error(path, error) from error
+    try:
+        temporary = folder / path.name
+        try:
+            yield temporary
+            _replace(temporary, path, folder)
+        except OSError as error:
+            raise output_error(path, error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(temporary: Path, path: Path, folder: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        path.rename(folder / "replaced")  # a folder cannot be replaced in one step: move the old one aside
+    temporary.replace(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole text file or nothing.
+
+    Raises:
+        OutputError: The file system refused.
+    """
+    with written_whole(path) as temporary:
+        temporary.write_text(text)
+
+
+def folder_size(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(Path(root, name).stat().st_size for root, _, names in os.walk(path) for name in names)

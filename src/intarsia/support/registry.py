@@ -1,0 +1,83 @@
+"""A named collection that can be extended in code and by the entry points of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Maps names to values of one kind; entry points are loaded when they are first asked for.
+
+    Args:
+        kind: What the values are, for messages ("toolchain", "pass").
+        group: The entry point group that contributes further values, if any.
+    """
+
+    def __init__(self, kind: str, group: str | None = None) -> None:
+        self.kind = kind
+        self._group = group
+        self._values: dict[str, T] = {}
+        self._entry_points: dict[str, EntryPoint] | None = None
+
+    def register(self, name: str, value: T) -> T:
+        """Add a value.
+
+        Raises:
+            UsageError: The name is taken by another value.
+        """
+        if self._values.get(name, value) is not value:
+            raise UsageError(f"{self.kind} {name!r} is already registered")
+        self._values[name] = value
+        return value
+
+    @contextmanager
+    def holding(self, name: str, value: T) -> Iterator[T]:
+        """Register a value for the duration of a `with` block, even if the name is taken."""
+        absent = object()
+        before: object = self._values.get(name, absent)
+        self._values[name] = value
+        try:
+            yield value
+        finally:
+            if before is absent:
+                del self._values[name]
+            else:
+                self._values[name] = before  # type: ignore[assignment]  # it was a value of this registry
+
+    def __getitem__(self, name: str) -> T:
+        """The value of that name; an unknown one is a UsageError that lists the nearest names."""
+        if name not in self._values:
+            point = self._points().get(name)
+            if point is None:
+                raise UsageError(f"unknown {self.kind} {name!r}", help=self._candidates(name))
+            self._values[name] = point.load()
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values or name in self._points()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._values, *self._points()}))
+
+    def _points(self) -> dict[str, EntryPoint]:
+        if self._entry_points is None:
+            from importlib.metadata import entry_points  # 50 ms: only when names are asked for
+
+            points = entry_points(group=self._group) if self._group else ()
+            self._entry_points = {point.name: point for point in points}
+        return self._entry_points
+
+    def _candidates(self, name: str) -> str:
+        names = list(self)
+        close = get_close_matches(name, names, n=3)
+        return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names) or 'none'}"

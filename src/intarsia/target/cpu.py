@@ -1,0 +1,82 @@
+"""What the operating system's files say about the CPU: model, instruction sets, caches, usable cores.
+
+Every function takes the root of the file system, so that tests can lay out a machine in a folder. Only files
+are read, no process is started; what is not there is left unknown ("", 0, empty).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+# The instruction sets that decide which kernels run; the rest of the flags do not make a machine another one.
+_RELEVANT: Final = re.compile(
+    r"ssse3|sse4_[12]|avx.*|amx.*|fma4?|f16c|bmi[12]|neon|asimd.+|fphp|i8mm|bf16|sve.*|sme[0-9]?|vfpv4"
+)
+_KERNEL_NAMES: Final = {
+    "asimd": "neon"
+}  # what arm64 kernels call the 128-bit vectors that all others call neon
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def read_cpuinfo(root: Path) -> dict[str, str]:
+    """The fields of the first processor in /proc/cpuinfo, empty where there is no such file."""
+    facts: dict[str, str] = {}
+    try:
+        with (root / "proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:  # the kernel writes the file as it is read: stop before the other processors
+                name, colon, value = line.partition(":")
+                if not colon and facts:
+                    break
+                facts[name.strip()] = value.strip()
+    except OSError:
+        return {}
+    return facts
+
+
+def cpu_model(cpuinfo: dict[str, str]) -> str:
+    """Name and numbers of the model: virtual machines share one name among different CPUs."""
+    name = cpuinfo.get("model name", "")
+    keys = {"family": "cpu family", "model": "model", "stepping": "stepping"}
+    if "CPU part" in cpuinfo:  # Arm
+        keys = {"implementer": "CPU implementer", "part": "CPU part", "revision": "CPU revision"}
+    numbers = " ".join(f"{label} {cpuinfo[key]}" for label, key in keys.items() if key in cpuinfo)
+    return f"{name} ({numbers})" if name and numbers else name or numbers
+
+
+def instruction_sets(cpuinfo: dict[str, str]) -> tuple[str, ...]:
+    """The relevant instruction sets, sorted, by the kernel's names (arm64's `asimd` as `neon`)."""
+    flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
+    names = (_KERNEL_NAMES.get(flag, flag) for flag in flags)
+    return tuple(sorted({name for name in names if _RELEVANT.fullmatch(name)}))
+
+
+def cache_bytes(root: Path) -> dict[tuple[int, str], int]:
+    """Size of each cache that the first core sees, by level and type ("Data", "Instruction", "Unified")."""
+    sizes = {}
+    for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        level, kind, size = (_text(folder / name) for name in ("level", "type", "size"))
+        found = re.fullmatch(r"(\d+)([KMG]?)", size)
+        if found and level.isdigit():
+            sizes[int(level), kind] = int(found[1]) * _UNITS[found[2]]
+    return sizes
+
+
+def usable_cores(root: Path) -> int:
+    """Logical cores that this process may use: its affinity, cut to the CPU quota of its container."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quota, _, period = _text(root / "sys/fs/cgroup/cpu.max").partition(" ")
+    if quota.isdigit() and period.isdigit():
+        allowed = min(allowed, math.ceil(int(quota) / int(period)))
+    return max(1, allowed)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

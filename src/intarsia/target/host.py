@@ -1,0 +1,160 @@
+"""The fingerprint of a machine: what must be equal for a measurement or a compiled kernel to carry over."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from intarsia.support.digest import digest_text
+from intarsia.support.errors import ArtifactError
+from intarsia.target.cpu import cache_bytes, cpu_model, instruction_sets, read_cpuinfo, usable_cores
+
+_LABELS: Final = {
+    "cpu_model": "CPU model",
+    "architecture": "architecture",
+    "cores": "usable cores",
+    "l1d_bytes": "L1 data cache bytes",
+    "l2_bytes": "L2 cache bytes",
+    "l3_bytes": "L3 cache bytes",
+    "system": "operating system",
+    "python": "Python",
+    "thread_policy": "thread policy",
+}
+_TYPES: Final = {"str": str, "int": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine with what is installed on it, as far as it decides how fast and whether kernels run.
+
+    Attributes:
+        cpu_model: Name and numbers of the CPU.
+        architecture: Machine type as `uname -m` says it ("x86_64", "aarch64").
+        isa: Names of the relevant instruction sets, sorted.
+        cores: Logical cores that the process may use.
+        l1d_bytes: First level data cache of one core; 0 if unknown, as for the other caches.
+        l2_bytes: Second level cache.
+        l3_bytes: Third level cache.
+        system: Kernel and its version without the patch level ("Linux 6.8").
+        python: Version of Python.
+        toolchains: Names and versions of the toolchains, sorted.
+        thread_policy: How threads are given to kernels, in the words of the toolchain layer.
+    """
+
+    cpu_model: str
+    architecture: str
+    isa: tuple[str, ...]
+    cores: int
+    l1d_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    system: str
+    python: str
+    toolchains: tuple[tuple[str, str], ...] = ()
+    thread_policy: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "isa", tuple(sorted(self.isa)))
+        object.__setattr__(self, "toolchains", tuple(sorted(self.toolchains)))
+
+    @classmethod
+    def detect(
+        cls,
+        toolchains: Iterable[tuple[str, str]] = (),
+        thread_policy: str = "",
+        root: Path = Path("/"),
+        cores: int | None = None,
+    ) -> Host:
+        """The machine that this process runs on; takes about a millisecond and starts no process.
+
+        Args:
+            toolchains: Names and versions, from the toolchain layer.
+            thread_policy: From the toolchain layer.
+            root: Where `proc` and `sys` are.
+            cores: Usable cores, instead of asking the system.
+        """
+        cpuinfo, caches = read_cpuinfo(root), cache_bytes(root)
+        machine = platform.machine()
+        release = ".".join(platform.release().split(".")[:2])
+        assumed = ("neon",) if machine in {"arm64", "aarch64"} else ()
+        return cls(
+            cpu_model=cpu_model(cpuinfo) or f"unknown {machine}".strip(),
+            architecture=machine,
+            isa=instruction_sets(cpuinfo) or assumed,
+            cores=usable_cores(root) if cores is None else cores,
+            l1d_bytes=caches.get((1, "Data"), caches.get((1, "Unified"), 0)),
+            l2_bytes=caches.get((2, "Unified"), 0),
+            l3_bytes=caches.get((3, "Unified"), 0),
+            system=f"{platform.system()} {release}".strip(),
+            python=platform.python_version(),
+            toolchains=tuple(toolchains),
+            thread_policy=thread_policy,
+        )
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of all fields: the machine's part of a database key."""
+        return digest_text([json.dumps(self.to_json(), sort_keys=True)])
+
+    def to_json(self) -> dict[str, object]:
+        """The fields as plain values; `from_json` reads them back."""
+        record: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return record | {"isa": list(self.isa), "toolchains": dict(self.toolchains)}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, object]) -> Host:
+        """The host of a record that `to_json` made.
+
+        Raises:
+            ArtifactError: The record is damaged or of another version.
+        """
+        values: dict[str, object] = {}
+        for field in fields(cls):
+            if field.name not in record:
+                raise ArtifactError(f"the host record has no {field.name!r}")
+            values[field.name] = _plain(field.name, str(field.type), record[field.name])
+        unknown = sorted(record.keys() - values.keys())
+        if unknown:
+            raise ArtifactError(f"the host record has an unknown {unknown[0]!r}")
+        return cls(**values)  # type: ignore[arg-type]  # each value was checked against its field's type
+
+    def differences(self, other: Host) -> tuple[str, ...]:
+        """One line for each fact that differs, this machine's first: "usable cores: 2 here, 64 there"."""
+        lines = []
+        for name, label in _LABELS.items():
+            here, there = getattr(self, name), getattr(other, name)
+            if here != there:
+                lines.append(f"{label}: {_shown(here)} here, {_shown(there)} there")
+        for place, more, fewer in (("here", self, other), ("there", other, self)):
+            if extra := fewer.isa_missing(more.isa):
+                lines.append(f"instruction sets only {place}: {', '.join(extra)}")
+        here_versions, there_versions = dict(self.toolchains), dict(other.toolchains)
+        for name in sorted(here_versions.keys() | there_versions.keys()):
+            here, there = here_versions.get(name), there_versions.get(name)
+            if here != there:
+                lines.append(f"toolchain {name}: {_shown(here)} here, {_shown(there)} there")
+        return tuple(lines)
+
+    def isa_missing(self, required: Iterable[str]) -> tuple[str, ...]:
+        """Those of the required instruction sets that this machine lacks, in the order given."""
+        return tuple(name for name in required if name not in self.isa)
+
+
+def _shown(value: object) -> str:
+    return "none" if value in {None, ""} else str(value)
+
+
+def _plain(name: str, type_name: str, value: object) -> object:
+    """A field's value from its JSON form."""
+    match name, value:
+        case "isa", list() if all(isinstance(item, str) for item in value):
+            return tuple(value)
+        case "toolchains", dict() if all(isinstance(item, str) for pair in value.items() for item in pair):
+            return tuple(value.items())
+        case _ if type(value) is _TYPES.get(type_name):
+            return value
+    raise ArtifactError(f"the host record has {value!r} as {name!r}")

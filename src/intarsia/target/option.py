@@ -1,0 +1,119 @@
+"""The typed options that a target may carry, and the registry that toolchains extend with their own."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from intarsia.support.errors import UsageError
+from intarsia.support.registry import Registry
+
+OptionValue: TypeAlias = str | int | bool | float
+OptionType: TypeAlias = type[str] | type[int] | type[bool] | type[float]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_RESERVED: Final = "toolchain"
+_BOOLEANS: Final = {"true": True, "false": False}
+_EXPECTED: Final = {str: "a text without spaces and quotes", int: "a whole number", float: "a finite number"}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOption:
+    """What one `-name=value` of a target may be.
+
+    Attributes:
+        name: Lower case letters, digits and underscores.
+        type: The type of its values.
+        help: One line that says what it does.
+        minimum: The least number allowed, or None.
+        choices: The only values allowed; empty if all are.
+    """
+
+    name: str
+    type: OptionType
+    help: str
+    minimum: int | None = None
+    choices: tuple[OptionValue, ...] = ()
+
+    def parse(self, text: str) -> OptionValue:
+        """The value that `text` stands for.
+
+        Raises:
+            UsageError: It is not a value of this option.
+        """
+        try:
+            value = _BOOLEANS[text] if self.type is bool else self.type(text)
+        except (ValueError, KeyError):
+            raise self._refusal(text) from None
+        return self.check(value)
+
+    def check(self, value: OptionValue) -> OptionValue:
+        """The value in the one form in which it is stored (an int given for a float becomes a float).
+
+        Raises:
+            UsageError: It is not a value of this option.
+        """
+        if self.type is float and type(value) is int:
+            value = float(value)
+        allowed = type(value) is self.type and _is_printable(value)
+        if allowed and self.minimum is not None and not isinstance(value, str):
+            allowed = value >= self.minimum
+        if not allowed or (self.choices and value not in self.choices):
+            raise self._refusal(value)
+        return value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0 and must print like it
+
+    def _refusal(self, value: OptionValue) -> UsageError:
+        if self.choices or self.type is bool:
+            expected = " or ".join(map(option_text, self.choices or (True, False)))
+        else:
+            expected = _EXPECTED[self.type]
+            expected += "" if self.minimum is None else f", at least {self.minimum}"
+        return UsageError(f"target option -{self.name} is {value!r}; expected {expected}", help=self.help)
+
+
+def option_text(value: OptionValue) -> str:
+    """A value as it is written in a target; the option's `parse` reads it back."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return repr(value)
+        case _:
+            return str(value)
+
+
+def _is_printable(value: OptionValue) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, str):
+        return value != "" and value.isprintable() and not set(value) & {" ", '"'}
+    return True
+
+
+TARGET_OPTIONS: Final[Registry[TargetOption]] = Registry("target option", group="intarsia.target_options")
+
+
+def register_option(option: TargetOption) -> TargetOption:
+    """Make an option known to every target; several toolchains may register the same one.
+
+    Raises:
+        UsageError: Its name is malformed, reserved, or taken by an option that is not the same.
+    """
+    if not _NAME.fullmatch(option.name) or option.name == _RESERVED:
+        raise UsageError(
+            f"target option {option.name!r} is not a free name of lower case letters, digits and underscores"
+        )
+    try:
+        return TARGET_OPTIONS.register(option.name, option)
+    except UsageError:
+        if TARGET_OPTIONS[option.name] != option:
+            raise
+        return TARGET_OPTIONS[option.name]
+
+
+register_option(TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1))
+register_option(
+    TargetOption("optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1))
+)
