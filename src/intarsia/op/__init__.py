@@ -1,0 +1,31 @@
+"""What each operator is: schemas, types, fusion kinds (DESIGN section 2).
+
+opset            the pinned opset, schemas by operator
+onnx_types       types and attributes of the language in ONNX's messages and back
+known_value      small integers known at compile time: shapes, axes, pads
+infer            types of calls, through onnx's own inference per node
+control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
+intarsia_ops     the operators that ONNX lacks
+pattern          TOpPattern, the fusion kind of every operator
+attribute_check  values that onnx's inference cannot be asked about
+call             building calls with their types
+"""
+
+from intarsia.op.call import absent, call, tuple_get
+from intarsia.op.infer import infer_call_type, infer_types
+from intarsia.op.opset import OPSETS, PINNED_OPSET
+from intarsia.op.pattern import OpPatternKind, op_pattern
+from intarsia.op.verify import verify
+
+__all__ = [
+    "OPSETS",
+    "PINNED_OPSET",
+    "OpPatternKind",
+    "absent",
+    "call",
+    "infer_call_type",
+    "infer_types",
+    "op_pattern",
+    "tuple_get",
+    "verify",
+]

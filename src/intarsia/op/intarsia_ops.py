@@ -1,0 +1,70 @@
+"""The operators that ONNX lacks, in the domain "intarsia" (DESIGN section 2).
+
+on_device(x)                          the value of x is to live where the call's virtual_device says
+device_copy(x)                        a copy of x on the call's virtual device
+layout_transform(x, src_layout=, dst_layout=)
+                                      x with its axes permuted; layouts are axis letters: "NCHW" to "NHWC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TypeAlias
+
+from intarsia.ir import Attrs, TensorType, Type
+from intarsia.support.errors import InvalidModelError
+
+TypeRule: TypeAlias = Callable[[tuple[Type | None, ...], Attrs], Type | None]
+
+
+def _same_type(args: tuple[Type | None, ...], _: Attrs) -> Type | None:
+    return args[0]
+
+
+def layout_permutation(source: str, destination: str) -> tuple[int, ...]:
+    """Where each axis of the result comes from: "NCHW" to "NHWC" is (0, 2, 3, 1).
+
+    Raises:
+        InvalidModelError: The layouts are not the same set of distinct axes.
+    """
+    if sorted(source) != sorted(destination) or len(set(source)) != len(source):
+        raise InvalidModelError(f"layout {source!r} cannot be transformed to {destination!r}")
+    return tuple(source.index(axis) for axis in destination)
+
+
+def _layout_transform(args: tuple[Type | None, ...], attrs: Attrs) -> Type | None:
+    source, destination = attrs["src_layout"], attrs["dst_layout"]
+    order = layout_permutation(str(source), str(destination))
+    match args[0]:
+        case TensorType(shape=shape, dtype=dtype) if shape is not None:
+            if len(shape) != len(order):
+                raise InvalidModelError(f"layout {source!r} has {len(order)} axes, the value is {args[0]}")
+            return TensorType(tuple(shape[axis] for axis in order), dtype)
+        case other:
+            return other
+
+
+INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
+    {"on_device": _same_type, "device_copy": _same_type, "layout_transform": _layout_transform}
+)
+"""Type rule of each operator; all take one argument."""
+
+_ATTRIBUTES = MappingProxyType({"layout_transform": ("dst_layout", "src_layout")})
+
+
+def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attrs) -> Type | None:
+    """The type of a call of one of `INTARSIA_OPS`.
+
+    Raises:
+        InvalidModelError: Wrong number of arguments, wrong attributes, or layouts that do not fit.
+    """
+    if len(args) != 1:
+        raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected 1")
+    expected = _ATTRIBUTES.get(name, ())
+    if tuple(attrs) != expected:
+        raise InvalidModelError(
+            f"operator 'intarsia::{name}' has the attributes ({', '.join(attrs)}), "
+            f"expected ({', '.join(expected)})"
+        )
+    return INTARSIA_OPS[name](args, attrs)
