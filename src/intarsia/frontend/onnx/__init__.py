@@ -1,0 +1,17 @@
+"""ONNX models in and out.
+
+read_model       file, bytes or message -> message without weights, weights as arrays
+wire             the one place that knows protobuf's wire format: finds weights without parsing them
+external_data    weights in files beside the model
+normal_form      one spelling of each thing that ONNX allows several of; text_check: every text is UTF-8
+opset            any opset -> the pinned one; export_opset: and back
+graph_check      complaints that name the node
+shapes           shapes that the user fixes and the model declares; symbolic_shapes: what onnx infers of them
+importer         message -> program; constant_node: the values of Constant nodes
+exporter         program -> message; emitter: expressions -> nodes; finishing: last touches
+"""
+
+from intarsia.frontend.onnx.exporter import OnnxSource, onnx_source, to_onnx
+from intarsia.frontend.onnx.importer import from_onnx
+
+__all__ = ["OnnxSource", "from_onnx", "onnx_source", "to_onnx"]

@@ -1,0 +1,304 @@
+"""Expressions to ONNX nodes, without recursion.
+
+A scope's expressions are emitted in order (ir.scope); entering a branch, the body of a let or an inlined
+function pushes a frame, leaving it runs what was to follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, assert_never
+
+from intarsia.frontend.onnx.foreign_operator import onnx_operator
+from intarsia.frontend.onnx.name_supply import NameSupply
+from intarsia.frontend.onnx.value_names import (
+    ABSENT_NAME,
+    Names,
+    field_names,
+    flat,
+    flat_results,
+    flat_types,
+    single,
+    unflatten,
+)
+from intarsia.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Type,
+    Var,
+)
+from intarsia.ir.scope import Scope, ScopedProgram, place
+from intarsia.op.infer import returns_tuple
+from intarsia.op.node import OUTPUTS
+from intarsia.op.onnx_types import attribute_to_proto, type_to_proto
+from intarsia.support.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A scope being emitted into a graph."""
+
+    members: Iterator[Expr]
+    graph: Any
+    names: dict[Expr, Names]
+    program: ScopedProgram
+    leave: Callable[[], None]
+
+
+@dataclass(slots=True)
+class GraphEmitter:
+    """Emits functions into one main graph.
+
+    Attributes:
+        graph: The main graph; initializers belong to it, wherever they are used.
+        module: Global functions that may be called.
+        constants: Constants met so far, by their name in the graph.
+        domains: Operator domains met so far.
+    """
+
+    graph: GraphProto
+    module: IRModule | None
+    constants: dict[str, Constant] = field(default_factory=dict)
+    domains: set[str] = field(default_factory=set)
+    _supply: NameSupply = field(default_factory=NameSupply)
+    _constant_names: dict[Constant, str] = field(default_factory=dict)
+    _stack: list[_Frame] = field(default_factory=list)
+    _calling: list[str] = field(default_factory=list)
+
+    def fresh(self, hint: str) -> str:
+        """Reserve a name of the graph that is not in use yet, made from the hint."""
+        return self._supply.fresh(hint)
+
+    def emit_function(self, function: Function, args: list[str]) -> list[str]:
+        """Emit a function's body into the main graph; returns the names of its results, flattened."""
+        results: list[str] = []
+        names: dict[Expr, Names] = dict(zip(function.params, args, strict=True))
+        program = place(function)
+        scope = program.inner[function, len(function.params)]
+
+        def leave() -> None:
+            results.extend(flat_results(self._result_names(function.body, names)))
+
+        self._enter(scope, self.graph, names, program, leave)
+        while self._stack:
+            frame = self._stack[-1]
+            expr = next(frame.members, None)
+            if expr is None:
+                self._stack.pop()
+                frame.leave()
+            else:
+                self._emit(expr, frame)
+        return results
+
+    def _enter(
+        self,
+        scope: Scope,
+        graph: GraphProto,
+        names: dict[Expr, Names],
+        program: ScopedProgram,
+        leave: Callable[[], None],
+    ) -> None:
+        self._stack.append(_Frame(iter(program.members[scope]), graph, names, program, leave))
+
+    def _names(self, expr: Expr, names: dict[Expr, Names]) -> Names:
+        if expr in names:
+            return names[expr]
+        match expr:
+            case Constant():
+                return self._constant(expr)
+            case Tuple(fields=()):
+                return ABSENT_NAME
+            case Var():
+                raise UnsupportedModelError(
+                    f"variable %{expr.name} is not defined inside the exported function"
+                )
+            case _:
+                kind = type(expr).__name__
+                raise UnsupportedModelError(f"a {kind} stands where ONNX needs a tensor")
+
+    def _result_names(self, root: Expr, names: dict[Expr, Names]) -> Names:
+        """Names of what a graph returns, where an empty tuple is no value instead of an absent one."""
+        return () if isinstance(root, Tuple) and not root.fields else self._names(root, names)
+
+    def _constant(self, constant: Constant) -> str:
+        if constant not in self._constant_names:
+            hint = constant.span.node if constant.span else "constant"
+            name = self._constant_names[constant] = self.fresh(hint)
+            self.constants[name] = constant
+        return self._constant_names[constant]
+
+    def _emit(self, expr: Expr, frame: _Frame) -> None:
+        names = frame.names
+        match expr:
+            case Tuple():
+                names[expr] = tuple(self._names(item, names) for item in expr.fields)
+            case TupleGetItem():
+                names[expr] = field_names(self._names(expr.tuple_value, names), expr)
+            case Call():
+                self._emit_call(expr, frame)
+            case Let():
+                names[expr.var] = self._names(expr.value, names)
+                self._follow(expr, 2, expr.body, frame)
+            case If():
+                self._emit_if(expr, frame)
+            case Function() | Var() | GlobalVar() | Constant() | Op():
+                pass  # a function is emitted where it is called, or as the body of an operator
+            case _:
+                assert_never(expr)
+
+    def _emit_call(self, call: Call, frame: _Frame) -> None:
+        match call.op:
+            case Op():
+                self._emit_operator(call, frame)
+            case Function() as function:
+                self._inline(call, function, frame, frame.program)
+            case GlobalVar(name=name):
+                self._inline_global(call, name, frame)
+            case _:
+                raise UnsupportedModelError(
+                    "a function value is called that is not known at compile time; ONNX has none of these"
+                )
+
+    def _follow(self, expr: Expr, position: int, root: Expr, frame: _Frame) -> None:
+        """Emit an inner scope into the same graph; its value is the value of `expr`."""
+
+        def leave() -> None:
+            frame.names[expr] = self._names(root, frame.names)
+
+        scope = frame.program.inner[expr, position]
+        self._enter(scope, frame.graph, frame.names, frame.program, leave)
+
+    def _inline(self, call: Call, function: Function, frame: _Frame, program: ScopedProgram) -> None:
+        names = dict(frame.names) if program is frame.program else {}
+        for param, arg in zip(function.params, call.args, strict=True):
+            names[param] = self._names(arg, frame.names)
+
+        def leave() -> None:
+            frame.names[call] = self._names(function.body, names)
+
+        scope = program.inner[function, len(function.params)]
+        self._enter(scope, frame.graph, names, program, leave)
+
+    def _inline_global(self, call: Call, name: str, frame: _Frame) -> None:
+        if self.module is None or name not in self.module:
+            raise UnsupportedModelError(f"@{name} is called, but the module does not define it")
+        if name in self._calling:
+            raise UnsupportedModelError(
+                f"@{name} is recursive; ONNX has no recursive functions",
+                help="use the operators Loop or Scan, or leave this function to the interpreter",
+            )
+        function = self.module[name]
+        self._calling.append(name)
+        self._inline(call, function, frame, place(function))
+        inner = self._stack[-1]
+        leave = inner.leave
+
+        def leave_global() -> None:
+            leave()
+            self._calling.remove(name)
+
+        inner.leave = leave_global
+
+    def _emit_if(self, expr: If, frame: _Frame) -> None:
+        node = frame.graph.node.add(op_type="If", name=self._node_name(expr))
+        node.input.append(single(self._names(expr.cond, frame.names)))
+        branches = ((1, "then_branch", expr.true_branch), (2, "else_branch", expr.false_branch))
+        results: list[Names] = []
+        for position, name, root in branches:
+            attribute = node.attribute.add(name=name, type=5)
+            attribute.g.name = f"{node.name}_{name}"
+            self._subgraph(frame, frame.program.inner[expr, position], root, attribute.g, results)
+        done = self._stack[-2]  # the frame of the first branch, which is left last
+        leave = done.leave
+
+        def leave_if() -> None:
+            leave()
+            shape = results[0]
+            outputs = [self.fresh(f"{node.name}_output") for _ in flat(shape)]
+            node.output.extend(outputs)
+            frame.names[expr] = unflatten(shape, iter(outputs))
+
+        done.leave = leave_if
+
+    def _subgraph(
+        self, frame: _Frame, scope: Scope, root: Expr, graph: GraphProto, results: list[Names]
+    ) -> None:
+        names = dict(frame.names)
+
+        def leave() -> None:
+            found = self._result_names(root, names)
+            results.append(found)
+            self._declare_results(graph, found, root.checked_type)
+
+        self._enter(scope, graph, names, frame.program, leave)
+
+    def _declare_results(self, graph: Any, found: Names, type_: Type | None) -> None:
+        """The outputs of a nested graph: each is produced in it, exactly once."""
+        produced = {name for node in graph.node for name in node.output}
+        results = flat_results(found)
+        for name, own_type in zip(results, flat_types(type_, len(results)), strict=True):
+            own = name
+            if own not in produced or own in {item.name for item in graph.output}:
+                own = self.fresh(f"{name}_result")
+                graph.node.add(op_type="Identity", input=[name], output=[own])
+            output = graph.output.add(name=own)
+            if own_type is not None:
+                output.type.CopyFrom(type_to_proto(own_type))
+
+    def _emit_operator(self, call: Call, frame: _Frame) -> None:
+        assert isinstance(call.op, Op)
+        op_type, domain, attrs = onnx_operator(call)
+        bodies = [arg for arg in call.args if isinstance(arg, Function)]
+        node = frame.graph.node.add(op_type=op_type, domain=domain, name=self._node_name(call))
+        self.domains.add(domain)
+        for arg in call.args:
+            if not isinstance(arg, Function):
+                node.input.append(single(self._names(arg, frame.names)))
+        count = attrs.get(OUTPUTS, 1)
+        assert isinstance(count, int)
+        outputs = [self.fresh(node.name if count == 1 else f"{node.name}_{i}") for i in range(count)]
+        node.output.extend(outputs)
+        for name, value in attrs.items():
+            if name != OUTPUTS:
+                node.attribute.append(attribute_to_proto(name, value, op_type, domain))
+        is_tuple = OUTPUTS in attrs or (not domain and returns_tuple(op_type, domain, count))
+        frame.names[call] = tuple(outputs) if is_tuple else outputs[0]
+        for body in bodies:
+            self._emit_body(body, node, frame)
+
+    def _emit_body(self, body: Function, node: Any, frame: _Frame) -> None:
+        attribute = node.attribute.add(name="body", type=5)
+        graph = attribute.g
+        graph.name = f"{node.name}_body"
+        names = dict(frame.names)
+        for param in body.params:
+            own = self.fresh(param.name)
+            names[param] = own
+            declared = graph.input.add(name=own)
+            if param.checked_type is not None:
+                declared.type.CopyFrom(type_to_proto(param.checked_type))
+        scope = frame.program.inner[body, len(body.params)]
+
+        def leave() -> None:
+            self._declare_results(graph, self._result_names(body.body, names), body.body.checked_type)
+
+        self._enter(scope, graph, names, frame.program, leave)
+
+    def _node_name(self, expr: Call | If) -> str:
+        if expr.span is not None:
+            return self.fresh(expr.span.node)
+        hint = str(expr.op) if isinstance(expr, Call) else "If"
+        return self.fresh(hint.replace("::", "_"))

@@ -1,0 +1,43 @@
+"""Last touches on an exported graph, nested graphs included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from intarsia.frontend.onnx.graph_walk import graphs_of, nodes_of
+from intarsia.op.opset import INTARSIA_DOMAIN, schema_of
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
+
+
+def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Rename values wherever they are produced, read or returned by a nested graph."""
+    for node in nodes_of(graph):
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for nested in graphs_of(graph):
+        for output in nested.output:
+            if nested is not graph:
+                output.name = names.get(output.name, output.name)
+
+
+def drop_unused_outputs(graph: GraphProto) -> None:
+    """Leave out optional outputs that nobody reads: toolchains then choose their faster kernels."""
+    used = {name for node in nodes_of(graph) for name in node.input}
+    used |= {output.name for nested in graphs_of(graph) for output in nested.output}
+    for node in nodes_of(graph):
+        if len(node.output) < 2 or node.domain == INTARSIA_DOMAIN:
+            continue
+        formals = schema_of(node.op_type, node.domain).outputs
+        kept = [
+            name
+            if name in used or position >= len(formals) or formals[position].option.name != "Optional"
+            else ""
+            for position, name in enumerate(node.output)
+        ]
+        while len(kept) > 1 and not kept[-1]:
+            kept.pop()
+        node.ClearField("output")
+        node.output.extend(kept)

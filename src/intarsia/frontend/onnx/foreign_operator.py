@@ -1,0 +1,19 @@
+"""What ONNX calls an operator: those of the domain "intarsia" have equivalents."""
+
+from __future__ import annotations
+
+from intarsia.ir import Attrs, Call, Op
+from intarsia.op.intarsia_ops import layout_permutation
+from intarsia.op.opset import INTARSIA_DOMAIN
+
+
+def onnx_operator(call: Call) -> tuple[str, str, Attrs]:
+    """Operator type, domain and attributes of the node that stands for a call."""
+    op = call.op
+    assert isinstance(op, Op)
+    if op.domain != INTARSIA_DOMAIN:
+        return op.name, op.domain, call.attrs
+    if op.name == "layout_transform":
+        order = layout_permutation(str(call.attrs["src_layout"]), str(call.attrs["dst_layout"]))
+        return "Transpose", "", Attrs({"perm": order})
+    return "Identity", "", Attrs()

@@ -1,0 +1,280 @@
+"""ONNX message in, program out."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intarsia.frontend.onnx.constant_node import constant_value, owned_constant
+from intarsia.frontend.onnx.finishing import drop_unused_outputs
+from intarsia.frontend.onnx.graph_check import check_names, check_operators, check_opsets, in_execution_order
+from intarsia.frontend.onnx.graph_walk import label
+from intarsia.frontend.onnx.loop import always, loop_state_type, without_condition
+from intarsia.frontend.onnx.opset import to_pinned_opset
+from intarsia.frontend.onnx.read_model import RawModel, read_model
+from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
+from intarsia.frontend.onnx.symbolic_shapes import propagated_types
+from intarsia.ir import (
+    Attrs,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    Op,
+    Span,
+    Tuple,
+    Type,
+    Var,
+    join_types,
+    with_fields,
+)
+from intarsia.op import absent, call, tuple_get
+from intarsia.op.infer import check_attributes, returns_tuple
+from intarsia.op.node import OUTPUTS
+from intarsia.op.onnx_types import attributes_from_protos, type_from_proto
+from intarsia.support.errors import IntarsiaError, InvalidModelError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+Shape = Sequence[int | str]
+Scope = ChainMap[str, Expr]
+
+INPUT_RANGE = "intarsia.input_range."
+"""Prefix of a model's metadata that gives the range of an integer input: "0,30522", end excluded."""
+
+
+def from_onnx(model: str | Path | bytes | ModelProto, shapes: Mapping[str, Shape] | None = None) -> IRModule:
+    """Import an ONNX model of any opset.
+
+    Args:
+        model: A path, the bytes of a file, or the message. Weights are read from it, and from files beside
+            it, once; they are not copied again.
+        shapes: Shapes to fix, by input name: {"x": (1, 3, 224, 224)}. A symbolic dimension that an input
+            fixes is fixed everywhere. Without it symbolic dimensions stay.
+
+    Returns:
+        A module with the function @main: one parameter per input, attributes `output_names` and, where the
+        model tells, `input_ranges`. The span of each expression is its ONNX node.
+
+    Raises:
+        UsageError: No such file, or shapes that do not fit.
+        InvalidModelError: Damaged, cyclic or ill-typed model.
+        UnsupportedModelError: Valid, but an operator or type that Intarsia lacks.
+    """
+    raw = read_model(model)
+    check_opsets(raw.proto)
+    check_operators(raw.proto)
+    check_names(raw.proto.graph)
+    pinned = to_pinned_opset(raw)
+    drop_unused_outputs(pinned.graph)
+    main = _Importer(raw, pinned).main(shapes or {})
+    attrs = Attrs({"name": raw.proto.graph.name or raw.name})
+    return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, attrs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A graph being imported: the values in sight by name, and what else is known of some types.
+
+    Attributes:
+        scope: The values.
+        declared: What the model says.
+        propagated: What onnx's inference over the whole model found.
+    """
+
+    scope: Scope
+    declared: Mapping[str, Type]
+    propagated: Mapping[str, Type]
+
+
+class _Importer:
+    """State of one import: where spans point, and where external data is."""
+
+    def __init__(self, raw: RawModel, proto: ModelProto) -> None:
+        self._raw = raw
+        self._proto = proto
+
+    def main(self, shapes: Mapping[str, Shape]) -> Function:
+        graph = self._proto.graph
+        names = {item.name for item in self._raw.proto.graph.input}
+        constants = self._main_constants(graph)
+        inputs = [item for item in graph.input if item.name in names and item.name not in constants]
+        given = fixed_input_types(inputs, shapes)
+        params = self._params(inputs, given.types)
+        declared = {
+            name: substituted(type_, given.bound) or type_ for name, type_ in type_hints(graph).items()
+        }
+        propagated = propagated_types(self._proto, self._raw.weights, given.types)
+        results = self._graph(graph, _Region(ChainMap(dict(params), constants), declared, propagated))
+        body = results[0] if len(results) == 1 else Tuple(tuple(results))
+        attrs: dict[str, Any] = {"output_names": _distinct(item.name for item in graph.output)}
+        ranges = self._input_ranges(params)
+        if ranges:
+            attrs["input_ranges"] = ranges
+        return Function(tuple(params.values()), body, Attrs(attrs))
+
+    def _main_constants(self, graph: GraphProto) -> dict[str, Expr]:
+        """The weights, and initializers that the opset conversion added."""
+        weights: dict[str, Expr] = {
+            name: owned_constant(array, Span(self._raw.name, name))
+            for name, array in self._raw.weights.items()
+        }
+        return {
+            **self._initializers(item for item in graph.initializer if item.name not in weights),
+            **weights,
+        }
+
+    def _initializers(self, tensors: Iterable[TensorProto]) -> dict[str, Expr]:
+        return {
+            tensor.name: owned_constant(self._raw.source.read(tensor), Span(self._raw.name, tensor.name))
+            for tensor in tensors
+        }
+
+    def _params(self, inputs: Sequence[ValueInfoProto], types: Mapping[str, Type | None]) -> dict[str, Var]:
+        return {
+            item.name: Var(item.name, checked_type=types[item.name], span=Span(self._raw.name, item.name))
+            for item in inputs
+        }
+
+    def _input_ranges(self, params: Mapping[str, Var]) -> tuple[tuple[str, int, int], ...]:
+        entries = {
+            item.key.removeprefix(INPUT_RANGE): item.value
+            for item in self._proto.metadata_props
+            if item.key.startswith(INPUT_RANGE)
+        }
+        return tuple((name, *_bounds(name, entries[name])) for name in sorted(entries) if name in params)
+
+    def _graph(self, graph: GraphProto, region: _Region) -> list[Expr]:
+        """Import the nodes into the region's scope; returns the graph's outputs."""
+        scope = region.scope
+        for node in in_execution_order(graph, scope):
+            try:
+                self._bind(node, region, self._value(node, scope))
+            except IntarsiaError as error:
+                error.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
+                raise
+        missing = [item.name for item in graph.output if item.name not in scope]
+        if missing:
+            raise InvalidModelError(f"the graph's output {missing[0]!r} is produced by no node")
+        return [scope[item.name] for item in graph.output]
+
+    def _value(self, node: NodeProto, scope: Scope) -> Expr:
+        match node.op_type, node.domain:
+            case "Constant", "":
+                return owned_constant(constant_value(node, self._raw.source), self._span(node))
+            case "If", "":
+                return self._if(node, scope)
+            case _:
+                return self._call(node, scope)
+
+    def _span(self, node: NodeProto) -> Span:
+        return Span(self._raw.name, label(node), node.op_type)
+
+    def _if(self, node: NodeProto, scope: Scope) -> Expr:
+        graphs = {item.name: item.g for item in node.attribute if item.HasField("g")}
+        if len(node.input) != 1 or not node.input[0]:
+            raise InvalidModelError(f"operator 'If' has {len(node.input)} inputs, expected its condition")
+        branches = [self._branch(graphs, name, node, scope) for name in ("then_branch", "else_branch")]
+        types = [branch.checked_type for branch in branches]
+        joined = join_types(*types)
+        if joined is None and None not in types:
+            raise InvalidModelError(f"the branches of an If return {types[0]} and {types[1]}")
+        return If(scope[node.input[0]], *branches, checked_type=joined, span=self._span(node))
+
+    def _branch(self, graphs: Mapping[str, GraphProto], name: str, node: NodeProto, scope: Scope) -> Expr:
+        if name not in graphs:
+            raise InvalidModelError(f"operator 'If' has no {name}")
+        results = self._graph(graphs[name], self._inner(graphs[name], scope))
+        if len(results) != len(node.output):
+            raise InvalidModelError(
+                f"the {name} of an If returns {len(results)} values, expected {len(node.output)}"
+            )
+        return results[0] if len(results) == 1 else Tuple(tuple(results), span=self._span(node))
+
+    def _inner(self, graph: GraphProto, scope: Scope, params: Mapping[str, Var] | None = None) -> _Region:
+        own = {**self._initializers(graph.initializer), **(params or {})}
+        return _Region(scope.new_child(own), type_hints(graph), {})
+
+    def _call(self, node: NodeProto, scope: Scope) -> Expr:
+        args = [scope[name] if name else absent() for name in node.input]
+        bodies = [self._body(item.g, scope, node, args) for item in node.attribute if item.HasField("g")]
+        if node.op_type == "Loop" and len(node.input) > 1 and not node.input[1]:
+            args[1], bodies = always(self._span(node)), [without_condition(body) for body in bodies]
+        attrs = attributes_from_protos(list(node.attribute))
+        check_attributes(Op(node.op_type, node.domain), attrs)
+        used = [position for position, name in enumerate(node.output, start=1) if name]
+        outputs = len(node.output) if returns_tuple(node.op_type, node.domain, 1) else max(used, default=1)
+        return call(
+            node.op_type,
+            *args,
+            *bodies,
+            domain=node.domain,
+            outputs=outputs,
+            span=self._span(node),
+            **attrs,
+        )
+
+    def _body(self, graph: GraphProto, scope: Scope, node: NodeProto, args: list[Expr]) -> Function:
+        """The body of a Loop, Scan or SequenceMap; what it captures is shared with the outside."""
+        check_names(graph)
+        types = {item.name: type_from_proto(item.type) for item in graph.input}
+        if node.op_type == "Loop":
+            for item, arg in zip(graph.input[2:], args[2:], strict=False):  # the call checks the numbers
+                types[item.name] = loop_state_type(types[item.name], arg.checked_type)
+        params = self._params(graph.input, types)
+        results = self._graph(graph, self._inner(graph, scope, params))
+        return Function(tuple(params.values()), Tuple(tuple(results)))
+
+    def _bind(self, node: NodeProto, region: _Region, value: Expr) -> None:
+        is_tuple = OUTPUTS in value.attrs if isinstance(value, Call) else len(node.output) > 1
+        if isinstance(value, Constant) and is_tuple:
+            raise InvalidModelError(f"a Constant node has {len(node.output)} outputs, expected 1")
+        for position, name in enumerate(node.output):
+            if name:
+                item = tuple_get(value, position) if is_tuple else value
+                region.scope[name] = _hinted(name, item, region)
+
+
+def _hinted(name: str, value: Expr, region: _Region) -> Expr:
+    """The value with what the model's declarations know of its type and inference did not find.
+
+    Raises:
+        InvalidModelError: Declared and inferred type are of different kinds or element types.
+    """
+    for known in (region.propagated, region.declared):
+        declared, type_ = known.get(name), value.checked_type
+        if declared is None:
+            continue
+        if type_ is not None and join_types(type_, declared) is None:
+            raise InvalidModelError(f"{name!r} is declared as {declared}, but is computed as {type_}")
+        value = with_fields(value, checked_type=more_precise(type_, declared, known is region.propagated))
+    return value
+
+
+def _bounds(name: str, text: str) -> tuple[int, int]:
+    low, _, high = text.partition(",")
+    try:
+        return int(low), int(high)
+    except ValueError:
+        raise InvalidModelError(
+            f"the metadata {INPUT_RANGE + name!r} is {text!r}, expected two numbers such as '0,10'"
+        ) from None
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """The names in order, repeated ones (a value may be returned twice) with a number."""
+    found: dict[str, None] = {}
+    for name in names:
+        count, own = 0, name
+        while own in found:
+            count += 1
+            own = f"{name}_{count}"
+        found[own] = None
+    return tuple(found)

@@ -1,0 +1,214 @@
+"""Operators of old opsets that onnx's version converter turns into something else, without a word.
+
+What can be said at the old opset is rewritten there, before the conversion; what only the new one can say is
+set afterwards. Sources: the operators' versions in onnx's Changelog.md, and its tests of those versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
+from intarsia.support.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+_ALIGNED = frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
+"""Below opset 7 their `axis` says where the second operand begins; onnx refuses the others that have one."""
+
+_RESIZED = frozenset({"Resize", "Upsample"})
+"""Below opset 11, positions were measured from the corners of the elements."""
+
+_MISCONVERTED = {"Hardmax": 13, "Resize": 11, "Upsample": 10, **dict.fromkeys(_ALIGNED, 7)}
+
+
+def check_functions(model: ModelProto, version: int) -> None:
+    """Refuse functions of another opset than the model's where onnx's inliner would change their meaning."""
+    for function in model.functions:
+        own = next((item.version for item in function.opset_import if not item.domain), version)
+        for node in function.node:
+            if own != version and not node.domain and own < _MISCONVERTED.get(node.op_type, 0):
+                raise _refusal(node, own, f"the function {function.name!r} has another opset than the model")
+
+
+def rewritten_legacy(model: ModelProto, version: int) -> ModelProto:
+    """The model with what onnx converts wrongly written differently at its own opset; the same if nothing is.
+
+    Args:
+        model: With its weights declared.
+        version: Its opset.
+
+    Raises:
+        UnsupportedModelError: A rank is needed that is unknown.
+    """
+    found = [node for node in nodes_of(model.graph) if not node.domain and _is_legacy(node, version)]
+    if not found:
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    ranks = _ranks(model)
+    names = _fresh_names(result.graph)
+    for graph in graphs_of(result.graph):
+        nodes = list(graph.node)
+        replaced = [item for node in nodes for item in _rewritten(node, version, ranks, names)]
+        del graph.node[:]
+        graph.node.extend(replaced)
+    return result
+
+
+def _is_legacy(node: NodeProto, version: int) -> bool:
+    if node.op_type == "Hardmax":
+        return version < 13
+    return version < 7 and node.op_type in _ALIGNED and bool(_attribute(node, "broadcast", 0))
+
+
+def _rewritten(node: NodeProto, version: int, ranks: dict[str, int], names: Iterator[str]) -> list[NodeProto]:
+    if node.domain or not _is_legacy(node, version):
+        return [node]
+    if node.op_type == "Hardmax":
+        return _flattened(node, version, names)
+    return _aligned(node, version, ranks, names)
+
+
+def _flattened(node: NodeProto, version: int, names: Iterator[str]) -> list[NodeProto]:
+    """Hardmax was over all dimensions from `axis` on."""
+    from onnx import helper
+
+    if version < 5:
+        raise _refusal(node, version, "its result cannot be given a computed shape there")
+    shape, flat, result = next(names), next(names), next(names)
+    axis = _attribute(node, "axis", 1)
+    return [
+        helper.make_node("Shape", [node.input[0]], [shape]),
+        helper.make_node("Flatten", [node.input[0]], [flat], axis=axis),
+        helper.make_node("Hardmax", [flat], [result], name=node.name, axis=1),
+        helper.make_node("Reshape", [result, shape], [node.output[0]]),
+    ]
+
+
+def _aligned(node: NodeProto, version: int, ranks: dict[str, int], names: Iterator[str]) -> list[NodeProto]:
+    """The second operand with dimensions of 1 after its own, so that both end together."""
+    from onnx import helper
+
+    axis = _attribute(node, "axis", None)
+    if axis is None:
+        return [node]
+    first, second = (ranks.get(name) for name in node.input)
+    if first is None or second is None:
+        raise _refusal(node, version, "its attribute 'axis' needs the ranks of both operands")
+    kept = [item for item in node.attribute if item.name != "axis"]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    missing = first - second - (axis if axis >= 0 else axis + first)
+    if missing <= 0 or not second:
+        return [node]
+    aligned = next(names)
+    axes = list(range(second, second + missing))
+    before = helper.make_node("Unsqueeze", [node.input[1]], [aligned], axes=axes)
+    node.input[1] = aligned
+    return [before, node]
+
+
+def resize_modes(model: ModelProto, version: int) -> list[str]:
+    """The `nearest_mode` of every Resize and Upsample of an opset below 11, in the order of `nodes_of`.
+
+    Raises:
+        UnsupportedModelError: No mode is right for all axes of a node.
+    """
+    if version >= 11:
+        return []
+    constants = _constants(model.graph)
+    return [_nearest_mode(node, version, constants) for node in nodes_of(model.graph) if _is_resize(node)]
+
+
+def restore_resize(before: list[str], after: ModelProto, version: int) -> None:
+    """Give the converted Resize nodes the meaning that they had.
+
+    Args:
+        before: From `resize_modes`.
+        after: The converted model, which is changed.
+        version: The opset that it was converted from.
+    """
+    from onnx import helper
+
+    if version >= 11:
+        return
+    nodes = [node for node in nodes_of(after.graph) if _is_resize(node)]
+    if len(nodes) != len(before):
+        raise UnsupportedModelError(f"operator 'Resize' of opset {version} cannot be converted reliably")
+    for node, mode in zip(nodes, before, strict=True):
+        kept = [item for item in node.attribute if item.name == "mode"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        node.attribute.append(helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
+        node.attribute.append(helper.make_attribute("nearest_mode", mode))
+
+
+def _is_resize(node: NodeProto) -> bool:
+    return not node.domain and node.op_type in _RESIZED
+
+
+def _nearest_mode(node: NodeProto, version: int, constants: dict[str, Any]) -> str:
+    """Resize-10 rounded up on axes that shrink and down on those that grow."""
+    if node.op_type == "Upsample" or _attribute(node, "mode", b"nearest") != b"nearest":
+        return "floor"
+    scales = constants.get(node.input[1])
+    if scales is None:
+        raise _refusal(node, version, "how it rounds depends on its scales, which are computed")
+    up = any(scale > 1 for scale in scales)
+    down = any(scale < 1 and not float(1 / scale).is_integer() for scale in scales)
+    if up and down:
+        raise _refusal(node, version, "it rounds differently on axes that grow and that shrink")
+    return "ceil" if down else "floor"
+
+
+def _constants(graph: GraphProto) -> dict[str, Any]:
+    """Values of initializers and Constant nodes by name."""
+    from onnx import numpy_helper
+
+    tensors = {item.name: item for part in graphs_of(graph) for item in part.initializer}
+    for node in nodes_of(graph):
+        if node.op_type == "Constant" and not node.domain and node.attribute[0].name == "value":
+            tensors[node.output[0]] = node.attribute[0].t
+    wanted = {name for node in nodes_of(graph) if _is_resize(node) for name in node.input[1:]}
+    return {name: numpy_helper.to_array(tensors[name]) for name in wanted & tensors.keys()}
+
+
+def _ranks(model: ModelProto) -> dict[str, int]:
+    """Ranks of all values that onnx can tell."""
+    from onnx import shape_inference
+
+    inferred = shape_inference.infer_shapes(model)
+    ranks: dict[str, int] = {}
+    for graph in graphs_of(inferred.graph):
+        ranks |= {item.name: len(item.dims) for item in graph.initializer}
+        for item in (*graph.input, *graph.output, *graph.value_info):
+            if item.type.tensor_type.HasField("shape"):
+                ranks[item.name] = len(item.type.tensor_type.shape.dim)
+    for node in nodes_of(model.graph):
+        if node.op_type in _ALIGNED and not node.domain and node.input[0] in ranks:
+            ranks.setdefault(node.output[0], ranks[node.input[0]])
+    return ranks
+
+
+def _fresh_names(graph: GraphProto) -> Iterator[str]:
+    taken = {name for node in nodes_of(graph) for name in (*node.input, *node.output)}
+    taken |= {item.name for part in graphs_of(graph) for item in (*part.input, *part.initializer)}
+    return (name for name in (f"legacy_{number}" for number in count()) if name not in taken)
+
+
+def _attribute(node: NodeProto, name: str, default: Any) -> Any:
+    from onnx import helper
+
+    found: Iterable[Any] = (helper.get_attribute_value(item) for item in node.attribute if item.name == name)
+    return next(iter(found), default)
+
+
+def _refusal(node: NodeProto, version: int, reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"operator {node.op_type!r} of opset {version} at node {label(node)!r} cannot be converted: {reason}",
+        help="export the model at opset 13 or above",
+    )

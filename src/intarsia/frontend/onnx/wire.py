@@ -1,0 +1,153 @@
+"""Find the weights in a serialized ModelProto without parsing them.
+
+Protobuf's Python runtime keeps its own copy of every byte and hands out another one at each access. So large
+`raw_data` fields of the graph's initializers are cut out of the message first, and marked as external data of
+the file itself: the rest is small and parsed as usual, and the weights are read once, to where they stay.
+
+Format: https://protobuf.dev/programming-guides/encoding (varint keys, length-delimited fields).
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from intarsia.support.errors import InvalidModelError
+
+Buffer: TypeAlias = "bytes | memoryview | mmap.mmap"
+
+SELF = "\0self"
+"""The external-data location that stands for the model file itself; no file can have this name."""
+
+LARGE = 1024
+"""Bytes from which a weight is cut out."""
+
+_MODEL_GRAPH, _GRAPH_INITIALIZER = 7, 5
+_TENSOR_DATA_LOCATION, _TENSOR_EXTERNAL_DATA, _TENSOR_RAW_DATA = 14, 13, 9
+_EXTERNAL = 1
+_VARINT, _LENGTH_DELIMITED = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    number: int
+    kind: int
+    start: int
+    """Where the field begins, key included."""
+    content: int
+    """Where its content begins."""
+    end: int
+
+
+def cut_out_weights(data: Buffer) -> bytes:
+    """The message with every large initializer's raw data replaced by a reference to its place in `data`.
+
+    Raises:
+        InvalidModelError: The bytes are not a protobuf message, or end too early.
+    """
+    parts: list[bytes] = []
+    for item in _fields(data, 0, len(data)):
+        if item.number == _MODEL_GRAPH and item.kind == _LENGTH_DELIMITED:
+            graph = b"".join(_graph_parts(data, item))
+            parts += (_key(_MODEL_GRAPH, _LENGTH_DELIMITED), _varint_bytes(len(graph)), graph)
+        else:
+            parts.append(bytes(data[item.start : item.end]))
+    return b"".join(parts)
+
+
+def _graph_parts(data: Buffer, graph: _Field) -> Iterator[bytes]:
+    for item in _fields(data, graph.content, graph.end):
+        large = item.end - item.content >= LARGE
+        if item.number == _GRAPH_INITIALIZER and item.kind == _LENGTH_DELIMITED and large:
+            tensor = b"".join(_tensor_parts(data, item))
+            yield _key(_GRAPH_INITIALIZER, _LENGTH_DELIMITED) + _varint_bytes(len(tensor))
+            yield tensor
+        else:
+            yield bytes(data[item.start : item.end])
+
+
+def _tensor_parts(data: Buffer, tensor: _Field) -> Iterator[bytes]:
+    for item in _fields(data, tensor.content, tensor.end):
+        length = item.end - item.content
+        if item.number == _TENSOR_RAW_DATA and item.kind == _LENGTH_DELIMITED and length >= LARGE:
+            yield from (
+                _external_entry("location", SELF),
+                _external_entry("offset", str(item.content)),
+                _external_entry("length", str(length)),
+                _key(_TENSOR_DATA_LOCATION, _VARINT) + _varint_bytes(_EXTERNAL),
+            )
+        else:
+            yield bytes(data[item.start : item.end])
+
+
+def _external_entry(key: str, value: str) -> bytes:
+    entry = b"".join(
+        _key(number, _LENGTH_DELIMITED) + _varint_bytes(len(text.encode())) + text.encode()
+        for number, text in ((1, key), (2, value))
+    )
+    return _key(_TENSOR_EXTERNAL_DATA, _LENGTH_DELIMITED) + _varint_bytes(len(entry)) + entry
+
+
+def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
+    position = start
+    while position < end:
+        key, content = _varint(data, position, end)
+        number, kind = key >> 3, key & 7
+        match kind:
+            case 0:
+                _, stop = _varint(data, content, end)
+            case 1:
+                stop = content + 8
+            case 2:
+                length, content = _varint(data, content, end)
+                stop = content + length
+            case 5:
+                stop = content + 4
+            case _:
+                raise not_a_model(f"byte {position} starts no field of a protobuf message")
+        if number == 0:
+            raise not_a_model(f"byte {position} starts no field of a protobuf message")
+        if stop > end:
+            raise InvalidModelError(
+                f"the model is truncated: it ends at byte {end}, but a field reaches to byte {stop}",
+                help="copy or download the file again",
+            )
+        yield _Field(number, kind, position, content, stop)
+        position = stop
+
+
+def not_a_model(why: str) -> InvalidModelError:
+    """The error for bytes that are no ONNX model."""
+    return InvalidModelError(f"not an ONNX model: {why}", help="pass an .onnx file, or its bytes")
+
+
+def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < end and shift < 70:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    if position >= end:
+        raise InvalidModelError(
+            f"the model is truncated: it ends at byte {end}, inside a number",
+            help="copy or download the file again",
+        )
+    raise not_a_model(f"no number ends at byte {position}")
+
+
+def _key(number: int, kind: int) -> bytes:
+    return _varint_bytes(number << 3 | kind)
+
+
+def _varint_bytes(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,132 @@
+"""Random weights for a model that has none yet: seeded, and scaled so that the outputs have unit variance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from intarsia.frontend.zoo.fan_in import CONTRACTIONS, Shape, fan_in
+from intarsia.frontend.zoo.moments import STANDARD_NORMAL, Moments, Signal, output_moments
+from intarsia.support.digest import digest_bytes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
+
+VIEWS = frozenset({"Reshape", "Transpose", "Unsqueeze", "Squeeze"})
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """A normal distribution."""
+
+    mean: float
+    std: float
+
+    @property
+    def moments(self) -> Moments:
+        """Its mean and mean square."""
+        return Moments(self.mean, self.mean**2 + self.std**2)
+
+
+SCALE = Normal(1.0, 0.05)  # the spreads are enough to make any two channels differ
+SHIFT = Normal(0.0, 0.05)
+
+
+def draw_weights(model: ModelProto, seed: int) -> None:
+    """Fill every float32 initializer that has a shape but no data, in place.
+
+    The distribution follows from the first operator that uses the weight: contractions get a scale that makes
+    their output's variance 1, normalisations get scales and variances near 1, everything else shifts near 0.
+    Each tensor has a generator of its own, seeded by `seed` and the tensor's name. Inputs of the model are
+    taken to be standard normal. Nodes must be in topological order and shapes static.
+    """
+    _Drawing(model, seed).run()
+
+
+def draw(distribution: Normal, size: int, seed: int, name: str) -> bytes:
+    """`size` little-endian float32 samples; depends on nothing but the arguments (PCG64, ziggurat)."""
+    entropy = (seed, int.from_bytes(digest_bytes(name.encode()), "little"))
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    samples = generator.standard_normal(size, dtype=np.float32)
+    samples *= np.float32(distribution.std)
+    samples += np.float32(distribution.mean)
+    return samples.astype("<f4", copy=False).tobytes()
+
+
+class _Drawing:
+    """One pass over a graph in which each weight is drawn when its first user is met."""
+
+    def __init__(self, model: ModelProto, seed: int) -> None:
+        from onnx import TensorProto
+
+        self._graph = model.graph
+        self._seed = seed
+        self._shapes = _static_shapes(model)
+        self._moments = {value.name: STANDARD_NORMAL for value in model.graph.input}
+        self._undrawn: dict[str, TensorProto] = {}
+        for tensor in model.graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT and not tensor.HasField("raw_data"):
+                self._undrawn[tensor.name] = tensor
+            else:
+                self._moments[tensor.name] = _constant_moments(tensor)
+
+    def run(self) -> None:
+        for node in self._graph.node:
+            if node.op_type in VIEWS and node.input[0] in self._undrawn:
+                self._undrawn[node.output[0]] = self._undrawn[node.input[0]]  # its user will tell what it is
+                continue
+            for index, name in enumerate(node.input):
+                if name in self._undrawn:
+                    self._fill(self._undrawn[name], self._distribution(node, index))
+            inputs = tuple(self._signal(name) for name in node.input if name)
+            moments = output_moments(node, inputs, self._shapes[node.output[0]])
+            self._moments.update(dict.fromkeys(node.output, moments))
+
+    def _fill(self, tensor: TensorProto, distribution: Normal) -> None:
+        tensor.raw_data = draw(distribution, prod(tensor.dims), self._seed, tensor.name)
+        for name in [name for name, other in self._undrawn.items() if other is tensor]:
+            del self._undrawn[name]
+            self._moments[name] = distribution.moments
+
+    def _signal(self, name: str) -> Signal:
+        return Signal(self._shapes[name], self._moments[name])
+
+    def _distribution(self, node: NodeProto, index: int) -> Normal:
+        name = node.input[index]
+        if node.op_type in CONTRACTIONS and index == 1:
+            data = self._signal(node.input[0])
+            products = fan_in(node, data.shape, self._shapes[name], self._shapes[node.output[0]])
+            return Normal(0.0, _rounded(1 / sqrt(products * data.moments.square)))
+        match node.op_type, index:
+            case ("BatchNormalization", 1 | 4) | ("LayerNormalization", 1) | ("Mul", _):
+                return SCALE
+            case "Gather", 0:
+                return Normal(0.0, _rounded(1 / sqrt(self._shapes[name][-1])))  # also right for a tied output
+            case _:
+                return SHIFT
+
+
+def _rounded(std: float) -> float:
+    """Six digits, so that the last bit of another machine's `exp` does not change the weights."""
+    return float(f"{std:.6g}")
+
+
+def _constant_moments(tensor: TensorProto) -> Moments:
+    from onnx.numpy_helper import to_array
+
+    values = to_array(tensor).astype(np.float64)
+    return Moments(float(np.mean(values)), float(np.mean(np.square(values))))
+
+
+def _static_shapes(model: ModelProto) -> Mapping[str, Shape]:
+    from onnx.shape_inference import infer_shapes
+
+    graph = infer_shapes(model, strict_mode=True).graph
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        shapes[value.name] = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+    return shapes
