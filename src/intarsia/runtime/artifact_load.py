@@ -1,0 +1,153 @@
+"""Reading an executable from disk, after checking all of it (DESIGN section 10)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from intarsia.runtime.artifact_format import CONSTANTS, MANIFEST, PROGRAM, SELF_TEST
+from intarsia.runtime.artifact_reader import check_name, open_artifact
+from intarsia.runtime.executable import Executable
+from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource
+from intarsia.runtime.manifest import KernelEntry, Manifest
+from intarsia.runtime.plan_check import plan_complaint
+from intarsia.runtime.provenance import Provenance
+from intarsia.runtime.safetensors_file import read_tensors
+from intarsia.runtime.self_test import SelfTest
+from intarsia.runtime.toolchain_version import usable_loader
+from intarsia.support.errors import ArtifactError, MissingToolchainError
+from intarsia.target.host import Host
+
+
+def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
+    """The executable that `Executable.save` wrote to `path`.
+
+    Nothing is executed before all is checked, in this order: the manifest and its version, the file names,
+    the digests, the machine, the toolchains. A kernel whose compiled form was made by another version of its
+    toolchain, or on a machine with other instruction sets, is compiled again from its source.
+
+    Args:
+        path: An artifact, in either form.
+        locked: Refuse to compile anything under other conditions than it was saved.
+
+    Raises:
+        ArtifactError: It is no artifact, or damaged, unsafe, of another version or for another machine.
+        MissingToolchainError: A toolchain that it needs is not usable here.
+        CompileError: A toolchain refuses the source of a kernel.
+    """
+    place = Path(path)
+    reader = open_artifact(place)
+    manifest = Manifest.from_bytes(reader.read(MANIFEST).tobytes(), place)
+    _check_references(place, manifest)
+    files = reader.read_all(manifest.files)
+    host = Host.detect()
+    if missing := host.isa_missing(manifest.isa):
+        raise ArtifactError(f"{place} needs the instruction sets {', '.join(missing)}, which this CPU lacks")
+    loaders = _loaders(place, manifest.kernels)
+    fitting = [_misfit(place, entry, loaders[entry.toolchain][1], host) for entry in manifest.kernels]
+    if locked and any(fitting):
+        raise ArtifactError(
+            f"{next(filter(None, fitting))}", help="load it without locked=True to compile it again here"
+        )
+    return _assembled(place, manifest, files, loaders, [not misfit for misfit in fitting])
+
+
+def _check_references(path: Path, manifest: Manifest) -> None:
+    """Whether the parts of a manifest fit each other."""
+    for name in manifest.files:
+        check_name(path, name)
+    needed = [PROGRAM, CONSTANTS, *(SELF_TEST for _ in (manifest.self_test,) if manifest.self_test)]
+    for entry in manifest.kernels:
+        needed += [name for name in (entry.source, entry.blob) if name is not None]
+    for name in needed:
+        if name not in manifest.files:
+            raise ArtifactError(f"{path} is damaged: {MANIFEST} does not list the file {name!r}")
+    weights = [number for entry in manifest.kernels for number in entry.weights.values()]
+    numbers = [*manifest.plan_constants, *manifest.program_constants, *weights]
+    if any(number >= len(manifest.constants) for number in numbers):
+        raise ArtifactError(f"{path} is damaged: it refers to a constant beyond {len(manifest.constants)}")
+    complaint = plan_complaint(manifest.plan, len(manifest.kernels), len(manifest.plan_constants))
+    if complaint:
+        raise ArtifactError(f"{path} is damaged: {complaint}")
+
+
+def _loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple[KernelLoader, str]]:
+    try:
+        return {name: usable_loader(name) for name in dict.fromkeys(entry.toolchain for entry in kernels)}
+    except MissingToolchainError as error:
+        error.add_note(f"needed by {path}")
+        raise
+
+
+def _misfit(path: Path, entry: KernelEntry, version: str, host: Host) -> str:
+    """Why a kernel is not what it was when it was saved, or the empty string."""
+    of_kernel = f'kernel "{entry.name}" of {path} was compiled'
+    if entry.toolchain_version != version:
+        saved_by = entry.toolchain_version or "an unknown version"
+        return f"{of_kernel} by {entry.toolchain} {saved_by}, found {version}"
+    if entry.blob is None:
+        return ""
+    if entry.architecture != host.architecture:
+        return f"{of_kernel} for {entry.architecture}, found {host.architecture}"
+    if entry.isa != host.isa:
+        differing = sorted(set(entry.isa) ^ set(host.isa))
+        return f"{of_kernel} on a CPU that differs from this one in {', '.join(differing)}"
+    return ""
+
+
+def _assembled(
+    path: Path,
+    manifest: Manifest,
+    files: Mapping[str, Array],
+    loaders: Mapping[str, tuple[KernelLoader, str]],
+    is_fitting: Sequence[bool],
+) -> Executable:
+    listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
+    constants = list(read_tensors(files[CONSTANTS], listed, CONSTANTS).values())
+    provenance = Provenance(
+        program=_text(path, files[PROGRAM]),
+        program_constants=tuple(constants[number] for number in manifest.program_constants),
+        model=manifest.model,
+        host=manifest.host,
+        isa=manifest.isa,
+        created_by=manifest.created_by,
+    )
+    test = _read_self_test(manifest, files)
+    kernels = [
+        _kernel(entry, files, constants, loaders[entry.toolchain][0], fits)
+        for entry, fits in zip(manifest.kernels, is_fitting, strict=True)
+    ]
+    plan_constants = [constants[number] for number in manifest.plan_constants]
+    names = [entry.name for entry in manifest.kernels]
+    return Executable(manifest.plan, kernels, plan_constants, provenance, names, test)
+
+
+def _kernel(
+    entry: KernelEntry,
+    files: Mapping[str, Array],
+    constants: Sequence[Array],
+    loader: KernelLoader,
+    fits: bool,
+) -> Kernel:
+    weights = {name: constants[number] for name, number in entry.weights.items()}
+    source = KernelSource(entry.toolchain, entry.target, files[entry.source].tobytes(), weights)
+    blob = files[entry.blob].tobytes() if fits and entry.blob is not None else None
+    return loader.load(source, blob)
+
+
+def _text(path: Path, data: Array) -> str:
+    try:
+        return data.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path} is damaged: {PROGRAM} is not UTF-8") from error
+
+
+def _read_self_test(manifest: Manifest, files: Mapping[str, Array]) -> SelfTest | None:
+    if manifest.self_test is None:
+        return None
+    parts = [
+        tuple(read_tensors(files[SELF_TEST], {tensor.name: tensor for tensor in part}, SELF_TEST).values())
+        for part in manifest.self_test
+    ]
+    return SelfTest(parts[0], parts[1])

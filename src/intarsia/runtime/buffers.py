@@ -1,0 +1,88 @@
+"""Which slots of a straight-line program get a buffer before the run, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir.dtype import DType
+from intarsia.runtime.arena import Lifetime, aligned_bytes, plan_arena
+from intarsia.runtime.kernel import Array
+from intarsia.runtime.plan import Block, RunKernel, TensorInfo
+from intarsia.runtime.tensor_info import static_shape
+
+COPIED_RESULT_BYTES: Final = 65536
+"""Results up to this size are computed in a lasting buffer and copied for the caller: that is cheaper than
+what engines need to bind a new buffer (about 8 us on a laptop CPU). Larger ones get a fresh buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Memory for one executable.
+
+    Attributes:
+        arena: The one block in which the lasting buffers lie.
+        lasting: Buffers by slot, the same on every call.
+        fresh: Shape and dtype by slot of results that need a buffer of their own on every call.
+    """
+
+    arena: Array
+    lasting: dict[int, Array]
+    fresh: dict[int, tuple[tuple[int, ...], np.dtype[np.generic]]]
+
+
+def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
+    """Buffers for all slots that kernels write and whose shape is known; the others the kernels allocate."""
+    known = _known_slots(steps, types)
+    fresh = {
+        slot: shape_and_dtype
+        for slot in block.results
+        if (shape_and_dtype := known.get(slot)) and _bytes(*shape_and_dtype) > COPIED_RESULT_BYTES
+    }
+    lifetimes = {
+        slot: Lifetime(_bytes(*known[slot]), *span)
+        for slot, span in _spans(block, steps).items()
+        if slot in known and slot not in fresh
+    }
+    plan = plan_arena(list(lifetimes.values()))
+    arena = aligned_bytes(plan.size)
+    lasting = {
+        slot: np.ndarray(*known[slot], buffer=arena, offset=offset)
+        for slot, offset in zip(lifetimes, plan.offsets, strict=True)
+    }
+    return Buffers(arena, lasting, fresh)
+
+
+def _known_slots(
+    steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]
+) -> dict[int, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+    known = {}
+    for slot in (slot for step in steps for slot in step.outputs):
+        info = types[slot]
+        shape = None if info is None else static_shape(info)
+        if info is not None and shape is not None and info.dtype != DType.STRING:
+            known[slot] = (shape, DType(info.dtype).numpy)
+    return known
+
+
+def _bytes(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
+    return math.prod(shape) * dtype.itemsize
+
+
+def _spans(block: Block, steps: Sequence[RunKernel]) -> dict[int, tuple[int, int]]:
+    """First and last step at which each written slot is in use; results stay to the end."""
+    spans: dict[int, tuple[int, int]] = {}
+    for index, step in enumerate(steps):
+        for slot in step.inputs:
+            if slot in spans:
+                spans[slot] = (spans[slot][0], index)
+        for slot in step.outputs:
+            spans[slot] = (index, index)
+    for slot in block.results:
+        if slot in spans:
+            spans[slot] = (spans[slot][0], len(steps))
+    return spans

@@ -1,0 +1,257 @@
+"""A program that runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from intarsia.runtime.artifact_format import ArtifactFormat
+from intarsia.runtime.artifact_save import save_artifact
+from intarsia.runtime.contents import Contents
+from intarsia.runtime.input_check import InputCheck
+from intarsia.runtime.interpreter import Interpreter
+from intarsia.runtime.kernel import Array, Kernel, Value
+from intarsia.runtime.kernel_call import NamedKernel
+from intarsia.runtime.output_check import accept_outputs, check_result_shape
+from intarsia.runtime.plan import Plan, RunKernel, Structure, TensorInfo
+from intarsia.runtime.profile import Nanoseconds, Profile, TimedKernels
+from intarsia.runtime.provenance import Provenance
+from intarsia.runtime.self_test import SelfTest, largest_error
+from intarsia.runtime.straight_line import StraightLine
+from intarsia.runtime.tensor_info import info_text
+from intarsia.support.errors import UsageError
+
+
+class Executable:
+    """A compiled program, called like a function on arrays.
+
+    Safe to call from several threads: the calls run one after the other. Also a context manager that
+    closes it.
+
+    Args:
+        plan: What to run in which order.
+        kernels: Compiled functions, by the numbers that the plan uses.
+        constants: Arrays that the plan's blocks read directly.
+        provenance: Where the program comes from, or a function that tells it when it is asked for.
+        kernel_names: A name for each kernel, for errors and profiles.
+        self_test: A call with its right answer, kept in the artifact.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kernels: Sequence[Kernel],
+        constants: Sequence[Array] = (),
+        provenance: Provenance | Callable[[], Provenance] | None = None,
+        kernel_names: Sequence[str] | None = None,
+        self_test: SelfTest | None = None,
+    ) -> None:
+        given = Provenance() if provenance is None else provenance
+        make_provenance = (lambda: given) if isinstance(given, Provenance) else given
+        names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
+        self._contents = Contents(
+            plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test
+        )
+        self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
+        self._check = InputCheck(plan.inputs)
+        self._runner = self._new_runner(self._named)
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Name and type of each input."""
+        return self._contents.plan.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """Name and type of each output."""
+        return self._contents.plan.outputs
+
+    @property
+    def plan(self) -> Plan:
+        """What is run in which order."""
+        return self._contents.plan
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The compiled functions."""
+        return self._contents.kernels
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """A name for each kernel."""
+        return self._contents.kernel_names
+
+    @property
+    def saved_test(self) -> SelfTest | None:
+        """The call with its right answer that `self_test` runs, if there is one."""
+        return self._contents.self_test
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Where the program comes from."""
+        return self._contents.make_provenance()
+
+    @property
+    def program(self) -> str:
+        """Text of the program that was built."""
+        return self.provenance.program
+
+    def __call__(self, /, *args: object, **named: object) -> Any:
+        """Run the program.
+
+        Args:
+            *args: Inputs in order: NumPy arrays or anything with `__dlpack__`.
+            **named: Inputs by name.
+
+        Returns:
+            An array, or a tuple of results nested as the program's result is; they belong to the caller.
+
+        Raises:
+            InputError: An input has a wrong name, element type or shape.
+            ExecutionError: A kernel failed.
+        """
+        return _structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
+
+    def run_flat(self, /, *args: object, **named: object) -> list[Value]:
+        """As a call, with the results in the order of `outputs`."""
+        inputs = self._check.accept(args, named)
+        with self._lock:
+            self._refuse_if_closed()
+            return self._runner.run(inputs)
+
+    def run_into(
+        self,
+        inputs: Sequence[object] | Mapping[str, object],
+        outputs: Sequence[Array] | Mapping[str, Array],
+    ) -> None:
+        """Run the program and write its results into the caller's buffers.
+
+        Args:
+            inputs: In order or by name, as in a call.
+            outputs: One writeable C-contiguous array for each of `outputs`, in order or by name, of its
+                element type and shape, sharing memory with no other one and no input.
+
+        Raises:
+            InputError: An input or a buffer does not fit.
+            ExecutionError: A kernel failed.
+        """
+        args, named = ((), inputs) if isinstance(inputs, Mapping) else (inputs, {})
+        checked = self._check.accept(args, named)
+        buffers = accept_outputs(self.outputs, outputs, checked)
+        with self._lock:
+            self._refuse_if_closed()
+            results = self._runner.run_into(checked, buffers)
+            for info, result, buffer in zip(self.outputs, results, buffers, strict=True):
+                if result is not buffer:
+                    check_result_shape(info, result, buffer)
+                    np.copyto(buffer, result)  # type: ignore[arg-type]  # accept_outputs lets only tensors through
+
+    def profile(
+        self,
+        /,
+        *args: object,
+        repeats: int = 20,
+        warmup: int = 3,
+        clock: Nanoseconds = time.perf_counter_ns,
+        **named: object,
+    ) -> Profile:
+        """Time every kernel over several runs of the program on the same inputs.
+
+        Args:
+            *args: Inputs in order.
+            repeats: Runs that are timed, 1 or more.
+            warmup: Runs before them.
+            clock: Where the time is read.
+            **named: Inputs by name.
+
+        Raises:
+            UsageError: `repeats` is not positive, or an input does not fit.
+            ExecutionError: A kernel failed.
+        """
+        if repeats < 1:
+            raise UsageError(f"repeats is {repeats}, expected 1 or more")
+        inputs = self._check.accept(args, named)
+        timed = TimedKernels(self._named, clock)
+        with self._lock:
+            self._refuse_if_closed()
+            runner = self._new_runner(timed.kernels)
+            for _ in range(warmup):
+                runner.run(inputs)
+            return timed.profile(lambda: runner.run(inputs), repeats)
+
+    def self_test(self) -> float:
+        """Run the self test; the largest absolute difference to its outputs.
+
+        Raises:
+            UsageError: The executable has no self test.
+            VerificationError: The outputs have other shapes or element types.
+        """
+        test = self._contents.self_test
+        if test is None:
+            raise UsageError("the executable has no self test", help="give one to save(path, self_test=...)")
+        return largest_error(self.run_flat(*test.inputs), test.outputs)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        self_test: SelfTest | None = None,
+        format: ArtifactFormat | None = None,  # noqa: A002  # the word that the field uses
+    ) -> None:
+        """Write the artifact: everything that is needed to run the program here or on another machine.
+
+        Args:
+            path: Where to; an artifact that is there already is replaced.
+            self_test: A call with its right answer; the one that the executable has, if not given.
+            format: One file or a folder; if not given, a folder if `path` ends with "/" or is one.
+
+        Raises:
+            OutputError: It cannot be written; then nothing is left behind.
+        """
+        test = self._contents.self_test if self_test is None else self_test
+        save_artifact(self._contents, self.provenance, path, test, format)
+
+    def close(self) -> None:
+        """Let the kernels give back what they hold; the executable cannot be called any more."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                for kernel in self._contents.kernels:
+                    getattr(kernel, "close", lambda: None)()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(info_text, infos)) for infos in (self.inputs, self.outputs))
+        count = len(self.kernels)
+        return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
+
+    def _new_runner(self, kernels: Sequence[NamedKernel]) -> StraightLine | Interpreter:
+        plan, constants = self._contents.plan, self._contents.constants
+        is_straight = all(isinstance(step, RunKernel) for step in plan.blocks["main"].steps)
+        return (StraightLine if is_straight else Interpreter)(plan, kernels, constants)
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise UsageError("the executable is closed")
+
+
+def _structured(structure: Structure, flat: Sequence[Value]) -> object:
+    if isinstance(structure, int):
+        return flat[structure]
+    return tuple(_structured(part, flat) for part in structure)

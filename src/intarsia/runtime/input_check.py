@@ -1,0 +1,136 @@
+"""Checking what a caller passes against the inputs of a plan, quickly when it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir.dtype import DType
+from intarsia.runtime.array_like import as_array
+from intarsia.runtime.kernel import Array, Value
+from intarsia.runtime.plan import TensorInfo
+from intarsia.runtime.tensor_info import info_text, is_tensor, shape_text, static_shape
+from intarsia.support.errors import InputError
+
+_CONTIGUOUS_AND_ALIGNED: Final = 0x101
+"""NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, as in `ndarray.flags.num`."""
+
+
+class InputCheck:
+    """Binds arguments to inputs and checks them; remembers the last shapes that were right.
+
+    Args:
+        inputs: What is expected, in order.
+    """
+
+    def __init__(self, inputs: Sequence[TensorInfo]) -> None:
+        self._inputs = tuple(inputs)
+        self._positions = {info.name: position for position, info in enumerate(inputs)}
+        self._fitting: tuple[tuple[object, object], ...] = tuple(
+            (DType(info.dtype).numpy if is_tensor(info) else None, static_shape(info)) for info in inputs
+        )
+
+    def accept(self, args: Sequence[object], named: Mapping[str, object]) -> Sequence[Value]:
+        """The arguments in the order of the inputs, as C-contiguous arrays.
+
+        Raises:
+            InputError: Wrong count, name, element type or shape, or no array.
+        """
+        if named and not args and named.keys() == self._positions.keys():
+            args, named = [named[name] for name in self._positions], {}
+        if not named and len(args) == len(self._inputs):
+            for value, (dtype, shape) in zip(args, self._fitting, strict=True):
+                if (
+                    type(value) is not np.ndarray
+                    or value.dtype is not dtype
+                    or value.shape != shape
+                    or value.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED
+                ):
+                    break
+            else:
+                return args  # type: ignore[return-value]  # the loop has seen that all are arrays
+        return self._accept_slowly(self._bound(args, named))
+
+    def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+        if len(args) > len(self._inputs):
+            raise InputError(
+                f"{len(args)} inputs were given, expected {len(self._inputs)}", help=self._help()
+            )
+        bound = dict(enumerate(args))
+        for name, value in named.items():
+            position = self._positions.get(name)
+            if position is None:
+                close = get_close_matches(name, self._positions, n=1)
+                hint = f'did you mean "{close[0]}"?' if close else self._help()
+                raise InputError(f'there is no input "{name}"', help=hint)
+            if position in bound:
+                raise InputError(f'input "{name}" is given twice: by position and by name')
+            bound[position] = value
+        for position, info in enumerate(self._inputs):
+            if position not in bound:
+                raise InputError(f'input "{info.name}" is missing', help=self._help())
+        return [bound[position] for position in range(len(self._inputs))]
+
+    def _help(self) -> str:
+        listed = ", ".join(map(info_text, self._inputs))
+        return f"the inputs are {listed}" if listed else "the program has no inputs"
+
+    def _accept_slowly(self, values: list[object]) -> list[Value]:
+        sizes: dict[str, tuple[int, TensorInfo]] = {}
+        checked = [_checked(info, value, sizes) for info, value in zip(self._inputs, values, strict=True)]
+        self._fitting = tuple(
+            (dtype, value.shape if isinstance(value, np.ndarray) else None)
+            for (dtype, _), value in zip(self._fitting, checked, strict=True)
+        )
+        return checked
+
+
+def _checked(info: TensorInfo, value: object, sizes: dict[str, tuple[int, TensorInfo]]) -> Value:
+    if not is_tensor(info):
+        return _container(info, value)
+    array = as_array(f'input "{info.name}"', value, info.dtype)
+    found, expected = _dtype_name(array), info.dtype
+    if found != expected:
+        raise InputError(
+            f'input "{info.name}" has element type {found}, expected {expected}',
+            help=f'convert it: value.astype("{expected}")' if expected != DType.STRING else "",
+        )
+    _check_shape(info, array.shape, sizes)
+    return np.require(array, DType(expected).numpy, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def _container(info: TensorInfo, value: object) -> Value:
+    """Sequences and optionals are lists, arrays or None; what is in them is the kernel's to check."""
+    if value is None or isinstance(value, (list, np.ndarray)):
+        return value
+    return as_array(f'input "{info.name}"', value, "float32")
+
+
+def _dtype_name(array: Array) -> str:
+    try:
+        return DType.of(array).value
+    except ValueError:
+        return str(array.dtype)
+
+
+def _check_shape(info: TensorInfo, shape: tuple[int, ...], sizes: dict[str, tuple[int, TensorInfo]]) -> None:
+    if info.shape is None:
+        return
+    fits = len(shape) == len(info.shape) and all(
+        isinstance(expected, str) or expected in {-1, found}
+        for found, expected in zip(shape, info.shape, strict=True)
+    )
+    if not fits:
+        expected_text = shape_text(info.shape)
+        raise InputError(f'input "{info.name}" has shape {shape_text(shape)}, expected {expected_text}')
+    for size, dim in zip(shape, info.shape, strict=True):
+        if isinstance(dim, str) and dim != "?":
+            known, where = sizes.setdefault(dim, (size, info))
+            if known != size:
+                raise InputError(
+                    f'dimension "{dim}" is {known} in input "{where.name}" '
+                    f'and {size} in input "{info.name}", expected one size'
+                )

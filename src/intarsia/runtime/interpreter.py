@@ -1,0 +1,144 @@
+"""Running branches and calls of blocks, on a stack of its own: recursion of any depth works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from intarsia.runtime.kernel import Array, Value
+from intarsia.runtime.kernel_call import NamedKernel
+from intarsia.runtime.ownership import owned
+from intarsia.runtime.plan import Block, Invoke, Plan, RunKernel
+from intarsia.runtime.release import releases
+from intarsia.runtime.step_lists import FlatStep, flattened
+from intarsia.support.errors import ExecutionError
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedBlock:
+    """A block with flat step lists; every step has the slots that are dead after it."""
+
+    block: Block
+    lists: tuple[tuple[tuple[FlatStep, tuple[int, ...]], ...], ...]
+    constants: tuple[tuple[int, Array], ...]
+
+
+@dataclass(slots=True)
+class _Activation:
+    """A step list that is being run, and where its results go when it ends.
+
+    Attributes:
+        prepared: The block that it belongs to.
+        steps: The list.
+        values: Slots of the activated block; a branch has those of the list it stands in.
+        results: Slots whose values the list ends with.
+        outputs: Slots in `target` that take them.
+        target: Slots of the one who waits for this list.
+        release: Slots of `target` that are dead then.
+        position: Number of the next step.
+    """
+
+    prepared: _PreparedBlock
+    steps: tuple[tuple[FlatStep, tuple[int, ...]], ...]
+    values: list[Value]
+    results: tuple[int, ...]
+    outputs: Sequence[int]
+    target: list[Value]
+    release: tuple[int, ...]
+    position: int = 0
+
+
+class Interpreter:
+    """The runner of any plan; kernels allocate their results."""
+
+    def __init__(self, plan: Plan, kernels: Sequence[NamedKernel], constants: Sequence[Array]) -> None:
+        self._kernels = kernels
+        self._blocks: Mapping[str, _PreparedBlock] = {
+            name: _prepared(block, constants) for name, block in plan.blocks.items()
+        }
+        self._kept = [array for block in self._blocks.values() for _, array in block.constants]
+
+    def run(self, inputs: Sequence[Value]) -> list[Value]:
+        """Results of the program; they belong to the caller."""
+        return owned(self.run_into(inputs, ()), [*inputs, *self._kept])
+
+    def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
+        """Results of the program, all of them still to be copied into the caller's buffers."""
+        del outputs  # shapes are not known before the run
+        results: list[Value] = [None] * len(self._blocks["main"].block.results)
+        stack = [_activation(self._blocks["main"], inputs, range(len(results)), results, ())]
+        while stack:
+            top = stack[-1]
+            if top.position == len(top.steps):
+                stack.pop()
+                _finish(top)
+                continue
+            step, release = top.steps[top.position]
+            top.position += 1
+            if isinstance(step, RunKernel):
+                self._run_kernel(step, top.values)
+                _forget(top.values, release)
+            elif isinstance(step, Invoke):
+                arguments = [top.values[slot] for slot in step.inputs]
+                called = self._blocks[step.block]
+                stack.append(_activation(called, arguments, step.outputs, top.values, release))
+            else:
+                truth = _is_true(top.values[step.cond])
+                number = step.true_list if truth else step.false_list
+                results_of = step.true_results if truth else step.false_results
+                taken = top.prepared.lists[number]
+                values = top.values
+                stack.append(
+                    _Activation(top.prepared, taken, values, results_of, step.outputs, values, release)
+                )
+        return results
+
+    def _run_kernel(self, step: RunKernel, values: list[Value]) -> None:
+        arguments = [values[slot] for slot in step.inputs]
+        found = self._kernels[step.kernel].run(arguments, [None] * len(step.outputs))
+        for slot, value in zip(step.outputs, found, strict=True):
+            values[slot] = value
+
+
+def _prepared(block: Block, constants: Sequence[Array]) -> _PreparedBlock:
+    lists = flattened(block.steps)
+    dead = releases(lists, block.params, block.results)
+    paired = tuple(tuple(zip(steps, slots, strict=True)) for steps, slots in zip(lists, dead, strict=True))
+    return _PreparedBlock(block, paired, tuple((slot, constants[number]) for slot, number in block.constants))
+
+
+def _activation(
+    prepared: _PreparedBlock,
+    arguments: Sequence[Value],
+    outputs: Sequence[int],
+    target: list[Value],
+    release: tuple[int, ...],
+) -> _Activation:
+    block = prepared.block
+    values: list[Value] = [None] * block.slots
+    for slot, argument in zip(block.params, arguments, strict=True):
+        values[slot] = argument
+    for slot, array in prepared.constants:
+        values[slot] = array
+    return _Activation(prepared, prepared.lists[0], values, block.results, outputs, target, release)
+
+
+def _finish(ended: _Activation) -> None:
+    found = [ended.values[slot] for slot in ended.results]
+    for slot, value in zip(ended.outputs, found, strict=True):
+        ended.target[slot] = value
+    _forget(ended.target, ended.release)
+
+
+def _forget(values: list[Value], release: tuple[int, ...]) -> None:
+    for slot in release:
+        values[slot] = None
+
+
+def _is_true(cond: Value) -> bool:
+    if not isinstance(cond, np.ndarray) or cond.size != 1:
+        found = f"shape {cond.shape}" if isinstance(cond, np.ndarray) else "no array"
+        raise ExecutionError(f"the condition of a branch has {found}, expected one element")
+    return bool(cond.reshape(-1)[0])

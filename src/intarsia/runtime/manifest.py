@@ -1,0 +1,187 @@
+"""The manifest of an artifact: what is in it, as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from intarsia.ir.dtype import DType
+from intarsia.runtime.artifact_format import FORMAT_NAME, FORMAT_VERSION, MANIFEST
+from intarsia.runtime.artifact_writer import FileEntry
+from intarsia.runtime.json_record import Record, unexpected
+from intarsia.runtime.plan import Plan
+from intarsia.runtime.plan_json import plan_from_json, plan_to_json
+from intarsia.runtime.safetensors_file import StoredTensor
+from intarsia.support.errors import ArtifactError
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """A kernel in the manifest.
+
+    Attributes:
+        name: For people.
+        toolchain: Who compiles it.
+        toolchain_version: Version that compiled it.
+        target: Text of its target.
+        source: File of its model.
+        source_digest: SHA-256 of that file.
+        weights: Number of the constant for each initializer of the model that is stored outside of it.
+        blob: File of its compiled form, if there is one.
+        architecture: Machine that the compiled form is for ("x86_64").
+        isa: Instruction sets of the machine that it was compiled on.
+    """
+
+    name: str
+    toolchain: str
+    toolchain_version: str
+    target: str
+    source: str
+    source_digest: str
+    weights: dict[str, int]
+    blob: str | None
+    architecture: str
+    isa: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All of an artifact that is not in its other files.
+
+    Attributes:
+        files: Size and digest of every other file.
+        plan: What is run in which order.
+        constants: The tensors of the file of constants.
+        plan_constants: Which of them the plan names, in the order of its numbers.
+        program_constants: Which of them the program's text names.
+        kernels: In the order of the plan's numbers.
+        model: Name of the model.
+        created_by: Name and version of the software.
+        host: Facts of the building machine.
+        isa: Instruction sets without which it cannot run.
+        self_test: Numbers of inputs and outputs of the self test, if there is one.
+    """
+
+    files: dict[str, FileEntry]
+    plan: Plan
+    constants: tuple[StoredTensor, ...]
+    plan_constants: tuple[int, ...]
+    program_constants: tuple[int, ...]
+    kernels: tuple[KernelEntry, ...]
+    model: str
+    created_by: str
+    host: dict[str, object]
+    isa: tuple[str, ...]
+    self_test: tuple[tuple[StoredTensor, ...], tuple[StoredTensor, ...]] | None
+
+    def to_bytes(self) -> bytes:
+        """Content of the manifest's file; it ends with its own digest."""
+        record = {
+            "format": FORMAT_NAME,
+            "version": FORMAT_VERSION,
+            "files": {name: asdict(entry) for name, entry in self.files.items()},
+            "plan": plan_to_json(self.plan),
+            "constants": [asdict(tensor) for tensor in self.constants],
+            "plan_constants": self.plan_constants,
+            "program_constants": self.program_constants,
+            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "provenance": {
+                "model": self.model,
+                "created_by": self.created_by,
+                "host": self.host,
+                "isa": self.isa,
+            },
+            "self_test": self.self_test
+            and {
+                "inputs": [asdict(tensor) for tensor in self.self_test[0]],
+                "outputs": [asdict(tensor) for tensor in self.self_test[1]],
+            },
+        }
+        return json.dumps({**record, "digest": _digest(record)}, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> Manifest:
+        """The manifest of the artifact at `path`.
+
+        Raises:
+            ArtifactError: It is not readable, of another version, or damaged.
+        """
+        record = _envelope(data, path)
+        provenance = record.record("provenance")
+        host = provenance.record("host")
+        return cls(
+            files=_files(record.record("files")),
+            plan=plan_from_json(record.record("plan")),
+            constants=record.each("constants", _stored_tensor),
+            plan_constants=record.counts("plan_constants"),
+            program_constants=record.counts("program_constants"),
+            kernels=record.each("kernels", _kernel),
+            model=provenance.text("model"),
+            created_by=provenance.text("created_by"),
+            host={key: host.get(key) for key in host.keys()},  # noqa: SIM118  # not a mapping
+            isa=provenance.texts("isa"),
+            self_test=_self_test(record),
+        )
+
+
+def _envelope(data: bytes, path: Path) -> Record:
+    """The manifest as a record, once it is known to be of this version and whole."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {MANIFEST} is not JSON") from error
+    if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
+        raise ArtifactError(f"{path} is no artifact: {MANIFEST} does not say format {FORMAT_NAME}")
+    if value.get("version") != FORMAT_VERSION:
+        found = json.dumps(value.get("version"))
+        raise ArtifactError(
+            f"{path} has format version {found}, expected {FORMAT_VERSION}",
+            help="load it with the version of Intarsia that saved it, or build it again",
+        )
+    digest = value.pop("digest", None)
+    if digest != _digest(value):
+        raise ArtifactError(f"{path} is damaged: the digest of {MANIFEST} does not fit its content")
+    return Record(value, MANIFEST)
+
+
+def _digest(record: dict[str, object]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _files(record: Record) -> dict[str, FileEntry]:
+    entries = {name: record.record(name) for name in record.keys()}  # noqa: SIM118  # not a mapping
+    return {name: FileEntry(entry.count("size"), entry.text("sha256")) for name, entry in entries.items()}
+
+
+def _stored_tensor(value: object, where: str) -> StoredTensor:
+    record = Record(value, where)
+    dtype = record.text("dtype")
+    if dtype not in {known.value for known in DType}:
+        raise unexpected(record.place("dtype"), dtype, "an element type")
+    return StoredTensor(record.text("name"), dtype, record.counts("shape"))
+
+
+def _kernel(value: object, where: str) -> KernelEntry:
+    record = Record(value, where)
+    weights = record.record("weights")
+    return KernelEntry(
+        name=record.text("name"),
+        toolchain=record.text("toolchain"),
+        toolchain_version=record.text("toolchain_version"),
+        target=record.text("target"),
+        source=record.text("source"),
+        source_digest=record.text("source_digest"),
+        weights={name: weights.count(name) for name in weights.keys()},  # noqa: SIM118  # not a mapping
+        blob=record.optional_text("blob"),
+        architecture=record.text("architecture"),
+        isa=record.texts("isa"),
+    )
+
+
+def _self_test(record: Record) -> tuple[tuple[StoredTensor, ...], tuple[StoredTensor, ...]] | None:
+    if record.get("self_test") is None:
+        return None
+    test = record.record("self_test")
+    return test.each("inputs", _stored_tensor), test.each("outputs", _stored_tensor)

@@ -1,0 +1,125 @@
+"""Whether a plan can be run at all: every slot, kernel, constant and block that it names is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from intarsia.runtime.plan import Block, Branch, Plan, RunKernel, Step, Structure
+
+
+def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
+    """The first thing that is wrong with a plan, or the empty string.
+
+    Args:
+        plan: The plan.
+        kernels: Number of kernels that it may name.
+        constants: Number of constants that it may name.
+    """
+    main = plan.blocks.get("main")
+    if main is None:
+        return 'the plan has no block "main"'
+    if (len(main.params), len(main.results)) != (len(plan.inputs), len(plan.outputs)):
+        return 'block "main" does not take and return what the plan says'
+    if len(plan.slot_types) != main.slots:
+        return f"the plan has {len(plan.slot_types)} slot types, expected {main.slots}"
+    if any(not 0 <= index < len(plan.outputs) for index in _indices(plan.output_structure)):
+        return "the output structure refers to an output that is not there"
+    for name, block in plan.blocks.items():
+        complaint = _BlockCheck(plan, block, kernels, constants).complaint()
+        if complaint:
+            return f'block "{name}": {complaint}'
+    return ""
+
+
+def _indices(structure: Structure) -> Iterable[int]:
+    if isinstance(structure, int):
+        yield structure
+    else:
+        for part in structure:
+            yield from _indices(part)
+
+
+@dataclass(slots=True)
+class _OpenList:
+    """A step list that is being checked; `written` are the slots that it has defined so far."""
+
+    steps: Sequence[Step]
+    results: Sequence[int]
+    written: list[int] = field(default_factory=list)
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The end of a Branch: after both lists, its outputs are defined in the list it stands in."""
+
+    outputs: tuple[int, ...]
+    around: _OpenList
+
+
+class _BlockCheck:
+    """Walks the steps of a block in order, knowing which slots have a value."""
+
+    def __init__(self, plan: Plan, block: Block, kernels: int, constants: int) -> None:
+        self._plan, self._block = plan, block
+        self._kernels, self._constants = kernels, constants
+        self._defined: set[int] = set()
+
+    def complaint(self) -> str:
+        block = self._block
+        if any(number >= self._constants for _, number in block.constants):
+            return f"it names a constant that is not there; the plan has {self._constants}"
+        complaint = self._define([*block.params, *(slot for slot, _ in block.constants)])
+        stack: list[_OpenList | _Joined] = [_OpenList(block.steps, block.results)]
+        while stack and not complaint:
+            top = stack[-1]
+            if isinstance(top, _Joined):
+                stack.pop()
+                complaint = self._define(top.outputs)
+                top.around.written += top.outputs
+            elif top.position == len(top.steps):
+                stack.pop()
+                complaint = self._undefined(top.results)
+                self._defined.difference_update(top.written)
+            else:
+                top.position += 1
+                complaint = self._enter(top, top.steps[top.position - 1], stack)
+        return complaint
+
+    def _enter(self, around: _OpenList, step: Step, stack: list[_OpenList | _Joined]) -> str:
+        if isinstance(step, Branch):
+            stack.append(_Joined(step.outputs, around))
+            stack.append(_OpenList(step.false_steps, step.false_results))
+            stack.append(_OpenList(step.true_steps, step.true_results))
+            lengths = {len(step.outputs), len(step.true_results), len(step.false_results)}
+            return self._undefined([step.cond]) or (
+                "" if len(lengths) == 1 else "a branch has ragged results"
+            )
+        around.written += step.outputs
+        return self._undefined(step.inputs) or self._callee(step) or self._define(step.outputs)
+
+    def _callee(self, step: Step) -> str:
+        if isinstance(step, Branch):
+            return ""
+        if isinstance(step, RunKernel):
+            known = step.kernel < self._kernels
+            return "" if known else f"it runs kernel {step.kernel}; there are {self._kernels}"
+        called = self._plan.blocks.get(step.block)
+        if called is None:
+            return f'it calls block "{step.block}", which is not there'
+        fits = (len(step.inputs), len(step.outputs)) == (len(called.params), len(called.results))
+        return "" if fits else f'it calls block "{step.block}" with another number of values'
+
+    def _undefined(self, slots: Sequence[int]) -> str:
+        missing = [slot for slot in slots if slot not in self._defined]
+        return f"slot {missing[0]} is read before it is written" if missing else ""
+
+    def _define(self, slots: Sequence[int]) -> str:
+        for slot in slots:
+            if not 0 <= slot < self._block.slots:
+                return f"slot {slot} is out of range; it has {self._block.slots}"
+            if slot in self._defined:
+                return f"slot {slot} is written twice"
+            self._defined.add(slot)
+        return ""

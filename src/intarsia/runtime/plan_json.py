@@ -1,0 +1,127 @@
+"""Plans as JSON values; step lists are flat and numbered, so that depth does not matter."""
+
+from __future__ import annotations
+
+from intarsia.runtime.json_record import Record, as_count, as_list, as_text, unexpected
+from intarsia.runtime.plan import Block, Invoke, Plan, RunKernel, Structure, TensorInfo
+from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
+from intarsia.support.errors import ArtifactError
+
+
+def plan_to_json(plan: Plan) -> dict[str, object]:
+    """The plan as plain values."""
+    return {
+        "inputs": [info_to_json(info) for info in plan.inputs],
+        "outputs": [info_to_json(info) for info in plan.outputs],
+        "output_structure": plan.output_structure,
+        "slot_types": [None if info is None else info_to_json(info) for info in plan.slot_types],
+        "blocks": {name: _block_to_json(block) for name, block in plan.blocks.items()},
+    }
+
+
+def plan_from_json(record: Record) -> Plan:
+    """The plan of a record that `plan_to_json` made.
+
+    Raises:
+        ArtifactError: It is not such a record.
+    """
+    blocks = record.record("blocks")
+    return Plan(
+        {name: _block_from_json(blocks.record(name)) for name in blocks.keys()},  # noqa: SIM118  # not a mapping
+        record.each("inputs", info_from_json),
+        record.each("outputs", info_from_json),
+        _structure(record.get("output_structure"), record.place("output_structure")),
+        record.each("slot_types", lambda item, where: None if item is None else info_from_json(item, where)),
+    )
+
+
+def info_to_json(info: TensorInfo) -> dict[str, object]:
+    """Name and type as plain values."""
+    return {"name": info.name, "dtype": info.dtype, "shape": info.shape}
+
+
+def info_from_json(value: object, where: str) -> TensorInfo:
+    """The inverse of `info_to_json`.
+
+    Raises:
+        ArtifactError: It is not such a value.
+    """
+    record = Record(value, where)
+    shape = None if record.get("shape") is None else record.each("shape", _dim)
+    return TensorInfo(record.text("name"), record.text("dtype"), shape)
+
+
+def _dim(value: object, where: str) -> int | str:
+    if isinstance(value, str):
+        return value
+    return -1 if value == -1 else as_count(value, where)
+
+
+def _structure(value: object, where: str) -> Structure:
+    if isinstance(value, int):
+        return as_count(value, where)
+    return tuple(_structure(item, f"{where}[{index}]") for index, item in enumerate(as_list(value, where)))
+
+
+def _block_to_json(block: Block) -> dict[str, object]:
+    return {
+        "params": block.params,
+        "constants": block.constants,
+        "step_lists": [[_step_to_json(step) for step in steps] for steps in flattened(block.steps)],
+        "results": block.results,
+        "slots": block.slots,
+    }
+
+
+def _block_from_json(record: Record) -> Block:
+    lists = record.each("step_lists", _steps_from_json)
+    try:
+        steps = nested(lists)
+    except ValueError as error:
+        raise ArtifactError(f"{record.place('step_lists')}: {error}") from error
+    constants = record.each("constants", _pair)
+    return Block(record.counts("params"), constants, steps, record.counts("results"), record.count("slots"))
+
+
+def _pair(value: object, where: str) -> tuple[int, int]:
+    items = [as_count(item, where) for item in as_list(value, where)]
+    if len(items) != 2:
+        raise unexpected(where, value, "two numbers")
+    return items[0], items[1]
+
+
+def _step_to_json(step: FlatStep) -> dict[str, object]:
+    match step:
+        case RunKernel():
+            return {"run": step.kernel, "inputs": step.inputs, "outputs": step.outputs}
+        case Invoke():
+            return {"invoke": step.block, "inputs": step.inputs, "outputs": step.outputs}
+        case FlatBranch():
+            return {
+                "branch": step.cond,
+                "true": {"list": step.true_list, "results": step.true_results},
+                "false": {"list": step.false_list, "results": step.false_results},
+                "outputs": step.outputs,
+            }
+
+
+def _steps_from_json(value: object, where: str) -> tuple[FlatStep, ...]:
+    items = as_list(value, where)
+    return tuple(_step_from_json(Record(item, f"{where}[{index}]")) for index, item in enumerate(items))
+
+
+def _step_from_json(record: Record) -> FlatStep:
+    outputs = record.counts("outputs")
+    if "run" in record.keys():  # noqa: SIM118  # not a mapping
+        return RunKernel(record.count("run"), record.counts("inputs"), outputs)
+    if "invoke" in record.keys():  # noqa: SIM118  # not a mapping
+        return Invoke(as_text(record.get("invoke"), record.place("invoke")), record.counts("inputs"), outputs)
+    true, false = record.record("true"), record.record("false")
+    return FlatBranch(
+        record.count("branch"),
+        true.count("list"),
+        true.counts("results"),
+        false.count("list"),
+        false.counts("results"),
+        outputs,
+    )

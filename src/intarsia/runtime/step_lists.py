@@ -1,0 +1,73 @@
+"""The step lists of a block, flat: branches refer to theirs by number, so that nothing needs to recurse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from intarsia.runtime.plan import Branch, Invoke, RunKernel, Step
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBranch:
+    """A Branch with the numbers of its two step lists in place of the lists."""
+
+    cond: int
+    true_list: int
+    true_results: tuple[int, ...]
+    false_list: int
+    false_results: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+FlatStep: TypeAlias = RunKernel | Invoke | FlatBranch
+
+
+def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:
+    """All step lists: number 0 are the given steps; those of a branch come after the list it stands in."""
+    pending: list[Sequence[Step]] = [steps]
+    lists: list[list[FlatStep]] = []
+    while len(lists) < len(pending):
+        flat: list[FlatStep] = []
+        for step in pending[len(lists)]:
+            if isinstance(step, Branch):
+                number = len(pending)
+                pending += [step.true_steps, step.false_steps]
+                results = (step.true_results, number + 1, step.false_results)
+                flat.append(FlatBranch(step.cond, number, *results, step.outputs))
+            else:
+                flat.append(step)
+        lists.append(flat)
+    return lists
+
+
+def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:
+    """The inverse of `flattened`.
+
+    Raises:
+        ValueError: A branch refers to a list that does not come after its own.
+    """
+    done: dict[int, tuple[Step, ...]] = {}
+    for number in range(len(lists) - 1, -1, -1):
+        steps: list[Step] = []
+        for step in lists[number]:
+            if isinstance(step, FlatBranch):
+                if step.true_list not in done or step.false_list not in done:
+                    raise ValueError(f"a branch in step list {number} refers to a list that is not after it")
+                branches = (
+                    done[step.true_list],
+                    step.true_results,
+                    done[step.false_list],
+                    step.false_results,
+                )
+                steps.append(Branch(step.cond, *branches, step.outputs))
+            else:
+                steps.append(step)
+        done[number] = tuple(steps)
+    return done.get(0, ())
+
+
+def read_slots(step: FlatStep) -> tuple[int, ...]:
+    """Slots that a step reads itself (what its branches read is not among them)."""
+    return (step.cond,) if isinstance(step, FlatBranch) else step.inputs
