@@ -1,0 +1,38 @@
+"""Toolchains: the inference engines that can run a function of the language (DESIGN section 9).
+
+protocol            what a toolchain is
+registered          which are known, which work here
+package             whether the Python package behind one works
+onnx_compile        function -> ONNX -> kernel, for every toolchain that reads ONNX
+onnx_port           inputs and outputs of an ONNX model
+input_identity      a way around what engines do to inputs that they pass through
+external_weights    the weights beside a model, given back to it
+tensor_call         operator predicates by domain and element type
+delivery            results into the caller's buffers
+engine_message      the essential sentence of an engine's error
+onnxruntime, openvino, reference
+                    one toolchain each; `*_kernel` is what it compiles to, `onnxruntime_session` and
+                    `openvino_model` hold the options, threads and weights
+"""
+
+from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable
+from intarsia.toolchain.registered import (
+    ToolchainStatus,
+    installed_toolchains,
+    targets,
+    toolchain,
+    usable_toolchains,
+)
+
+__all__ = [
+    "Available",
+    "FusionStyle",
+    "OnnxLimits",
+    "Toolchain",
+    "ToolchainStatus",
+    "Unavailable",
+    "installed_toolchains",
+    "targets",
+    "toolchain",
+    "usable_toolchains",
+]

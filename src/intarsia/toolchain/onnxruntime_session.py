@@ -1,0 +1,99 @@
+"""Sessions of onnxruntime: options, threads, and weights lent without a copy.
+
+Threads. By default the pool's threads spin for a while after a run, waiting for the next; when another
+session or engine runs then, they take its cores: 12 sessions in turn took 72 ms instead of 6, alternating
+with OpenVINO 45 instead of 7. `session.force_spinning_stop` ends the spinning with each run, and keeps it
+between the operators of one run: on a machine of our own it is nowhere slower than no spinning at all, and
+up to 20 % faster on small transformers (benchmarks/thread_policy.py; docs/decisions/0005).
+
+Weights. `add_external_initializers` alone copies every weight (onnxruntime 1.31); given to `add_initializer`
+as well, an array is used where it is. But such an initializer is never folded into another, so a weight
+that the optimizer may want to rewrite (a transposed one, say) is handed over as a copy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intarsia.runtime.kernel import KernelSource
+from intarsia.support.errors import CompileError
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.engine_message import onnxruntime_message
+from intarsia.toolchain.external_weights import (
+    external_tensors,
+    put_inline,
+    unfolded_weights,
+    weight_of,
+)
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_FATAL = 4
+"""Log severity: an error is raised anyway, nothing else is worth a line on the user's terminal."""
+
+
+def create_session(model: ModelProto, source: KernelSource) -> tuple[Any, object]:
+    """A session for the model, and what must live as long as the session does.
+
+    Args:
+        model: The source's model; changed where weights must be put into it.
+        source: Weights and target.
+
+    Raises:
+        CompileError: onnxruntime refuses the model.
+    """
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(_FATAL)
+    options = session_options(Target(source.target))
+    lent = _lend_weights(options, model, source)
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # onnxruntime has no common base class for its exceptions
+        raise CompileError(f"onnxruntime cannot compile this: {onnxruntime_message(error)}") from error
+    return session, lent
+
+
+def session_options(target: Target) -> Any:
+    """The options of a session for a target (`threads`, `optimize`)."""
+    from onnxruntime import ExecutionMode, GraphOptimizationLevel, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = target.option("threads", usable_cores(Path("/")))
+    options.inter_op_num_threads = 1
+    options.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = _FATAL
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    if target.option("optimize", 1) == 0:
+        options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
+def _lend_weights(options: Any, model: ModelProto, source: KernelSource) -> object:
+    """Give the weights to the options, or put those that cannot be lent into the model."""
+    from onnxruntime import OrtValue
+
+    from intarsia.toolchain.onnx_port import PACKED_TYPES
+
+    unfolded = unfolded_weights(model.graph)
+    top = {tensor.name for tensor in model.graph.initializer}
+    lent: dict[str, Any] = {}
+    inline = []
+    for tensor in external_tensors(model.graph):
+        array = weight_of(tensor, source.weights)
+        is_lendable = array.flags.c_contiguous and array.dtype.name not in PACKED_TYPES
+        if array.dtype.kind in "Oc" or not is_lendable or tensor.name not in top or tensor.name in lent:
+            inline.append(tensor)
+            continue
+        lent[tensor.name] = OrtValue.ortvalue_from_numpy_with_onnx_type(array, tensor.data_type)
+        if tensor.name in unfolded:
+            options.add_initializer(tensor.name, lent[tensor.name])
+    put_inline(inline, source.weights)
+    if lent:
+        options.add_external_initializers(list(lent), list(lent.values()))
+    return options, lent, source.weights

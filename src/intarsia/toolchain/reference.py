@@ -1,0 +1,52 @@
+"""The toolchain reference: onnx's own reference evaluator, which defines what is right (and is slow)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intarsia.ir import Call, Function, IRModule, Op
+from intarsia.op import OPSETS
+from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.target import Target
+from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.package import package_availability, require
+from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
+
+
+class Reference:
+    """`onnx.reference.ReferenceEvaluator` on one thread; runs every operator, sequences and optionals too."""
+
+    name: ClassVar[str] = "reference"
+    fusion_style: ClassVar[FusionStyle] = FusionStyle.NONE
+    onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=28, ir_version=14)
+    thread_policy: ClassVar[str] = "reference: the caller's thread"
+    conflicts: ClassVar[frozenset[str]] = frozenset()
+
+    def availability(self) -> Available | Unavailable:
+        """Whether onnx can be imported; never raises."""
+        return package_availability("onnx", "pip install onnx")
+
+    def supports(self, call: Call) -> bool:
+        """Every operator."""
+        return isinstance(call.op, Op) and call.op.domain in OPSETS
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        """Prepare a function for evaluation.
+
+        Raises:
+            CompileError: The evaluator has no implementation of an operator.
+            MissingToolchainError: onnx is not usable here.
+        """
+        return compile_onnx(self, function, target, module)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:  # noqa: ARG002 - has no blobs
+        """Make the kernel of a source; an evaluator has no compiled form.
+
+        Raises:
+            CompileError: The evaluator has no implementation of an operator.
+            MissingToolchainError: onnx is not usable here.
+        """
+        require(self)
+        from intarsia.toolchain.reference_kernel import load_kernel
+
+        return load_kernel(source)
