@@ -1,0 +1,15 @@
+"""IRModule -> Executable: compiles what the program says and takes no decision (DESIGN, idea 3).
+
+slot_value     what an expression becomes: slots, or something known before the run
+kernel_table   compiled functions; equal ones are compiled once
+marked         functions that the program gives to a toolchain
+capture        functions inside of operators, closed over what they use from outside
+task, uses     work on a stack of its own; how often expressions are used
+lowering       expressions -> steps over slots
+program        functions -> blocks of a plan
+executable     the whole
+"""
+
+from intarsia.build.executable import build
+
+__all__ = ["build"]

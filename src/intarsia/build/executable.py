@@ -1,0 +1,72 @@
+"""The one way from a program to something that runs.
+
+Imports stand inside the functions: `import intarsia` binds `build` without loading the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intarsia.support.errors import UsageError
+from intarsia.support.version import VERSION
+
+if TYPE_CHECKING:
+    from intarsia.ir import IRModule
+    from intarsia.runtime.executable import Executable
+    from intarsia.runtime.provenance import Provenance
+    from intarsia.target import Target
+
+
+def build(mod: IRModule, target: Target | str | None = None) -> Executable:
+    """Compile what the module says, and decide nothing.
+
+    Functions with the attribute `Compiler` go to that toolchain (for the target in their attribute `target`),
+    everything else goes to the toolchain of `target`. A function without marked parts, calls of
+    global functions and control flow is one kernel; otherwise each unmarked operator is one.
+
+    Args:
+        mod: The program; execution starts at @main. Types must have been inferred.
+        target: For unmarked code; the reference toolchain, if not given or without a toolchain. A target with
+            another toolchain also takes functions with an If as one kernel.
+
+    Raises:
+        CompileError: A toolchain refuses its part.
+        MissingToolchainError: A toolchain is not usable here.
+        UnsupportedModelError: A function is used as a value, or a type is unknown.
+    """
+    from intarsia.build.kernel_table import REFERENCE
+    from intarsia.build.program import ProgramLowering
+    from intarsia.ir import IRModule
+    from intarsia.runtime.executable import Executable
+    from intarsia.target import Target
+
+    if not isinstance(mod, IRModule):
+        raise UsageError(
+            f"build takes a module, found {type(mod).__name__}",
+            help="make one with from_onnx(model), or use tune",
+        )
+    wanted = Target(target) if isinstance(target, str) else target
+    if wanted is None or wanted.toolchain is None:
+        options = {} if wanted is None else dict(wanted.options)
+        wanted = Target.for_toolchain(REFERENCE, "cpu" if wanted is None else wanted.kind, **options)
+    lowering = ProgramLowering(mod, wanted, whole_control_flow=wanted.toolchain != REFERENCE)
+    plan = lowering.plan()
+    kernels = lowering.kernels
+    return Executable(
+        plan, kernels.kernels, lowering.constants, lambda: _provenance(mod), kernel_names=kernels.names
+    )
+
+
+def _provenance(mod: IRModule) -> Provenance:
+    from intarsia.ir.printer import print_module
+    from intarsia.runtime.provenance import Provenance
+    from intarsia.toolchain.this_host import this_host
+
+    printed = print_module(mod)
+    return Provenance(
+        program=printed.text,
+        program_constants=tuple(printed.constants),
+        model=str(mod.attrs.get("name", "")),
+        host=this_host().to_json(),
+        created_by=f"intarsia {VERSION}",
+    )

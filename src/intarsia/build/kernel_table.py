@@ -1,0 +1,99 @@
+"""The kernels of a program; equal functions for equal targets are compiled once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from intarsia.ir import Function, IRModule, structural_digest, with_fields
+from intarsia.runtime.kernel import Kernel
+from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.target import Target
+from intarsia.toolchain import toolchain
+
+REFERENCE = "reference"
+COMPILER = "Compiler"
+TARGET = "target"
+SYMBOL = "global_symbol"
+
+
+def is_marked(function: Function) -> bool:
+    """Whether the program gives the function to a toolchain."""
+    return COMPILER in function.attrs
+
+
+def marked_target(function: Function) -> Target:
+    """The target of a marked function: its attribute `target`, or that of its toolchain without options.
+
+    Raises:
+        UsageError: The two attributes name different toolchains.
+    """
+    compiler = str(function.attrs[COMPILER])
+    if TARGET not in function.attrs:
+        return Target.for_toolchain(compiler)
+    target = Target(str(function.attrs[TARGET]))
+    if target.toolchain != compiler:
+        raise UsageError(
+            f'a function is marked Compiler="{compiler}" but target="{target}", expected one toolchain'
+        )
+    return target
+
+
+@dataclass(slots=True)
+class _Compiled:
+    """A function that has its kernel; its digest is computed when it is first compared."""
+
+    function: Function
+    number: int
+    digest: str = ""
+
+
+@dataclass(slots=True)
+class KernelTable:
+    """Compiles functions and numbers them.
+
+    Attributes:
+        module: Global functions that they may call.
+        kernels: The kernels by number.
+        names: A name for each.
+    """
+
+    module: IRModule
+    kernels: list[Kernel] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    _similar: defaultdict[tuple[str, str], list[_Compiled]] = field(default_factory=lambda: defaultdict(list))
+
+    def number(self, function: Function, target: Target, name: str) -> int:
+        """The number of the function's kernel for that target, compiled now if there is none.
+
+        Raises:
+            CompileError: The toolchain refuses the function.
+            MissingToolchainError: The toolchain is not usable here.
+        """
+        similar = self._similar[str(target), str(function.checked_type)]
+        for other in similar:
+            if other.function is function:
+                return other.number
+        digest = ""
+        if similar:
+            digest = _digest(function)
+            for other in similar:
+                other.digest = other.digest or _digest(other.function)
+                if other.digest == digest:
+                    return other.number
+        similar.append(_Compiled(function, len(self.kernels), digest))
+        self.kernels.append(self._compile(function, target, name))
+        self.names.append(name)
+        return len(self.kernels) - 1
+
+    def _compile(self, function: Function, target: Target, name: str) -> Kernel:
+        try:
+            return toolchain(target.toolchain or REFERENCE).compile(function, target, self.module)
+        except IntarsiaError as error:
+            error.add_note(f"in kernel {name}")
+            raise
+
+
+def _digest(function: Function) -> str:
+    """Of the function without its name."""
+    return structural_digest(with_fields(function, attrs=function.attrs.updated(**{SYMBOL: None})))

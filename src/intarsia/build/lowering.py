@@ -1,0 +1,290 @@
+"""Expressions to steps over slots: tuples and lets vanish, an If becomes a Branch, calls become kernels.
+
+Nested scopes are tasks (`build.task`), so that depth does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from intarsia.build.capture import Captures
+from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
+from intarsia.build.slot_value import (
+    SlotValue,
+    leaf_types,
+    leaves,
+    slot_info,
+    structure,
+    value_as,
+    value_like,
+)
+from intarsia.build.task import Task
+from intarsia.build.uses import shown, use_counts
+from intarsia.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Type,
+    Var,
+    free_vars,
+    substitute,
+    with_fields,
+)
+from intarsia.ir.scope import Scope, ScopedProgram, place
+from intarsia.runtime.plan import Block, Branch, Invoke, RunKernel, Step, TensorInfo
+from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from intarsia.build.program import ProgramLowering
+
+
+class BlockLowering:
+    """Lowers one function to one block.
+
+    Args:
+        program: The program that it belongs to: blocks, kernels and constants.
+        name: Name of the block, for errors.
+        function: The function; marked literals in it have become GlobalVars.
+        outer: Where the function is written, for a literal that may use what is defined there.
+    """
+
+    def __init__(
+        self, program: ProgramLowering, name: str, function: Function, outer: BlockLowering | None = None
+    ) -> None:
+        self.slot_types: list[TensorInfo | None] = []
+        self.captured: dict[int, int] = {}
+        self._program, self._name, self._function, self._outer = program, name, function, outer
+        self._placed: ScopedProgram = outer._placed if outer else place(function)
+        self._captures: Captures = outer._captures if outer else Captures(self._placed)
+        self._uses: Counter[Expr] = outer._uses if outer else use_counts(function)
+        self._values: dict[Expr, SlotValue] = {}
+        self._imports: dict[Expr, SlotValue] = {}
+        self._literals: dict[Function, tuple[str, BlockLowering]] = {}
+        self._constants: dict[Constant, int] = {}
+        self._steps: list[Step] = []
+        for param in function.params:
+            self._values[param] = value_like(param.checked_type, self._new_slot)
+        self._params = [slot for param in function.params for slot in self._slots(self._values[param])]
+        self.result: SlotValue = ()
+
+    def lower(self) -> Task:
+        """Lower the body; then `result` and `block` are known."""
+        yield self._scope(self._placed.inner[self._function, len(self._function.params)])
+        self.result = self._value(self._function.body)
+
+    def block(self) -> Block:
+        """The block, once all is lowered."""
+        results = self._slots(self.result)
+        number = self._program.constant_number
+        constants = tuple((slot, number(constant)) for constant, slot in self._constants.items())
+        params = (*self._params, *self.captured.values())
+        return Block(params, constants, tuple(self._steps), results, len(self.slot_types))
+
+    def has_imports_of(self, outer: BlockLowering) -> bool:
+        """Whether what this block uses from outside still has the same values there."""
+        return all(outer._value(expr) == value for expr, value in self._imports.items())
+
+    def _scope(self, scope: Scope) -> Task:
+        for expr in self._placed.members[scope]:
+            match expr:
+                case Tuple():
+                    self._values[expr] = tuple(map(self._value, expr.fields))
+                case TupleGetItem():
+                    self._values[expr] = self._field(expr)
+                case Call():
+                    yield from self._call(expr)
+                case Let():
+                    self._values[expr.var] = self._value(expr.value)
+                    yield self._scope(self._placed.inner[expr, 2])
+                    self._values[expr] = self._value(expr.body)
+                case If():
+                    yield from self._branch(expr)
+                case _:
+                    pass  # a function is its own value, atoms have no place
+
+    def _value(self, expr: Expr) -> SlotValue:
+        match expr:
+            case Constant() | Function() | GlobalVar():
+                return expr
+            case Tuple(fields=()):
+                return ()
+            case _:
+                pass
+        if expr in self._values:
+            return self._values[expr]
+        if self._outer is None:
+            raise self._unsupported(f"{shown(expr)} is used before it has a value")
+        self._imports[expr] = self._outer._value(expr)
+        self._values[expr] = self._imported(self._imports[expr])
+        return self._values[expr]
+
+    def _imported(self, value: SlotValue) -> SlotValue:
+        """A value of the outer block as one of this block: its slots become further parameters."""
+        if isinstance(value, tuple):
+            return tuple(map(self._imported, value))
+        if isinstance(value, int):
+            assert self._outer is not None
+            if value not in self.captured:
+                self.slot_types.append(self._outer.slot_types[value])
+                self.captured[value] = len(self.slot_types) - 1
+            return self.captured[value]
+        return value
+
+    def _field(self, expr: TupleGetItem) -> SlotValue:
+        whole = self._value(expr.tuple_value)
+        if not isinstance(whole, tuple) or expr.index >= len(whole):
+            raise InvalidModelError(
+                f"in @{self._name}, field {expr.index} is taken of {shown(expr.tuple_value)}"
+            )
+        return whole[expr.index]
+
+    def _call(self, call: Call) -> Task:
+        if isinstance(call.op, Op):
+            self._operator(call)
+            return
+        callee = self._value(call.op)
+        if isinstance(callee, GlobalVar):
+            function = self._program.function(callee.name)
+            if is_marked(function):
+                self._run_marked(call, function, callee.name)
+            else:
+                self._program.require_block(callee.name)
+                self._invoke(call, callee.name, function, ())
+        elif isinstance(callee, Function):
+            yield from self._call_literal(call, callee)
+        else:
+            raise self._unsupported("a function that is only known at run time is called")
+
+    def _call_literal(self, call: Call, function: Function) -> Task:
+        """A literal that is used once is inlined; others become blocks, so that nothing grows."""
+        if (function, len(function.params)) not in self._placed.inner:
+            raise self._unsupported("a function that is defined elsewhere is called")
+        self._check_arity(call, function)
+        if self._uses[function] == 1:
+            for param, arg in zip(function.params, call.args, strict=True):
+                self._values[param] = self._value(arg)
+            yield self._scope(self._placed.inner[function, len(function.params)])
+            self._values[call] = self._value(function.body)
+            return
+        if self._is_inside(function):
+            raise self._unsupported("a local function calls itself", "make it a global function")
+        known = self._literals.get(function)
+        if known is None or not known[1].has_imports_of(self):
+            inner = BlockLowering(self._program, self._name, function, self)
+            yield inner.lower()
+            known = self._program.add_literal(self._name, inner), inner
+            self._literals[function] = known
+        self._invoke(call, known[0], function, tuple(known[1].captured))
+
+    def _is_inside(self, function: Function) -> bool:
+        return self._function is function or (self._outer is not None and self._outer._is_inside(function))
+
+    def _invoke(self, call: Call, name: str, function: Function, captured: tuple[int, ...]) -> None:
+        self._check_arity(call, function)
+        type_ = call.checked_type or function.result_type
+        if type_ is None:
+            raise self._unsupported(f"the type of what @{name} returns is unknown", "run InferType")
+        arguments = (slot for arg in call.args for slot in self._slots(self._value(arg)))
+        inputs = (*arguments, *captured)
+        self._values[call] = result = value_like(type_, self._new_slot)
+        self._steps.append(Invoke(name, inputs, self._slots(result)))
+
+    def _run_marked(self, call: Call, function: Function, name: str) -> None:
+        self._check_arity(call, function)
+        free = free_vars(function)
+        closed = (
+            with_fields(function, params=(*free, *function.params), checked_type=None) if free else function
+        )
+        label = str(function.attrs.get(SYMBOL, name))
+        number = self._program.kernels.number(closed, marked_target(function), label)
+        self._run(call, number, (*free, *call.args), call.checked_type or function.result_type)
+
+    def _operator(self, call: Call) -> None:
+        """One operator on the toolchain of unmarked code; constants stay inside, bodies are closed."""
+        params: dict[Expr, Var] = {}
+        replacements: dict[Expr, Expr] = {}
+        for arg in call.args:
+            for used in self._captures.of(arg) if isinstance(arg, Function) else (arg,):
+                replacements[used] = self._parameter(used, params)
+        op_call = with_fields(call, args=tuple(substitute(arg, replacements) for arg in call.args))
+        function = Function(tuple(params.values()), op_call)
+        label = call.span.node if call.span else str(call.op)
+        number = self._program.kernels.number(function, self._program.target, label)
+        self._run(call, number, tuple(params), call.checked_type)
+
+    def _parameter(self, expr: Expr, params: dict[Expr, Var]) -> Expr:
+        """What stands for an argument inside the kernel."""
+        value = self._value(expr)
+        if isinstance(value, int):
+            name = f"x{len(params)}"
+            return params.setdefault(expr, Var(name, checked_type=expr.checked_type))
+        if isinstance(value, tuple):
+            if value:
+                raise self._unsupported("an operator takes a tuple")
+            return expr
+        return value
+
+    def _run(self, call: Call, kernel: int, args: tuple[Expr, ...], type_: Type | None) -> None:
+        count = call.attrs.get("outputs")
+        if type_ is None and isinstance(count, int) and isinstance(call.op, Op):
+            result: SlotValue = tuple(self._new_slot(None) for _ in range(count))
+        else:
+            result = value_like(type_, self._new_slot)
+        inputs = tuple(slot for arg in args for slot in self._slots(self._value(arg)))
+        self._values[call] = result
+        self._steps.append(RunKernel(kernel, inputs, self._slots(result)))
+
+    def _branch(self, expr: If) -> Task:
+        (cond,) = self._slots(self._value(expr.cond))
+        around, results = self._steps, []
+        lists: list[list[Step]] = []
+        for position, branch in ((1, expr.true_branch), (2, expr.false_branch)):
+            self._steps = []
+            lists.append(self._steps)
+            yield self._scope(self._placed.inner[expr, position])
+            results.append(self._value(branch))
+        self._steps = around
+        if structure(results[0]) != structure(results[1]):
+            raise InvalidModelError(f"in @{self._name}, the branches of an If return different tuples")
+        true, false = map(self._slots, results)
+        types = leaf_types(expr.checked_type)
+        joined = value_as(results[0], lambda: self._new_slot(next(types, None)))
+        self._values[expr] = joined
+        outputs = self._slots(joined)
+        self._steps.append(Branch(cond, tuple(lists[0]), true, tuple(lists[1]), false, outputs))
+
+    def _slots(self, value: SlotValue) -> tuple[int, ...]:
+        return tuple(map(self._slot, leaves(value)))
+
+    def _slot(self, value: int | Constant | Function | GlobalVar) -> int:
+        if isinstance(value, Constant):
+            if value not in self._constants:
+                self._constants[value] = self._new_slot(value.checked_type)
+            return self._constants[value]
+        if not isinstance(value, int):
+            raise self._unsupported(f"the function {shown(value)} is used as a value")
+        return value
+
+    def _new_slot(self, type_: Type | None) -> int:
+        self.slot_types.append(slot_info(type_))
+        return len(self.slot_types) - 1
+
+    def _check_arity(self, call: Call, function: Function) -> None:
+        if len(call.args) != len(function.params):
+            raise InvalidModelError(
+                f"in @{self._name}, {shown(call.op)} is called with {len(call.args)} arguments, "
+                f"expected {len(function.params)}"
+            )
+
+    def _unsupported(self, problem: str, help_line: str = "") -> UnsupportedModelError:
+        return UnsupportedModelError(
+            f"in @{self._name}, {problem}; expected that calls can be resolved before the run", help=help_line
+        )

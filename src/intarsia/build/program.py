@@ -1,0 +1,170 @@
+"""Functions to blocks of a plan: main, and every global function that is called from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from intarsia.build.kernel_table import SYMBOL, KernelTable, is_marked, marked_target
+from intarsia.build.lowering import BlockLowering
+from intarsia.build.marked import without_marked
+from intarsia.build.slot_value import leaf_types, slot_info, structure, tensor_info, value_like
+from intarsia.build.task import run_task
+from intarsia.ir import (
+    Call,
+    Constant,
+    Function,
+    GlobalVar,
+    If,
+    IRModule,
+    Op,
+    TupleType,
+    Type,
+    Var,
+    post_order,
+)
+from intarsia.runtime.kernel import Array
+from intarsia.runtime.plan import Block, Plan, RunKernel, TensorInfo
+from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+from intarsia.target import Target
+
+_MAIN = "main"
+
+
+class ProgramLowering:
+    """Lowers a module to a plan with its kernels and constants.
+
+    Args:
+        module: The program; execution starts at @main.
+        target: For code that is not marked.
+        whole_control_flow: Whether the target's toolchain takes functions with an If as a whole.
+    """
+
+    def __init__(self, module: IRModule, target: Target, whole_control_flow: bool) -> None:
+        self.target = target
+        self.kernels = KernelTable(module)
+        self.constants: list[Array] = []
+        self._functions = {var.name: function for var, function in module.functions.items()}
+        self._literals: dict[str, Function] = {}
+        self._whole_control_flow = whole_control_flow
+        self._numbers: dict[Constant, int] = {}
+        self._blocks: dict[str, Block] = {}
+        self._waiting: list[str] = []
+        self._required: set[str] = set()
+        self._numbered: dict[str, int] = {}
+
+    def plan(self) -> Plan:
+        """The plan of the whole program."""
+        main = self.function(_MAIN)
+        self.require_block(_MAIN)
+        slot_types: tuple[TensorInfo | None, ...] = ()
+        while self._waiting:
+            name = self._waiting.pop()
+            block, types = self._lowered(name, self._functions[name])
+            self._blocks[name] = block
+            slot_types = types if name == _MAIN else slot_types
+        leaves = sum(1 for _ in leaf_types(main.result_type))
+        if leaves != len(self._blocks[_MAIN].results):
+            raise UnsupportedModelError("the result type of @main is unknown", help="run InferType")
+        shape = structure(value_like(main.result_type, lambda _: 0))
+        return Plan(self._blocks, _inputs(main), _outputs(main), shape, slot_types)
+
+    def function(self, name: str) -> Function:
+        """The function that a GlobalVar stands for.
+
+        Raises:
+            InvalidModelError: There is none.
+        """
+        found = self._literals.get(name) or self._functions.get(name)
+        if found is None:
+            raise InvalidModelError(f"the program has no function @{name}")
+        return found
+
+    def require_block(self, name: str) -> None:
+        """See to it that a global function gets a block."""
+        if name not in self._required:
+            self._required.add(name)
+            self._waiting.append(name)
+
+    def add_literal(self, prefix: str, lowered: BlockLowering) -> str:
+        """Make a block of a function literal; the block's name."""
+        name = self.fresh_name(f"{prefix}.fn")
+        self._blocks[name] = lowered.block()
+        return name
+
+    def fresh_name(self, prefix: str) -> str:
+        """A name that no function has, nor any other name given here: the prefix and a number."""
+        number = self._numbered.get(prefix, 0)
+        while f"{prefix}{number}" in self._functions:
+            number += 1
+        self._numbered[prefix] = number + 1
+        return f"{prefix}{number}"
+
+    def constant_number(self, constant: Constant) -> int:
+        """The number of a constant in the plan."""
+        if constant not in self._numbers:
+            self._numbers[constant] = len(self.constants)
+            self.constants.append(constant.data)
+        return self._numbers[constant]
+
+    def _lowered(self, name: str, function: Function) -> tuple[Block, tuple[TensorInfo | None, ...]]:
+        if is_marked(function):
+            label = str(function.attrs.get(SYMBOL, name))
+            return self._one_kernel(function, marked_target(function), label)
+        if self._is_one_region(function):
+            return self._one_kernel(function, self.target, name)
+        split = without_marked(function, lambda: self.fresh_name(f"{name}.marked"))
+        self._literals.update(split.literals)
+        if split.literals:
+            extra = {GlobalVar(key, checked_type=f.checked_type): f for key, f in split.literals.items()}
+            self.kernels.module = IRModule({**self.kernels.module.functions, **extra})
+        lowering = BlockLowering(self, name, split.function)
+        run_task(lowering.lower())
+        return lowering.block(), tuple(lowering.slot_types)
+
+    def _one_kernel(
+        self, function: Function, target: Target, label: str
+    ) -> tuple[Block, tuple[TensorInfo | None, ...]]:
+        types = [*_param_types(function), *leaf_types(function.result_type)]
+        slots = tuple(range(len(types)))
+        count = len(list(_param_types(function)))
+        number = self.kernels.number(function, target, label)
+        step = RunKernel(number, slots[:count], slots[count:])
+        return Block(slots[:count], (), (step,), slots[count:], len(slots)), tuple(map(slot_info, types))
+
+    def _is_one_region(self, function: Function) -> bool:
+        """Whether there is nothing to decide: operators only, all for one toolchain."""
+        calls_operator = False
+        for expr in post_order(function):
+            if isinstance(expr, GlobalVar) or (isinstance(expr, Function) and is_marked(expr)):
+                return False
+            if isinstance(expr, If) and not self._whole_control_flow:
+                return False
+            calls_operator |= isinstance(expr, Call) and isinstance(expr.op, Op)
+        has_tuple = any(isinstance(param.checked_type, TupleType) for param in function.params)
+        return calls_operator and not has_tuple and function.result_type is not None
+
+
+def _param_types(function: Function) -> Iterator[Type | None]:
+    for param in function.params:
+        yield from leaf_types(param.checked_type)
+
+
+def _inputs(main: Function) -> tuple[TensorInfo, ...]:
+    return tuple(info for param in main.params for info in _param_infos(param))
+
+
+def _param_infos(param: Var) -> Iterator[TensorInfo]:
+    """One input, or one for each field of a tuple: x.0, x.1."""
+    if param.checked_type is None:
+        raise UnsupportedModelError(f'the type of parameter "{param.name}" is unknown', help="run InferType")
+    is_tuple = isinstance(param.checked_type, TupleType)
+    for index, type_ in enumerate(leaf_types(param.checked_type)):
+        yield tensor_info(f"{param.name}.{index}" if is_tuple else param.name, type_)
+
+
+def _outputs(main: Function) -> tuple[TensorInfo, ...]:
+    types = list(leaf_types(main.result_type))
+    names = main.attrs.get("output_names", ())
+    if not isinstance(names, tuple) or len(names) != len(types):
+        names = tuple(f"output_{index}" for index in range(len(types)))
+    return tuple(tensor_info(str(name), type_) for name, type_ in zip(names, types, strict=True))
