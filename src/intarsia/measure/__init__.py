@@ -1,0 +1,1 @@
+"""Measuring: how long a candidate takes, and whether its result is right."""

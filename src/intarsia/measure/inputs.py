@@ -1,0 +1,69 @@
+"""Seeded random inputs for a function."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import DType, Function, TensorType, Var
+from intarsia.support.errors import UnsupportedModelError, UsageError
+
+_SMALL_INTEGERS = (0, 8)
+
+
+def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+    """Arrays for every parameter: standard normal numbers, integers in the model's declared range.
+
+    Without a declared range (attribute `input_ranges`) integers are 0 to 7, booleans are even.
+
+    Args:
+        function: Its parameters must be tensors of static shape.
+        seed: Equal seeds give equal arrays, in every process.
+
+    Raises:
+        UsageError: A dimension is symbolic, so the shape must be given.
+        UnsupportedModelError: A parameter is no tensor of numbers.
+    """
+    generator = np.random.default_rng(seed)
+    ranges = _declared_ranges(function)
+    return {param.name: _random(param, ranges.get(param.name), generator) for param in function.params}
+
+
+def _declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
+    """The attribute `input_ranges`, ((name, low, high), ...), as the importer writes it."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for entry in cast("tuple[tuple[str, int, int], ...]", function.attrs.get("input_ranges", ())):
+        name, low, high = entry
+        ranges[name] = (low, high)
+    return ranges
+
+
+def _random(param: Var, declared: tuple[int, int] | None, generator: np.random.Generator) -> npt.NDArray[Any]:
+    type_ = param.checked_type
+    if not isinstance(type_, TensorType) or type_.dtype is DType.STRING:
+        raise UnsupportedModelError(
+            f"no random input can be made for {param.name!r} of type {type_}", help="pass it with --input"
+        )
+    if not type_.is_static:
+        raise UsageError(
+            f"input {param.name!r} has the symbolic shape {type_}",
+            help=f"fix it: --shape {param.name}={_example(type_)}, or shapes={{...}} in Python",
+        )
+    shape = type_.static_shape
+    if declared is not None:
+        return generator.integers(*declared, size=shape).astype(type_.dtype.numpy)
+    if type_.dtype is DType.BOOL:
+        return generator.integers(0, 2, size=shape).astype(np.bool_)
+    if type_.dtype.is_integer:
+        return generator.integers(*_SMALL_INTEGERS, size=shape).astype(type_.dtype.numpy)
+    if type_.dtype in (DType.COMPLEX64, DType.COMPLEX128):
+        parts = generator.standard_normal((2, *shape))
+        return np.asarray(parts[0] + 1j * parts[1], dtype=type_.dtype.numpy)
+    return np.asarray(generator.standard_normal(shape)).astype(type_.dtype.numpy)
+
+
+def _example(type_: TensorType) -> str:
+    dims = type_.shape or ()
+    return ",".join(str(dim) if isinstance(dim, int) else "1" for dim in dims) or "1,3,224,224"

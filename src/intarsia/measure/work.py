@@ -1,0 +1,159 @@
+"""How much a function computes, and how its rounding errors add up, read off its types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children, post_order
+from intarsia.op import OpPatternKind, op_pattern
+
+_QUANTIZED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a function does, in numbers.
+
+    Attributes:
+        multiply_adds: Of its convolutions and matrix products; unknown dimensions count as 1.
+        reduction_length: Terms of its longest sum.
+        depth: Sums that follow one another on the longest path.
+        quantized: Whether it rounds to integers on the way.
+    """
+
+    multiply_adds: int
+    reduction_length: int
+    depth: int
+    quantized: bool
+
+
+def work_of(module: IRModule) -> Work:
+    """The work of all functions of a module; linear in its expressions."""
+    parts = [_function_work(function) for function in module.functions.values()]
+    return Work(
+        sum(part.multiply_adds for part in parts),
+        max((part.reduction_length for part in parts), default=1),
+        sum(part.depth for part in parts) or 1,
+        any(part.quantized for part in parts),
+    )
+
+
+def _function_work(function: Function) -> Work:
+    multiply_adds, longest, quantized = 0, 1, False
+    depth: dict[Expr, int] = {}
+    for expr in post_order(function):
+        length = reduction_length(expr)
+        depth[expr] = max((depth[child] for child in children(expr)), default=0) + (length > 1)
+        longest = max(longest, length)
+        if isinstance(expr, Call) and isinstance(expr.op, Op):
+            quantized |= expr.op.name in _QUANTIZED
+            if expr.op.name in _PRODUCTS:
+                multiply_adds += length * _elements(expr)
+    return Work(multiply_adds, longest, depth[function], quantized)
+
+
+_PRODUCTS = frozenset(
+    {"Conv", "ConvTranspose", "MatMul", "Gemm", "ConvInteger", "MatMulInteger", "QLinearConv"}
+)
+
+
+Shapes = list[tuple[int, ...]]
+
+
+def _largest_dim(_: Call, shapes: Shapes) -> int:
+    return max(shapes[0], default=1)
+
+
+def _per_weight(_: Call, shapes: Shapes) -> int:
+    return prod(shapes[1][1:])
+
+
+def _per_transposed_weight(_: Call, shapes: Shapes) -> int:
+    return prod(shapes[1]) // max(1, shapes[1][1]) if shapes[1] else 1
+
+
+def _inner(_: Call, shapes: Shapes) -> int:
+    return shapes[0][-1] if shapes[0] else 1
+
+
+def _gemm(call: Call, shapes: Shapes) -> int:
+    return shapes[0][0 if call.attrs.get("transA") else -1] if shapes[0] else 1
+
+
+def _recurrent(_: Call, shapes: Shapes) -> int:
+    steps = shapes[0][0] if shapes[0] else 1
+    return steps * sum(shape[-1] for shape in shapes[1:3] if shape)
+
+
+def _window(call: Call, _: Shapes) -> int:
+    kernel = call.attrs["kernel_shape"]
+    return prod(item for item in kernel if isinstance(item, int)) if isinstance(kernel, tuple) else 1
+
+
+def _per_item(_: Call, shapes: Shapes) -> int:
+    items = shapes[0][0] if shapes[0] else 1
+    return max(1, max(map(prod, shapes)) // max(1, items))
+
+
+_LENGTHS: dict[str, Callable[[Call, Shapes], int]] = {
+    **dict.fromkeys(("Conv", "ConvInteger"), _per_weight),
+    **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _inner),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("AveragePool", "LpPool"), _window),
+    **dict.fromkeys(
+        ("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "LRN", "Attention"), _largest_dim
+    ),
+    **dict.fromkeys(("CumSum", "DFT", "STFT"), _largest_dim),
+    **dict.fromkeys(
+        ("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization", "Einsum"), _per_item
+    ),
+    "QLinearConv": lambda _, shapes: prod(shapes[3][1:]),
+    "ConvTranspose": _per_transposed_weight,
+    "Gemm": _gemm,
+}
+
+
+def reduction_length(expr: Expr) -> int:
+    """Terms of the sum behind one output element of an operator call; 1 where nothing is summed."""
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.op.domain:
+        return 1
+    shapes = [_shape(arg) for arg in expr.args]
+    if expr.op.name in _LENGTHS:
+        return max(1, _LENGTHS[expr.op.name](expr, shapes))
+    if op_pattern(expr.op) is OpPatternKind.COMM_REDUCE:
+        return max(1, prod(shapes[0]) // max(1, _elements(expr)))
+    return 1
+
+
+def _shape(expr: Expr) -> tuple[int, ...]:
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return ()
+    return tuple(dim if isinstance(dim, int) else 1 for dim in type_.shape)
+
+
+def _elements(expr: Expr) -> int:
+    return prod(_shape(expr))
+
+
+_RANDOM = (
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+
+
+def random_operators(module: IRModule) -> tuple[str, ...]:
+    """Names of the operators of a module whose results are drawn anew at each call."""
+    found = (
+        expr.op.name
+        for function in module.functions.values()
+        for expr in post_order(function)
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _RANDOM
+    )
+    return tuple(dict.fromkeys(found))
