@@ -1,0 +1,67 @@
+"""Intarsia: a model compiler that measures which inference toolchain should run which piece of a network.
+
+    mod = intarsia.from_onnx("model.onnx")     a program
+    exe = intarsia.build(mod)                  an executable; exe(x) runs it
+    result = intarsia.tune("model.onnx")       the fastest right executable on this machine
+    exe = intarsia.load("model.intarsia")      a saved one
+
+Names are loaded when they are first used. `build` and `tune` are bound here at once, because the packages of
+the same names would hide the functions as soon as one of their modules is imported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from intarsia.build import build
+from intarsia.support.version import VERSION
+from intarsia.tune import tune
+
+if TYPE_CHECKING:
+    from intarsia.frontend.onnx import from_onnx, to_onnx
+    from intarsia.ir import IRModule
+    from intarsia.runtime.artifact_load import load
+    from intarsia.runtime.executable import Executable
+    from intarsia.target import Target, VirtualDevice
+    from intarsia.toolchain import targets
+    from intarsia.tune.result import TuneResult
+
+__version__ = VERSION
+
+_HOMES = {
+    "Executable": "intarsia.runtime.executable",
+    "IRModule": "intarsia.ir",
+    "Target": "intarsia.target",
+    "TuneResult": "intarsia.tune.result",
+    "VirtualDevice": "intarsia.target",
+    "from_onnx": "intarsia.frontend.onnx",
+    "load": "intarsia.runtime.artifact_load",
+    "targets": "intarsia.toolchain",
+    "to_onnx": "intarsia.frontend.onnx",
+}
+
+__all__ = [
+    "Executable",
+    "IRModule",
+    "Target",
+    "TuneResult",
+    "VirtualDevice",
+    "__version__",
+    "build",
+    "from_onnx",
+    "load",
+    "targets",
+    "to_onnx",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

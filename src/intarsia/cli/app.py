@@ -1,0 +1,69 @@
+"""The commands, and the flags that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from intarsia.cli import bench, compare, doctor, run, tune, verify, zoo
+
+HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
+
+
+def command() -> Callable[..., Any]:
+    """The whole command line as typer's command."""
+    app = typer.Typer(name="intarsia", help=HELP, rich_markup_mode=None)
+    app.callback()(_program)
+    for function in (doctor.doctor, tune.tune, run.run, bench.bench, compare.compare, verify.verify):
+        app.command(function.__name__)(function)
+    shelf = typer.Typer(help="Models that need no download.", rich_markup_mode=None)
+    shelf.command("list")(zoo.list_models)
+    shelf.command("export")(zoo.export_model)
+    app.add_typer(shelf, name="zoo")
+    group = typer.main.get_command(app)
+    _share_flags(group)
+    return group
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from intarsia.support.version import VERSION
+
+        typer.echo(f"intarsia {VERSION}")
+        raise typer.Exit
+
+
+def _program(
+    version: Annotated[  # noqa: ARG001 - the callback answers it
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    return
+
+
+def _share_flags(group: Any) -> None:
+    """Explain the flags that `Flags` has taken off the command line in the help of every command."""
+    for each in group.commands.values():
+        if hasattr(each, "commands"):
+            _share_flags(each)
+        else:
+            each.params.extend(_flag_params())
+
+
+def _flags(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Declares the shared flags; never called."""
+
+
+def _flag_params() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_flags)
+    params: list[Any] = typer.main.get_command(app).params
+    for param in params:
+        param.expose_value = False  # they are there for the help and for the shell: Flags has taken them off
+    return params

@@ -1,0 +1,96 @@
+"""`intarsia bench`: how long one call takes, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from intarsia.cli.arguments import MODEL_HELP, Budget, Inputs, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.completion import complete_model
+from intarsia.cli.console import Console
+from intarsia.cli.report import Block, Report
+from intarsia.cli.table import Table
+from intarsia.cli.units import duration_text, interval_text
+
+if TYPE_CHECKING:
+    from intarsia.cli.input_argument import Array
+    from intarsia.cli.program import Program
+    from intarsia.measure.timing import Timing
+    from intarsia.runtime.profile import Profile
+
+HEADERS = ("program", "toolchain", "median", "95 % interval", "spread", "calls")
+NUMERIC = frozenset({2, 4, 5})
+
+
+def bench(
+    context: typer.Context,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ARTIFACT|MODEL[@TOOLCHAIN]...", help=MODEL_HELP, autocompletion=complete_model
+        ),
+    ],
+    *,
+    toolchains: Toolchains,
+    inputs: Inputs,
+    shapes: Shapes,
+    seed: Seed = 0,
+    threads: Threads = None,
+    budget: Budget = "10s",
+    profile: Annotated[bool, typer.Option("--profile", help="Show the time of every kernel.")] = False,
+) -> Report:
+    """Measure latencies.
+
+    Several models and artifacts take turns, so that the drift of the machine meets all of them.
+    """
+    from intarsia.cli.program_list import open_programs
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.measure.interleaved import time_interleaved
+    from intarsia.measure.timing import TimingPolicy
+    from intarsia.tune.budget import parse_budget
+
+    console: Console = context.obj
+    seconds = parse_budget(budget)
+    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note)
+    arrays = [program.inputs(inputs, seed, console.note) for program in programs]
+    calls = {p.name: p.bound_call(a) for p, a in zip(programs, arrays, strict=True)}
+    policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
+    with console.measuring() as on_round:
+        timings = time_interleaved(calls, policy, on_round=on_round).timings
+    profiles = [_profile(p, a) for p, a in zip(programs, arrays, strict=True)] if profile else []
+    rows = tuple(_row(program, timings[program.name]) for program in programs)
+    blocks: list[Block] = [Table(HEADERS, rows, NUMERIC)]
+    for program, found in zip(programs, profiles, strict=False):
+        blocks += [f"kernels of {program.name}:", str(found)]
+    records = [_record(program, timings[program.name]) for program in programs]
+    for record, found in zip(records, profiles, strict=False):
+        record["profile"] = found.to_json()
+    return Report({"programs": records, "seed": seed}, tuple(blocks))
+
+
+def _profile(program: Program, arrays: Mapping[str, Array]) -> Profile:
+    return program.executable.profile(*(arrays[info.name] for info in program.executable.inputs))
+
+
+def _row(program: Program, timing: Timing) -> tuple[str, ...]:
+    return (
+        program.name,
+        program.toolchains,
+        duration_text(timing.median),
+        interval_text(timing.low, timing.high),
+        f"{timing.spread:.1%}",
+        str(timing.calls),
+    )
+
+
+def _record(program: Program, timing: Timing) -> dict[str, Any]:
+    return {
+        "program": program.name,
+        "toolchain": program.toolchains,
+        "latency_seconds": timing.median,
+        "latency_interval": [timing.low, timing.high],
+        "latency_spread": timing.spread,
+        "calls": timing.calls,
+    }

@@ -1,0 +1,131 @@
+"""`intarsia compare`: programs side by side on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from intarsia.cli.arguments import Budget, Inputs, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.completion import complete_model
+from intarsia.cli.console import Console
+from intarsia.cli.gate_text import MAX_ERROR_MEANS, difference_error
+from intarsia.cli.report import Report
+from intarsia.cli.table import Table
+from intarsia.cli.units import duration_text, error_text, ratio_text
+from intarsia.support.errors import IntarsiaError, UsageError
+
+if TYPE_CHECKING:
+    from intarsia.cli.input_argument import Array
+    from intarsia.cli.program import Program
+    from intarsia.measure.compare_outputs import GateReport
+    from intarsia.measure.gate import Gate
+    from intarsia.measure.interleaved import Comparison
+
+HEADERS = ("program", "toolchain", "median", "ratio to the best", "max error", "result")
+NUMERIC = frozenset({2, 4})
+HELP = "Two or more of: an .onnx file, zoo:NAME, either with @TOOLCHAIN, or an artifact."
+
+
+def compare(
+    context: typer.Context,
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="ARTIFACT|MODEL[@TOOLCHAIN]...", help=HELP, autocompletion=complete_model),
+    ],
+    *,
+    toolchains: Toolchains,
+    inputs: Inputs,
+    shapes: Shapes,
+    seed: Seed = 0,
+    threads: Threads = None,
+    budget: Budget = "10s",
+) -> Report:
+    """Compare results and latencies.
+
+    Outputs are held against the reference result of the first program; latencies are measured in turns.
+    """
+    from intarsia.cli.program_list import open_programs
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.measure.gate import Gate
+    from intarsia.measure.interleaved import time_interleaved
+    from intarsia.measure.timing import TimingPolicy
+    from intarsia.tune.budget import parse_budget
+
+    console: Console = context.obj
+    seconds = parse_budget(budget)
+    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note)
+    if len(programs) < 2:
+        raise UsageError("there is nothing to compare with: one program is given", help=HELP)
+    arrays = programs[0].inputs(inputs, seed, console.note)
+    gate = Gate.for_module(programs[0].module, arrays)
+    verdicts = {program.name: _check(program, arrays, gate) for program in programs}
+    calls = {program.name: program.bound_call(arrays) for program in programs}
+    policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
+    with console.measuring() as on_round:
+        comparison = time_interleaved(calls, policy, on_round=on_round)
+    return _report([_Contender(p, verdicts[p.name], comparison) for p in programs], gate.reference)
+
+
+def _check(program: Program, arrays: Mapping[str, Array], gate: Gate) -> GateReport:
+    from intarsia.measure.gate import run_arrays
+
+    try:
+        return gate.check(run_arrays(program.executable, arrays))
+    except IntarsiaError as error:
+        error.add_note(f"in {program.name}")
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    """One program with what was found about it."""
+
+    program: Program
+    verdict: GateReport
+    comparison: Comparison
+
+    @property
+    def is_best(self) -> bool:
+        return self.comparison.best == self.program.name
+
+    def cells(self) -> tuple[str, ...]:
+        name = self.program.name
+        return (
+            name,
+            self.program.toolchains,
+            duration_text(self.comparison.timings[name].median),
+            ratio_text(self.comparison.ratio(name, self.comparison.best)),
+            error_text(self.verdict.max_rel_error),
+            "right" if self.verdict.passed else "wrong",
+        )
+
+    def record(self) -> dict[str, Any]:
+        name = self.program.name
+        timing, ratio = self.comparison.timings[name], self.comparison.ratio(name, self.comparison.best)
+        return {
+            "program": name,
+            "toolchain": self.program.toolchains,
+            "latency_seconds": timing.median,
+            "latency_spread": timing.spread,
+            "ratio": ratio.ratio,
+            "ratio_interval": [ratio.low, ratio.high],
+            "max_error": self.verdict.max_rel_error,
+            "verified": self.verdict.passed,
+            "message": self.verdict.message,
+        }
+
+
+def _report(contenders: Sequence[_Contender], reference: str) -> Report:
+    best = next(index for index, contender in enumerate(contenders) if contender.is_best)
+    table = Table(HEADERS, tuple(each.cells() for each in contenders), NUMERIC, chosen=best)
+    wrong = [(each.program.name, each.verdict) for each in contenders if not each.verdict.passed]
+    document = {
+        "programs": [each.record() for each in contenders],
+        "best": contenders[best].program.name,
+        "reference": reference,
+    }
+    lines = (f"reference result: {reference}, of {contenders[0].program.name}", MAX_ERROR_MEANS)
+    return Report(document, (table, *lines), difference_error(wrong))

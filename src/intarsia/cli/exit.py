@@ -1,0 +1,115 @@
+"""How the command line ends: every outcome of a command becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+from typing import Final, TextIO
+
+import typer
+
+from intarsia.cli.console import Console
+from intarsia.cli.flags import Flags
+from intarsia.cli.interruption import Interrupted, interruptible
+from intarsia.cli.report import Report
+from intarsia.support.errors import IntarsiaError, UsageError
+
+PROGRAM: Final = "intarsia"
+SUCCESS: Final = 0
+NOBODY_READS: Final = 141
+"""As shells report a process that writes into a closed pipe."""
+
+_PARSE_ERROR: Final[type[BaseException]] = typer.BadParameter.__mro__[
+    1
+]  # UsageError, which typer does not export
+
+
+def run_command_line(arguments: Sequence[str], out: TextIO, err: TextIO) -> int:
+    """Run one command line; never raises.
+
+    Args:
+        arguments: Without the program's name.
+        out: Where results go.
+        err: Where errors, notes and progress go.
+
+    Returns:
+        The exit code (DESIGN section 11).
+    """
+    for stream in (out, err):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="backslashreplace")  # names of files may be no valid text
+    flags, others = Flags.split(arguments)
+    try:
+        with interruptible():
+            return _run(others, Console(flags, out, err))
+    except BrokenPipeError:
+        _silence(out, err)
+        return NOBODY_READS
+    except IntarsiaError as error:  # of the streams themselves: nothing more can be printed there
+        _silence(out)
+        Console(Flags(), out, err).fail(error)
+        return error.exit_code
+
+
+def _run(arguments: list[str], console: Console) -> int:
+    try:
+        outcome = _outcome(arguments, console)
+    except Interrupted as interruption:
+        console.stopped(interruption.word, interruption.exit_code)
+        return interruption.exit_code
+    except BrokenPipeError:
+        raise
+    except IntarsiaError as error:
+        console.fail(error)
+        return error.exit_code
+    except Exception as error:  # whatever else escapes is our mistake, and must not look like the user's
+        console.fail(_bug(error))
+        return IntarsiaError.exit_code
+    if isinstance(outcome, Report):
+        console.present(outcome)
+        return SUCCESS if outcome.error is None else outcome.error.exit_code
+    return outcome
+
+
+def _outcome(arguments: list[str], console: Console) -> Report | int:
+    """What the command returns; an exit code where typer itself has answered (--help, --version)."""
+    from intarsia.cli.app import command
+
+    try:
+        outcome: object = command()(
+            arguments or ["--help"], prog_name=PROGRAM, standalone_mode=False, obj=console
+        )
+    except _PARSE_ERROR as error:
+        raise _usage_error(error) from error
+    except SystemExit as stop:  # typer ends the process itself after a completion
+        return stop.code if isinstance(stop.code, int) else SUCCESS
+    return outcome if isinstance(outcome, Report | int) else SUCCESS
+
+
+def _usage_error(error: BaseException) -> UsageError:
+    message: str = error.format_message()  # type: ignore[attr-defined]  # a usage error of typer has it
+    path = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+    problem = message[:1].lower() + message[1:].rstrip(".")
+    return UsageError(problem, help=f"{path} --help")
+
+
+def _bug(error: Exception) -> IntarsiaError:
+    text = traceback.format_exception_only(error)[-1].strip()
+    bug = IntarsiaError(
+        f"internal error: {text}",
+        help="this is a mistake in Intarsia: run the same command with --debug and report what it prints",
+    )
+    bug.__cause__ = error
+    return bug
+
+
+def _silence(*streams: TextIO) -> None:
+    """Let what is still buffered go nowhere, so that the end of the process does not fail on it again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError):  # it has no file below it: a test's
+            continue
+    os.close(nowhere)

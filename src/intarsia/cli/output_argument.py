@@ -1,0 +1,51 @@
+"""Files that a command will write at its end: what is wrong with the place is told at its beginning."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from intarsia.runtime.artifact_format import MANIFEST
+from intarsia.support.errors import OutputError
+from intarsia.support.files import output_error
+
+
+def check_writable(path: Path) -> None:
+    """Find out whether a file may be made beside `path`, so that no long work is done in vain.
+
+    Raises:
+        OutputError: The folder is missing or read-only, the disk is full, or a device is in the way.
+    """
+    if path.name in {"", ".."}:
+        raise OutputError(f"cannot write {path}: it is a folder", help="give the name of a new file")
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a device must not be replaced by a file
+        raise OutputError(f"cannot write {path}: it is no file", help="give the name of a new file")
+    try:
+        with tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.parent) as probe:
+            probe.write(b"\0" * 4096)
+    except OSError as error:
+        raise output_error(path, error) from error
+
+
+def refuse_to_replace(path: Path, given: str) -> None:
+    """An output must not be the file that the command reads.
+
+    Raises:
+        OutputError: It is.
+    """
+    if path.is_file() and Path(given).is_file() and path.samefile(given):
+        raise OutputError(f"cannot write {path}: it is what is read", help="give the name of a new file")
+
+
+def check_artifact_place(path: Path, model: str) -> None:
+    """As `check_writable`, for an artifact, which may also be a folder or replace one.
+
+    Raises:
+        OutputError: As above, a folder with other files is in the way, or it is the model itself.
+    """
+    refuse_to_replace(path, model)
+    if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
+        raise OutputError(
+            f"cannot write {path}: the folder has other files", help="give the name of a new or empty folder"
+        )
+    check_writable(path)

@@ -1,0 +1,46 @@
+"""Several programs under different names, for the commands that set them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from intarsia.cli.model_argument import ModelArgument
+from intarsia.cli.program import Program, open_program
+from intarsia.cli.random_rest import Note
+from intarsia.cli.target_argument import parse_target
+from intarsia.support.errors import UsageError
+
+
+def open_programs(
+    texts: Sequence[str],
+    shapes: Mapping[str, Sequence[int]],
+    toolchains: Sequence[str],
+    threads: int | None,
+    note: Note,
+) -> list[Program]:
+    """Open each artifact, and each model once for each of the toolchains.
+
+    A model that names its toolchain itself (MODEL@TOOLCHAIN) is opened for that one only. Without
+    `toolchains` a model that names none goes to the first engine that accepts it. Threads are those of
+    the models; an artifact has its own.
+
+    Raises:
+        UsageError: The same program is named twice.
+        IntarsiaError: One cannot be opened.
+    """
+    wanted = [argument for text in texts for argument in _placements(ModelArgument.parse(text), toolchains)]
+    for number, argument in enumerate(wanted):
+        if argument in wanted[:number]:
+            raise UsageError(f"{argument.text} is named twice")
+        if argument.target:
+            parse_target(argument.target)  # a wrong name is told before long imports
+    return [
+        open_program(argument, shapes, None, None if argument.is_artifact else threads, note)
+        for argument in wanted
+    ]
+
+
+def _placements(argument: ModelArgument, toolchains: Sequence[str]) -> list[ModelArgument]:
+    if argument.target or argument.is_artifact or not toolchains:
+        return [argument]
+    return [ModelArgument(f"{argument.place}@{name}", argument.place, name) for name in toolchains]

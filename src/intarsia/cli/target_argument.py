@@ -1,0 +1,45 @@
+"""Targets as people write them: a toolchain's name, or the whole text of a target."""
+
+from __future__ import annotations
+
+from intarsia.support.errors import UsageError
+from intarsia.target import DeviceType, Target
+
+
+def parse_target(text: str, threads: int | None = None) -> Target:
+    """The target that `openvino` or `cpu -toolchain=openvino -threads=2` names.
+
+    Args:
+        text: One of these forms.
+        threads: Put in where the text says nothing about threads.
+
+    Raises:
+        UsageError: The text is malformed or names no toolchain.
+        MissingToolchainError: Its toolchain is unknown or not usable here.
+    """
+    from intarsia.toolchain import toolchain
+
+    words = text.split()
+    target = Target.for_toolchain(text) if len(words) == 1 and not _is_device(text) else Target.parse(text)
+    if target.toolchain is None:
+        raise UsageError(
+            f'the target "{target}" names no toolchain', help='such as "cpu -toolchain=openvino"'
+        )
+    toolchain(target.toolchain)
+    if threads is not None and target.option("threads") is None:
+        return target.with_options(threads=threads)
+    return target
+
+
+def target_text(target: Target) -> str:
+    """The target in a table: the toolchain, and the options that are set (openvino threads=2)."""
+    options = (f"{name}={value}" for name, value in target.options)
+    return " ".join([str(target.toolchain), *options])
+
+
+def _is_device(word: str) -> bool:
+    try:
+        DeviceType.of_kind(word)
+    except UsageError:
+        return False
+    return True

@@ -1,0 +1,186 @@
+"""`intarsia tune`: find the fastest right toolchain for a model, and save the result."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from intarsia.cli.arguments import Budget, Inputs, Model, Seed, Shapes, Threads
+from intarsia.cli.completion import complete_toolchain
+from intarsia.cli.console import Console
+from intarsia.cli.gate_text import MAX_ERROR_MEANS
+from intarsia.cli.report import Report
+from intarsia.cli.table import Table
+from intarsia.cli.units import NOTHING, duration_text, error_text, ratio_text, size_text
+from intarsia.support.errors import TooSlowError, UsageError
+
+if TYPE_CHECKING:
+    from intarsia.cli.model_argument import ModelArgument
+    from intarsia.tune.records import CandidateRecord
+    from intarsia.tune.result import TuneResult
+
+HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
+NUMERIC = frozenset({2, 4})
+SUFFIX = ".intarsia"
+DEFAULT_OUTPUT = "MODEL.intarsia"
+
+
+def tune(
+    context: typer.Context,
+    model: Model,
+    *,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="OUT", help="The artifact; a folder if it ends with /."),
+    ] = DEFAULT_OUTPUT,
+    budget: Budget = "60s",
+    targets: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help='A candidate: openvino, or "cpu -toolchain=openvino -threads=2". May be repeated; '
+            "every toolchain if not given.",
+            autocompletion=complete_toolchain,
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    shapes: Shapes,
+    inputs: Inputs,
+    seed: Seed = 0,
+    threads: Threads = None,
+    require_latency: Annotated[
+        float | None,
+        typer.Option(
+            "--require-latency", metavar="MS", min=0, help="Exit with 5 if the best is slower than this."
+        ),
+    ] = None,
+) -> Report:
+    """Find and save the fastest toolchain for a model.
+
+    Every toolchain runs the whole model. Those whose result is right are measured in turns, and the fastest
+    is saved as an artifact, which intarsia run takes.
+    """
+    from intarsia.cli.model_argument import ModelArgument
+    from intarsia.cli.output_argument import check_artifact_place
+    from intarsia.cli.program import main_inputs
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.cli.target_argument import parse_target
+    from intarsia.tune.budget import parse_budget
+    from intarsia.tune.records import Progress, Stage
+    from intarsia.tune.tune import tune as tune_model
+
+    console: Console = context.obj
+    argument = _only_a_model(ModelArgument.parse(model))
+    place = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
+    seconds, fixed = parse_budget(budget), parse_shapes(shapes)
+    candidates = [parse_target(text, threads) for text in targets] or None
+    check_artifact_place(Path(place), argument.place)
+    with console.progress() as report:
+        report(Progress(Stage.IMPORT))
+        module = argument.import_model(fixed)
+        result = tune_model(
+            module,
+            budget=seconds,
+            targets=candidates,
+            inputs=main_inputs(module["main"], inputs, {}, seed, console.note),
+            seed=seed,
+            threads=None if candidates else threads,
+            on_progress=report,
+        )
+    result.save(place)
+    return _report(argument.name, result, Path(place), require_latency)
+
+
+def _shape_flags(result: TuneResult) -> str:
+    """The flags that give inputs of symbolic shape the shape that was measured."""
+    pairs = zip(result.executable.inputs, result.self_test.inputs, strict=True)
+    return "".join(
+        f" --shape {shlex.quote(info.name)}={','.join(map(str, array.shape))}"
+        for info, array in pairs
+        if info.shape is None or not all(isinstance(dim, int) and dim >= 0 for dim in info.shape)
+    )
+
+
+def _only_a_model(argument: ModelArgument) -> ModelArgument:
+    if argument.target:
+        raise UsageError(
+            f"tune takes a model without @{argument.target}", help=f'write --target "{argument.target}"'
+        )
+    if argument.is_artifact:
+        raise UsageError(
+            f"{argument.place} is an artifact or a folder, expected a model",
+            help="tune takes an .onnx file or zoo:NAME",
+        )
+    return argument
+
+
+def _report(name: str, result: TuneResult, path: Path, required_ms: float | None) -> Report:
+    from intarsia.support.files import folder_size
+
+    size = folder_size(path)
+    rows = tuple(_row(name, record) for record in result.candidates)
+    best = next(index for index, record in enumerate(result.candidates) if record.chosen)
+    lines = [
+        *(_fate(record) for record in result.candidates if record.timing is None),
+        *_within_noise(result),
+        f"reference result: {result.reference}",
+        MAX_ERROR_MEANS,
+        f"wrote {path} ({size_text(size)})",
+        f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
+    ]
+    document: dict[str, Any] = {
+        **result.to_json(),
+        "model": name,
+        "file": str(path),
+        "bytes": size,
+    }
+    error = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
+    return Report(document, (Table(HEADERS, rows, NUMERIC, chosen=best), *lines), error)
+
+
+def _row(name: str, record: CandidateRecord) -> tuple[str, ...]:
+    return (
+        name,
+        _candidate_name(record),
+        NOTHING if record.timing is None else duration_text(record.timing.median),
+        record.status.value if record.ratio is None else ratio_text(record.ratio),
+        NOTHING if record.gate is None else error_text(record.gate.max_rel_error),
+        "yes" if record.chosen else "",
+    )
+
+
+def _candidate_name(record: CandidateRecord) -> str:
+    from intarsia.cli.target_argument import target_text
+    from intarsia.target import Target
+
+    return target_text(Target.parse(record.target))
+
+
+def _fate(record: CandidateRecord) -> str:
+    return f"{_candidate_name(record)}: {record.status.value}: {record.reason}"
+
+
+def _within_noise(result: TuneResult) -> list[str]:
+    """Who could as well have been chosen."""
+    close = [
+        _candidate_name(record)
+        for record in result.candidates
+        if not record.chosen and record.ratio is not None and record.ratio.contains_one
+    ]
+    winner = _candidate_name(result.chosen)
+    return [f"not told apart from {winner} by this measurement: {', '.join(close)}"] if close else []
+
+
+def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlowError | None:
+    assert chosen.timing is not None
+    if chosen.timing.median * 1e3 <= required_ms:
+        return None
+    return TooSlowError(
+        f"{name} takes {duration_text(chosen.timing.median)} with {_candidate_name(chosen)}, "
+        f"required at most {required_ms:g} ms"
+    )

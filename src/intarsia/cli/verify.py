@@ -1,0 +1,153 @@
+"""`intarsia verify`: whether results are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from intarsia.cli.arguments import Inputs, ModelOrArtifact, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.console import Console
+from intarsia.cli.gate_text import MAX_ERROR_MEANS, difference_error
+from intarsia.cli.report import Report
+from intarsia.cli.table import Table
+from intarsia.cli.units import NOTHING, error_text
+from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from intarsia.cli.input_argument import Array
+    from intarsia.ir import IRModule
+    from intarsia.measure.compare_outputs import GateReport
+    from intarsia.measure.gate import Gate
+    from intarsia.runtime.executable import Executable
+    from intarsia.target import Target
+
+HEADERS = ("checked", "result", "max error", "what is wrong")
+SELF_TEST = "self test"
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One comparison with the reference: its verdict, or the error that kept it from being made."""
+
+    name: str
+    verdict: GateReport | None
+    obstacle: IntarsiaError | None = None
+
+    @property
+    def result(self) -> str:
+        if self.verdict is None:
+            return "failed" if isinstance(self.obstacle, ExecutionError) else "unsupported"
+        return "right" if self.verdict.passed else "wrong"
+
+    @property
+    def message(self) -> str:
+        if self.verdict is None:
+            return "" if self.obstacle is None else self.obstacle.problem
+        return self.verdict.message
+
+    def cells(self) -> tuple[str, ...]:
+        if self.verdict is None:
+            return (self.name, self.result, NOTHING, self.message)
+        worst = "" if self.verdict.passed else self.verdict.message
+        return (self.name, self.result, error_text(self.verdict.max_rel_error), worst)
+
+    def record(self) -> dict[str, Any]:
+        found = self.verdict
+        return {
+            "name": self.name,
+            "result": self.result,
+            "verified": found is not None and found.passed,
+            "max_error": None if found is None else found.max_rel_error,
+            "message": self.message,
+        }
+
+
+def verify(
+    context: typer.Context,
+    model: ModelOrArtifact,
+    *,
+    toolchains: Toolchains,
+    inputs: Inputs,
+    shapes: Shapes,
+    seed: Seed = 0,
+    threads: Threads = None,
+) -> Report:
+    """Check results against the reference.
+
+    Those of a model on each toolchain, or those of an artifact, which also has to pass its self test.
+    """
+    from intarsia.cli.model_argument import ModelArgument
+    from intarsia.cli.program import engine_targets, load_artifact, main_inputs
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.cli.target_argument import parse_target
+    from intarsia.measure.gate import Gate
+
+    console: Console = context.obj
+    argument = ModelArgument.parse(model)
+    targets = [parse_target(name, threads) for name in (*toolchains, *filter(None, [argument.target]))]
+    fixed = parse_shapes(shapes)
+    program = None
+    if argument.is_artifact:
+        argument.refuse_choices(toolchain=targets, threads=threads)
+        program = load_artifact(argument, fixed)
+    module = argument.import_model(fixed) if program is None else program.module
+    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
+    gate = Gate.for_module(module, arrays)
+    if program is None:
+        checks = [_of_target(module, each, arrays, gate) for each in targets or engine_targets(threads)]
+    else:
+        checks = [_of_run(program.toolchains, program.executable, arrays, gate)]
+        checks += _of_self_test(program.executable, gate)
+    return _report(model, gate.reference, checks)
+
+
+def _of_target(module: IRModule, target: Target, arrays: Mapping[str, Array], gate: Gate) -> _Check:
+    from intarsia.cli.program import compile_whole
+    from intarsia.cli.target_argument import target_text
+
+    name = target_text(target)
+    try:
+        return _of_run(name, compile_whole(module, target), arrays, gate)
+    except (CompileError, UnsupportedModelError) as error:
+        return _Check(name, None, error)
+
+
+def _of_run(name: str, executable: Executable, arrays: Mapping[str, Array], gate: Gate) -> _Check:
+    from intarsia.measure.gate import run_arrays
+
+    try:
+        return _Check(name, gate.check(run_arrays(executable, arrays)))
+    except ExecutionError as error:
+        return _Check(name, None, error)
+
+
+def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
+    """Judged by the tolerances of the gate, since it is the same program."""
+    from intarsia.measure.gate import Gate
+
+    test = executable.saved_test
+    if test is None:
+        return []
+    arrays = {info.name: array for info, array in zip(executable.inputs, test.inputs, strict=True)}
+    expected = Gate(gate.names, test.outputs, gate.tolerances, SELF_TEST)
+    return [_of_run(SELF_TEST, executable, arrays, expected)]
+
+
+def _report(model: str, reference: str, checks: Sequence[_Check]) -> Report:
+    document = {"model": model, "reference": reference, "checks": [check.record() for check in checks]}
+    table = Table(HEADERS, tuple(check.cells() for check in checks), frozenset({2}))
+    return Report(document, (table, f"reference result: {reference}", MAX_ERROR_MEANS), _error(checks))
+
+
+def _error(checks: Sequence[_Check]) -> IntarsiaError | None:
+    wrong = [(each.name, each.verdict) for each in checks if each.verdict and not each.verdict.passed]
+    if wrong:
+        return difference_error(wrong)
+    crashes = [each.obstacle for each in checks if isinstance(each.obstacle, ExecutionError)]
+    if crashes:
+        return crashes[0]
+    obstacles = [each.obstacle for each in checks if each.obstacle is not None]
+    return obstacles[0] if len(obstacles) == len(checks) and obstacles else None

@@ -1,0 +1,244 @@
+"""Intarsia as a backend of ONNX's own interface (`onnx.backend.base`), which ONNX's test suite drives.
+
+    import intarsia.onnx_backend as backend
+    outputs = backend.prepare(model).run([x])
+
+`IntarsiaBackend` chooses: on the first run every usable engine is compiled and verified on the inputs of
+that run, and the fastest one that is right is kept; the reference toolchain where there is none.
+`backend_for("openvino")` is one toolchain, not verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TypeProto, helper
+from onnx.backend.base import Backend, BackendRep
+from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
+
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.onnx.exporter import IR_VERSION
+from intarsia.ir import IRModule, SequenceType, TensorType, TupleType, Type
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.gate import SMALL, run_arrays
+from intarsia.measure.work import work_of
+from intarsia.op import PINNED_OPSET
+from intarsia.op.onnx_types import type_to_proto
+from intarsia.passes import partition_whole
+from intarsia.runtime.executable import Executable
+from intarsia.runtime.kernel import Array, Value
+from intarsia.support.errors import CompileError, InputError, UnsupportedModelError, VerificationError
+from intarsia.target import Target
+from intarsia.toolchain import targets
+from intarsia.tune.contest import Contest
+
+__all__ = [
+    "BackendIsNotSupposedToImplementIt",
+    "IntarsiaBackend",
+    "IntarsiaRep",
+    "backend_for",
+    "prepare",
+    "run_model",
+    "run_node",
+    "supports_device",
+]
+
+_REFERENCE = Target.for_toolchain("reference")
+
+
+class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
+    """A model that is ready to run, on one toolchain or on the one that its first run chooses.
+
+    Args:
+        module: The imported model.
+        target: Where all of it runs; None to choose on the first run.
+    """
+
+    def __init__(self, module: IRModule, target: Target | None) -> None:
+        self._module = module
+        self._executable = None if target is None else build(partition_whole(module, target))
+
+    def run(self, inputs: Any, **_: Any) -> tuple[Value, ...]:
+        """The model's outputs.
+
+        Args:
+            inputs: Arrays (lists and None for ONNX's sequences and optionals): a sequence in the order of
+                the model's inputs, a mapping by name, or the array of the only input.
+
+        Raises:
+            BackendIsNotSupposedToImplementIt: No toolchain can run the model.
+            InputError: The inputs do not fit the model.
+            ExecutionError: A toolchain failed while running.
+        """
+        named = self._bound(inputs)
+        if self._executable is None:
+            with _refusals():
+                self._executable = _fastest_right(self._module, named)
+        return tuple(self._executable.run_flat(**named))
+
+    def _bound(self, inputs: Any) -> dict[str, Any]:
+        names = [param.name for param in self._module["main"].params]
+        if not isinstance(inputs, Mapping):
+            given = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+            if len(given) > len(names):
+                raise InputError(f"{len(given)} inputs were given, expected {len(names)}")
+            inputs = dict(zip(names, given, strict=False))
+        return {name: _plain(value) for name, value in inputs.items()}
+
+
+class IntarsiaBackend(Backend):  # type: ignore[misc]  # onnx is not typed for us
+    """Every model runs on the fastest toolchain whose result is right; its first run decides."""
+
+    target: ClassVar[Target | None] = None
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **_: Any) -> IntarsiaRep:
+        """Import a model and, where there is nothing to choose, compile it.
+
+        Raises:
+            BackendIsNotSupposedToImplementIt: It is beyond Intarsia, the toolchain or the device.
+            InvalidModelError: It is not a valid model.
+        """
+        if not cls.supports_device(device):
+            raise BackendIsNotSupposedToImplementIt(f"the device {device!r} is not supported, only CPU")
+        with _refusals():
+            return IntarsiaRep(from_onnx(model), cls.target)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Value, ...]:
+        """Run a single node.
+
+        Args:
+            node: The node.
+            inputs: One value for each of its inputs that has a name, as for `IntarsiaRep.run`.
+            device: "CPU".
+            outputs_info: Not needed: types are inferred.
+            **kwargs: `opset_version`, if the node is not of the opset that Intarsia works with.
+
+        Raises:
+            BackendIsNotSupposedToImplementIt: As `prepare`.
+            InvalidModelError: It is not a valid node.
+        """
+        del outputs_info
+        names = [name for name in dict.fromkeys(node.input) if name]
+        if not isinstance(inputs, Mapping):
+            given = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+            if len(given) != len(names):
+                raise InputError(f"{len(given)} inputs were given, expected {len(names)}")
+            inputs = dict(zip(names, given, strict=True))
+        feeds = {name: _plain(value) for name, value in inputs.items()}
+        model = _model_of(node, feeds, int(kwargs.get("opset_version", PINNED_OPSET)))
+        return cls.prepare(model, device).run(feeds)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether it is the CPU."""
+        return device.split(":", maxsplit=1)[0] == "CPU"
+
+
+def backend_for(toolchain: str) -> type[IntarsiaBackend]:
+    """A backend that runs every model on one toolchain and does not verify its results.
+
+    Args:
+        toolchain: Its name, such as "openvino".
+    """
+    target = Target.for_toolchain(toolchain)
+    return type(f"{toolchain.capitalize()}Backend", (IntarsiaBackend,), {"target": target})
+
+
+prepare = IntarsiaBackend.prepare
+run_model = IntarsiaBackend.run_model
+run_node = IntarsiaBackend.run_node
+supports_device = IntarsiaBackend.supports_device
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn the errors that mean "not supported" into the one by which ONNX's test suite knows it."""
+    try:
+        yield
+    except (UnsupportedModelError, CompileError) as error:
+        raise BackendIsNotSupposedToImplementIt(str(error)) from error
+
+
+def _fastest_right(module: IRModule, inputs: Mapping[str, Any]) -> Executable:
+    """The fastest engine that is right; the reference toolchain where none is, or none can be judged."""
+    engines = [target for target in targets() if target != _REFERENCE]
+    if engines and _is_comparable(module):
+        # no engine is right, or the result is not always the same
+        with suppress(UnsupportedModelError, VerificationError):
+            contest = Contest(module, inputs, engines, _unheard)
+            is_defined = work_of(module).multiply_adds <= SMALL
+            for executable in contest.screen().values():
+                if not is_defined or _conforms(run_arrays(executable, inputs), contest.gate.expected):
+                    return executable
+    return build(partition_whole(module, _REFERENCE))
+
+
+def _conforms(found: Sequence[Array], expected: Sequence[Array]) -> bool:
+    """Whether ONNX's test suite would take a result for onnx.reference's: by the rule of its runner.
+
+    Our gate has seen it already. It asks for more almost everywhere, and for less next to zero, because it
+    knows that an element of a long sum cannot be better than the sum's largest terms allow.
+    """
+    return all(_is_close(*pair) for pair in zip(found, expected, strict=True))
+
+
+def _is_close(found: Array, expected: Array) -> bool:
+    kind = element_kind(expected.dtype)
+    if kind is ElementKind.TEXT:
+        return True
+    wide = np.complex128 if kind is ElementKind.COMPLEX else np.float64
+    rtol = 2.0**-6 if expected.dtype.name == "bfloat16" else 1e-3
+    close = np.isclose(found.astype(wide), expected.astype(wide), rtol, atol=1e-7, equal_nan=True)
+    return bool(close.all())
+
+
+def _is_comparable(module: IRModule) -> bool:
+    """Whether all inputs and outputs of @main are tensors."""
+    main = module["main"]
+    types = [*(param.checked_type for param in main.params), *_fields(main.result_type)]
+    return all(isinstance(type_, TensorType) for type_ in types)
+
+
+def _fields(type_: Type | None) -> Iterable[Type | None]:
+    return type_.fields if isinstance(type_, TupleType) else (type_,)
+
+
+def _plain(value: Any) -> Value:
+    return value if value is None or isinstance(value, list) else np.asarray(value)
+
+
+def _model_of(node: NodeProto, feeds: Mapping[str, Value], opset: int) -> ModelProto:
+    inputs = [helper.make_value_info(name, _proto_of(value)) for name, value in feeds.items()]
+    outputs = [helper.make_value_info(name, TypeProto()) for name in node.output if name]
+    opsets = [helper.make_opsetid(node.domain, opset)]
+    graph = helper.make_graph([node], node.op_type or "node", inputs, outputs)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+
+
+def _proto_of(value: Value) -> TypeProto:
+    """The type of a value; nothing for None, which says nothing about what is absent."""
+    if value is None:
+        return TypeProto()
+    if isinstance(value, list):
+        dtypes = {TensorType.of(item).dtype for item in value if isinstance(item, np.ndarray)}
+        if len(dtypes) != 1:
+            return TypeProto()
+        return type_to_proto(SequenceType(TensorType(None, dtypes.pop())))
+    return type_to_proto(TensorType.of(value))
+
+
+def _unheard(_: object) -> None:
+    return None

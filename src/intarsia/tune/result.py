@@ -1,0 +1,78 @@
+"""What `tune` returns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from intarsia.runtime.executable import Executable
+from intarsia.runtime.self_test import SelfTest
+from intarsia.target import Host
+from intarsia.tune.records import CandidateRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """The fastest correct executable, and how it was found.
+
+    Attributes:
+        model: What was tuned: the file's or graph's name.
+        executable: The winner, ready to run or save.
+        candidates: All candidates, the winner first, then by latency, then those that were not measured.
+        reference: How the reference result was made, in words.
+        self_test: The inputs that were used, with the reference result.
+        host: The machine that was measured on.
+        seconds: Duration of the whole run.
+        seed: Of the random inputs and of the order of measurement.
+    """
+
+    model: str
+    executable: Executable
+    candidates: tuple[CandidateRecord, ...]
+    reference: str
+    self_test: SelfTest
+    host: Host
+    seconds: float
+    seed: int
+
+    @property
+    def chosen(self) -> CandidateRecord:
+        """The winner's record."""
+        return next(record for record in self.candidates if record.chosen)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the winner with its self test; see `Executable.save`.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        self.executable.save(path, self_test=self.self_test)
+
+    def explain(self) -> str:
+        """In a few sentences: who won, by how much, and why each other candidate did not."""
+        lines = [f"{self.model}: {self.chosen.name} was chosen."]
+        lines += [f"  {_fate(record)}" for record in self.candidates if not record.chosen]
+        return "\n".join([*lines, f"  The reference result: {self.reference}."])
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return {
+            "model": self.model,
+            "chosen": self.chosen.name,
+            "candidates": [record.to_json() for record in self.candidates],
+            "reference": self.reference,
+            "host": self.host.to_json(),
+            "seconds": self.seconds,
+            "seed": self.seed,
+        }
+
+
+def _fate(record: CandidateRecord) -> str:
+    if record.ratio is None:
+        return f"{record.name}: {record.status.value}: {record.reason}"
+    interval = f"{record.ratio.low:.3f} to {record.ratio.high:.3f}"
+    if record.reason:
+        return f"{record.name}: {record.status.value}: {record.reason}"
+    noise = ", within noise" if record.ratio.contains_one else ""
+    return f"{record.name}: {record.ratio.ratio:.3f} times the winner's latency ({interval}{noise})"
