@@ -1,0 +1,31 @@
+"""Options of the whole suite."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.fake_kernels import FakeToolchain
+from tests.numpy_toolchain import NumpyToolchain
+
+from intarsia.runtime.kernel import TOOLCHAINS
+
+
+@pytest.fixture(scope="module")
+def fake_toolchain() -> Iterator[type[FakeToolchain]]:
+    """The toolchain "fake" is registered while the tests of the module run."""
+    with TOOLCHAINS.holding("fake", FakeToolchain) as toolchain:
+        yield toolchain  # type: ignore[misc]  # the registry knows it as a KernelLoader
+
+
+@pytest.fixture(scope="module")
+def numpy_toolchain() -> Iterator[type[NumpyToolchain]]:
+    """The toolchain "numpy" is registered while the tests of the module run."""
+    with TOOLCHAINS.holding("numpy", NumpyToolchain) as toolchain:
+        yield toolchain  # type: ignore[misc]  # the registry knows it as a KernelLoader
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the files in tests/golden to what is produced now",
+    )

@@ -1,0 +1,244 @@
+"""The commands on small models, as processes, from a model to a saved artifact and back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.end_to_end.command_line import Outcome, process, within
+
+from intarsia import __version__, from_onnx
+from intarsia.cli.array_summary import HEADERS
+from intarsia.ir import TensorType
+
+pytest.importorskip("onnxruntime", reason="the commands are shown on two engines")
+pytest.importorskip("openvino", reason="the commands are shown on two engines")
+
+TUNE = ("tune", "mnist.onnx", "--budget", "1", "-o", "tuned.intarsia")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with mnist.onnx."""
+    path = tmp_path_factory.mktemp("cli")
+    exported = process("zoo", "export", "mnist", cwd=path)
+    assert exported == Outcome(0, "wrote mnist.onnx (25.6 KB)\n", "")
+    return path
+
+
+@pytest.fixture(scope="module")
+def tuned(folder: Path) -> Outcome:
+    """What tuning it printed."""
+    outcome = process(*TUNE, cwd=folder)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+@pytest.fixture
+def here(folder: Path, tuned: Outcome, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder as the current one, with mnist.onnx and tuned.intarsia in it."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> None:
+    table, rest = tuned.out.split("\n\n")
+    header, *rows = table.splitlines()
+    assert header.split("  ")[0] == "model"
+    assert re.findall(r"\S+(?: \S+)*", header) == [
+        "model",
+        "toolchain",
+        "median latency",
+        "ratio to the best",
+        "max error",
+        "chosen",
+    ]
+    assert sorted(row.split()[1] for row in rows) == ["onnxruntime", "openvino", "reference"]
+    assert re.fullmatch(r"mnist +(onnxruntime|openvino) +[\d.]+ (us|ms) +1\.000 +\d\.\de-\d\d +yes", rows[0])
+    assert not any(row.endswith("yes") for row in rows[1:])
+    lines = rest.splitlines()
+    left_out = [row.split()[1] for row in rows if re.search(r" -  slow ", row)]
+    assert [line.split(": slow: ")[0] for line in lines if ": slow: " in line] == left_out
+    assert lines[-4:-2] == [
+        "reference result: onnx.reference",
+        "max error: largest difference to the reference result, relative to its largest value",
+    ]
+    assert re.fullmatch(r"wrote tuned\.intarsia \([\d.]+ KB\)", lines[-2])
+    assert lines[-1] == "run it: intarsia run tuned.intarsia"
+    assert sorted(path.name for path in folder.iterdir()) == ["mnist.onnx", "tuned.intarsia"]
+
+
+def test_tune_tells_its_progress_line_by_line(tuned: Outcome) -> None:
+    steps = [re.sub(r"^\[\d+\.\ds\] ", "", line) for line in tuned.err.splitlines()]
+    assert steps[0] == "importing the model"
+    assert "compiling openvino" in steps
+    assert steps[-1] == "measuring"
+    assert len(set(steps)) == len(steps)
+
+
+def test_tune_as_json(here: Path) -> None:
+    outcome = within(
+        [*TUNE, "--json", "--target", "openvino", "--target", "cpu -toolchain=onnxruntime -threads=1"]
+    )
+    assert outcome.code == 0
+    document = outcome.document
+    assert document["file"] == "tuned.intarsia"
+    assert {(each["toolchain"], each["target"]) for each in document["candidates"]} == {
+        ("openvino", "cpu -toolchain=openvino"),
+        ("onnxruntime", "cpu -toolchain=onnxruntime -threads=1"),
+    }
+    assert all(each["verified"] for each in document["candidates"])
+    assert [each["chosen"] for each in document["candidates"]] == [True, False]
+
+
+def test_a_required_latency_that_is_not_reached(here: Path) -> None:
+    outcome = within(
+        ["tune", "zoo:mnist", "--budget", "0.2", "--target", "onnxruntime", "-q", "--require-latency", "1e-6"]
+    )
+    assert outcome.code == 5
+    assert re.fullmatch(
+        r"error: mnist takes [\d.]+ (us|ms) with onnxruntime, required at most 1e-06 ms\n", outcome.err
+    )
+    assert (here / "mnist.intarsia").is_file()  # what was found is kept
+    (here / "mnist.intarsia").unlink()
+
+
+@pytest.mark.usefixtures("here")
+def test_the_artifact_computes_what_the_model_computes() -> None:
+    runs = [
+        within(["run", what, "--seed", "3", "--json"]).document
+        for what in ("tuned.intarsia", "mnist.onnx@reference")
+    ]
+    found, expected = (run["outputs"][0] for run in runs)
+    assert (found["name"], found["dtype"], found["shape"]) == ("logits", "float32", [1, 10])
+    for key in ("min", "mean", "max", "first"):
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-3)
+    assert runs[1]["toolchain"] == "reference"
+
+
+def test_an_artifact_is_known_by_its_content(here: Path) -> None:
+    (here / "disguised.onnx").write_bytes((here / "tuned.intarsia").read_bytes())
+    outcome = within(["run", "disguised.onnx"])
+    (here / "disguised.onnx").unlink()
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[0].split() == [*HEADERS[:-1], "first", "values"]
+    assert outcome.out.splitlines()[1].startswith("logits  float32  1x10")
+
+
+def test_inputs_and_outputs_in_files(here: Path) -> None:
+    np.savez("in.npz", x=np.ones((1, 1, 28, 28), np.float32))
+    np.save("in.npy", np.ones((1, 1, 28, 28), np.float32))
+    for file, result in (("in.npz", "a.npz"), ("x=in.npy", "b.npz"), ("in.npy", "c.npz")):
+        outcome = within(["run", "tuned.intarsia", "--input", file, "--output", result])
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out.endswith(f"\n\nwrote {result} (306 B)\n")
+    loaded = [np.load(name)["logits"] for name in ("a.npz", "b.npz", "c.npz")]
+    assert loaded[0].shape == (1, 10)
+    assert all(np.array_equal(loaded[0], other) for other in loaded[1:])
+
+
+def test_inputs_that_are_missing_are_random(here: Path) -> None:
+    within(["zoo", "export", "bert_tiny"])
+    first, *others = from_onnx("bert_tiny.onnx")["main"].params
+    assert others
+    assert isinstance(first.checked_type, TensorType)
+    np.save("one.npy", np.zeros(first.checked_type.static_shape, np.int64))
+    outcome = within(["run", "bert_tiny.onnx", "--input", f"{first.name}=one.npy"])
+    assert outcome.code == 0
+    names = ", ".join(param.name for param in others)
+    assert outcome.err == f"note: no --input for {names}: random numbers (seed 0)\n"
+
+
+def test_verify(here: Path) -> None:
+    for model, names in {
+        "tuned.intarsia": None,
+        "mnist.onnx": {"onnxruntime", "openvino"},
+        "mnist.onnx@openvino": {"openvino"},
+    }.items():
+        outcome = within(["verify", model, "--json"])
+        checks = outcome.document["checks"]
+        assert outcome.code == 0
+        assert all(check["verified"] and check["result"] == "right" for check in checks)
+        found = {check["name"] for check in checks}
+        assert found == names if names else "self test" in found
+
+
+def test_verify_names_the_worst_element(here: Path) -> None:
+    from intarsia.runtime.artifact_load import load
+    from intarsia.runtime.self_test import SelfTest
+
+    executable = load("tuned.intarsia")
+    test = executable.saved_test
+    assert test is not None
+    wrong = test.outputs[0].copy()
+    wrong[0, 3] = 1000.0
+    executable.save("wrong.intarsia", self_test=SelfTest(test.inputs, (wrong,)))
+    outcome = within(["verify", "wrong.intarsia"])
+    assert outcome.code == 4
+    assert re.fullmatch(
+        r'error: self test differs from the reference: output "logits"\[0, 3\] is -?[\d.]+, expected 1000 '
+        r"\(allowed difference [\d.e-]+\)\n",
+        outcome.err,
+    )
+    assert outcome.out.splitlines()[2].split()[:3] == ["self", "test", "wrong"]
+
+
+def test_compare(here: Path) -> None:
+    programs = ["tuned.intarsia", "mnist.onnx", "--toolchain", "openvino"]
+    outcome = within(["compare", *programs, "--budget", "1", "--json"])
+    document = outcome.document
+    assert outcome.code == 0
+    assert [each["program"] for each in document["programs"]] == ["tuned.intarsia", "mnist.onnx@openvino"]
+    assert document["best"] in {"tuned.intarsia", "mnist.onnx@openvino"}
+    for each in document["programs"]:
+        low, high = each["ratio_interval"]
+        assert each["verified"]
+        assert low <= each["ratio"] <= high
+
+
+def test_programs_that_differ(here: Path) -> None:
+    within(["zoo", "export", "mnist", "--seed", "1", "-o", "other.onnx"])
+    outcome = within(["compare", "mnist.onnx", "other.onnx", "--budget", "0.2", "-q"])
+    assert outcome.code == 4
+    assert outcome.err.startswith('error: other.onnx differs from the reference: output "logits"[0, ')
+    assert [line.split()[-1] for line in outcome.out.splitlines()[1:3]] == ["right", "wrong"]
+
+
+def test_bench(here: Path) -> None:
+    outcome = within(["bench", "tuned.intarsia", "--profile", "--budget", "0.5", "--json"])
+    assert outcome.code == 0
+    (found,) = outcome.document["programs"]
+    low, high = found["latency_interval"]
+    assert 0 < low <= found["latency_seconds"] <= high
+    assert [kernel["calls"] for kernel in found["profile"]["kernels"]] == [1]
+    shown = within(["bench", "tuned.intarsia", "mnist.onnx@reference", "--profile", "--budget", "0.5", "-q"])
+    assert "kernels of mnist.onnx@reference:" in shown.out
+
+
+def test_zoo() -> None:
+    document = within(["zoo", "list", "--json"]).document
+    names = [model["name"] for model in document["models"]]
+    assert {"squeezenet", "mnist", "bert_base", "gpt2", "dcgan", "mobilenet_v2", "resnext50"} <= set(names)
+    lines = within(["zoo", "list"]).out.splitlines()
+    assert [line.split()[0] for line in lines[1 : len(names) + 1]] == names
+
+
+def test_doctor() -> None:
+    document = within(["doctor", "--json"]).document
+    assert document["intarsia"] == __version__
+    assert document["engines"] == ["onnxruntime", "openvino"]
+    assert [each["name"] for each in document["toolchains"]] == ["onnxruntime", "openvino", "reference"]
+    shown = within(["doctor"]).out
+    assert document["host"]["cpu_model"] in shown
+    assert shown.endswith("ready: onnxruntime, openvino\n")
+
+
+def test_the_shell_completes_names(tmp_path: Path) -> None:
+    words = {
+        "COMP_WORDS": "intarsia zoo export mnis",
+        "COMP_CWORD": "3",
+        "_INTARSIA_COMPLETE": "complete_bash",
+    }
+    assert process(cwd=tmp_path, env=words) == Outcome(0, "mnist\n", "")

@@ -1,0 +1,96 @@
+"""Toolchains that misbehave, to show that they cannot win: each is the reference with one fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import ClassVar
+
+import numpy as np
+
+from intarsia.ir import Function, IRModule
+from intarsia.runtime.kernel import TOOLCHAINS, Array, Kernel, KernelSource, Value
+from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.target import Target
+from intarsia.toolchain import Available, Unavailable
+from intarsia.toolchain.reference import Reference
+
+
+class KernelWithFault:
+    """A reference kernel whose results are changed."""
+
+    def __init__(self, kernel: Kernel, offset: float) -> None:
+        self._kernel = kernel
+        self._offset = offset
+
+    @property
+    def source(self) -> KernelSource:
+        return self._kernel.source
+
+    def blob(self) -> bytes | None:
+        return None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        if np.isinf(self._offset):
+            raise ExecutionError("the engine lost its nerve")
+        results = self._kernel.run(inputs, outputs)
+        for result in results:
+            if isinstance(result, np.ndarray):
+                np.add(result, np.asarray(self._offset, result.dtype), out=result)
+        return results
+
+
+class Faulty(Reference):
+    """The reference toolchain with a fault: an offset of all results, infinite to fail at run time."""
+
+    offset: ClassVar[float] = 0.0
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        return KernelWithFault(super().compile(function, target, module), self.offset)
+
+
+class Right(Faulty):
+    """Computes what it should."""
+
+    name: ClassVar[str] = "right"
+
+
+class Wrong(Faulty):
+    """Is off by a little more than rounding."""
+
+    name: ClassVar[str] = "wrong"
+    offset: ClassVar[float] = 1e-3
+
+
+class Failing(Faulty):
+    """Fails at run time."""
+
+    name: ClassVar[str] = "failing"
+    offset: ClassVar[float] = float("inf")
+
+
+class Refusing(Reference):
+    """Compiles nothing."""
+
+    name: ClassVar[str] = "refusing"
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        raise CompileError("operator 'Relu' is beneath this toolchain")
+
+
+class Missing(Reference):
+    """Is not installed."""
+
+    name: ClassVar[str] = "missing"
+
+    def availability(self) -> Available | Unavailable:
+        return Unavailable("it is not installed", help="pip install 'missing'")
+
+
+@contextmanager
+def faulty_toolchains() -> Iterator[None]:
+    """Register all of them for the duration of a test."""
+    with ExitStack() as stack:
+        for toolchain in (Right, Wrong, Failing, Refusing, Missing):
+            stack.enter_context(TOOLCHAINS.holding(toolchain.name, toolchain))
+        yield

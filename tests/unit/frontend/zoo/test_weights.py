@@ -1,0 +1,59 @@
+"""Weights are drawn by role, from their own generators."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+from onnx.numpy_helper import to_array
+
+from intarsia.frontend.zoo.graph_writer import GraphWriter
+from intarsia.frontend.zoo.weights import Normal, draw
+
+PINNED = "b1d0069af6a7a7a184624ab5b7f030e8bd96a83fa96358526b16f3e099a2f09a"
+
+
+def small_network(seed: int, *, longer: bool = False) -> ModelProto:
+    net = GraphWriter("small")
+    x = net.input("image", (1, 16, 10, 10))
+    with net.scope("block"):
+        x = net.relu(net.batch_norm(net.conv(x, (16, 64), 3), 64))
+    with net.scope("last"):
+        x = net.conv(x, (64, 64), 1)
+        if longer:
+            x = net.relu(net.batch_norm(x, 64))
+        net.output(net.node("Neg", x, name="negative"), "y", (1, 64, 8, 8))
+    return net.finished(seed)
+
+
+def weights(model: ModelProto) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    return {tensor.name: to_array(tensor) for tensor in model.graph.initializer}
+
+
+def test_contractions_are_scaled_by_fan_in_and_by_the_mean_square_of_their_input() -> None:
+    drawn = weights(small_network(0))
+    assert drawn["block/conv.weight"].std() == pytest.approx((16 * 9) ** -0.5, rel=0.05)
+    assert drawn["last/conv.weight"].std() == pytest.approx((64 * 0.5) ** -0.5, rel=0.05)
+
+
+def test_normalisations_are_near_the_identity() -> None:
+    drawn = weights(small_network(0))
+    for part, mean in (("weight", 1), ("bias", 0), ("running_mean", 0), ("running_var", 1)):
+        values = drawn[f"block/batch_norm.{part}"]
+        assert values.mean() == pytest.approx(mean, abs=0.03)
+        assert 0.03 < values.std() < 0.07
+
+
+def test_a_weight_depends_on_its_own_name_only() -> None:
+    short, long = weights(small_network(0)), weights(small_network(0, longer=True))
+    assert len(long) > len(short)
+    for name, values in short.items():
+        np.testing.assert_array_equal(values, long[name])
+
+
+def test_samples_are_pinned() -> None:
+    data = draw(Normal(1.0, 0.5), 1000, seed=7, name="block/conv.weight")
+    # A change here changes the weights of every zoo model: results recorded earlier no longer compare.
+    assert hashlib.sha256(data).hexdigest() == PINNED

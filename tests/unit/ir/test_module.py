@@ -1,0 +1,76 @@
+import pytest
+from tests.ir_programs import ones, relu, var
+
+from intarsia.ir import Attrs, Function, GlobalVar, IRModule, with_module_fields
+from intarsia.support.errors import UsageError
+
+F, G = Function((), ones()), Function((), relu(ones()))
+
+
+def test_functions_are_found_by_name() -> None:
+    mod = IRModule({GlobalVar("main"): F, GlobalVar("other"): G})
+    assert mod["main"] is F
+    assert mod[GlobalVar("other")] is G
+    assert "main" in mod
+    assert GlobalVar("other") in mod
+    assert "nothing" not in mod
+    assert [v.name for v in mod] == ["main", "other"]
+
+
+def test_from_expr() -> None:
+    mod = IRModule.from_expr(F)
+    assert mod["main"] is F
+    assert mod.global_var("main").checked_type == F.checked_type
+
+
+def test_a_missing_function_is_an_error_that_lists_the_others() -> None:
+    with pytest.raises(UsageError) as caught:
+        IRModule.from_expr(F)["mian"]
+    assert str(caught.value) == "the module has no function @mian\nhelp: it has: @main"
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="the module defines @f twice"):
+        IRModule({GlobalVar("f"): F, GlobalVar("f"): G})
+
+
+def test_cannot_be_changed() -> None:
+    functions = {GlobalVar("main"): F}
+    mod = IRModule(functions)
+    functions[GlobalVar("f")] = G
+    assert "f" not in mod
+    with pytest.raises(TypeError):
+        mod.functions[GlobalVar("f")] = G  # type: ignore[index]  # this is what is tested
+
+
+def test_with_function() -> None:
+    mod = IRModule.from_expr(F)
+    assert mod.with_function("main", F) is mod
+    replaced = mod.with_function("main", G)
+    assert replaced["main"] is G
+    assert list(replaced) == list(mod)
+    added = mod.with_function("g", G)
+    assert [v.name for v in added] == ["main", "g"]
+    assert added.global_var("g").checked_type == G.checked_type
+    own = GlobalVar("h")
+    assert mod.with_function(own, G).global_var("h") is own
+
+
+def test_with_module_fields() -> None:
+    mod = IRModule.from_expr(F)
+    assert with_module_fields(mod) is mod
+    assert with_module_fields(mod, dict(mod.functions), Attrs({})) is mod
+    named = with_module_fields(mod, attrs=Attrs({"name": "m"}))
+    assert (named.attrs["name"], named["main"]) == ("m", F)
+
+
+def test_the_text_is_the_printed_program() -> None:
+    x = var()
+    expected = (
+        '#[version = "0.1"]\n'
+        "def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n"
+        "  %0 = Relu(%x): Tensor[(2, 3), float32];\n"
+        "  %0\n"
+        "}\n"
+    )
+    assert str(IRModule.from_expr(Function((x,), relu(x)))) == expected

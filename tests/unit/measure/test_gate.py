@@ -1,0 +1,90 @@
+"""The reference result and the check against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from tests.faulty_toolchains import Wrong
+
+import intarsia as ia
+from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Tuple, Var
+from intarsia.measure import gate as gate_module
+from intarsia.measure.gate import Gate, run_arrays
+from intarsia.measure.inputs import random_inputs
+from intarsia.op import call, tuple_get
+from intarsia.passes import partition_whole
+from intarsia.runtime.kernel import TOOLCHAINS
+
+
+def product() -> IRModule:
+    x = Var("x", checked_type=TensorType((4, 16), DType.FLOAT32))
+    weight = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
+    parts = call("Split", call("MatMul", x, Constant(weight)), outputs=2, axis=1, num_outputs=2)
+    return IRModule.from_expr(Function((x,), Tuple((tuple_get(parts, 0), tuple_get(parts, 1)))))
+
+
+class WrongOpenVino(Wrong):
+    """Stands in for OpenVINO."""
+
+    name: ClassVar[str] = "openvino"
+
+
+@pytest.fixture
+def large() -> Iterator[None]:
+    """Treat every program as a large one."""
+    before = gate_module.SMALL
+    gate_module.SMALL = 0
+    yield
+    gate_module.SMALL = before
+
+
+def test_a_small_program_is_computed_by_the_definition() -> None:
+    module = product()
+    inputs = random_inputs(module["main"])
+    gate = Gate.for_module(module, inputs)
+    assert gate.reference == "onnx.reference"
+    assert gate.names == ("output_0", "output_1")
+    assert gate.check(gate.expected).passed
+
+
+@pytest.mark.parametrize("toolchain", ["onnxruntime", "openvino"])
+def test_engines_pass(toolchain: str) -> None:
+    module = product()
+    inputs = random_inputs(module["main"])
+    executable = ia.build(partition_whole(module, ia.Target.for_toolchain(toolchain)))
+    assert Gate.for_module(module, inputs).check(run_arrays(executable, inputs)).passed
+
+
+def test_a_small_error_does_not_pass() -> None:
+    module = product()
+    gate = Gate.for_module(module, random_inputs(module["main"]))
+    changed = [array.copy() for array in gate.expected]
+    changed[1][2, 3] += 1e-3
+    report = gate.check(changed)
+    assert not report.passed
+    assert report.worst is not None
+    assert (report.worst.output, report.worst.index) == ("output_1", (2, 3))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_program_is_computed_by_two_engines() -> None:
+    module = product()
+    gate = Gate.for_module(module, random_inputs(module["main"]))
+    assert gate.reference.startswith(
+        "onnxruntime without optimisations, cross-checked by openvino (difference "
+    )
+
+
+@pytest.mark.usefixtures("large")
+def test_when_two_engines_disagree_the_definition_decides() -> None:
+    module = product()
+    inputs = random_inputs(module["main"])
+    with TOOLCHAINS.holding("openvino", WrongOpenVino):
+        gate = Gate.for_module(module, inputs)
+    assert gate.reference.startswith(
+        "onnx.reference, because onnxruntime without optimisations and openvino disagree: output "
+    )
+    assert gate.check(Gate.for_module(module, inputs).expected).passed

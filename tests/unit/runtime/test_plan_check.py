@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import pytest
+from tests.fake_kernels import f32, plan_of
+
+from intarsia.runtime.plan import Block, Branch, Invoke, Plan, RunKernel, Step
+from intarsia.runtime.plan_check import plan_complaint
+
+X = f32("x")
+F = {"f": Block((0,), (), (), (0,), 1)}
+
+
+def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> Plan:
+    return plan_of(steps, [X], results, [X] * 4, constants=[(3, 0)], blocks=F)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        plan(),
+        plan(RunKernel(0, (0, 3), (1, 2)), results=(2, 2, 3)),
+        plan(Invoke("f", (0,), (1,))),
+        plan(
+            Branch(0, (RunKernel(0, (0,), (1,)),), (1,), (RunKernel(0, (0,), (1,)),), (1,), (2,)),
+            results=(2,),
+        ),
+    ],
+)
+def test_plans_that_can_run(right: Plan) -> None:
+    assert plan_complaint(right, 1, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (plan(results=(1,)), "slot 1 is read before it is written"),
+        (plan(RunKernel(1, (0,), (1,))), "it runs kernel 1; there are 1"),
+        (plan(RunKernel(0, (2,), (1,))), "slot 2 is read before it is written"),
+        (plan(RunKernel(0, (0,), (0,))), "slot 0 is written twice"),
+        (plan(RunKernel(0, (0,), (4,))), "slot 4 is out of range; it has 4"),
+        (plan(Invoke("g", (0,), (1,))), 'it calls block "g", which is not there'),
+        (plan(Invoke("f", (0,), (1, 2))), 'it calls block "f" with another number of values'),
+        (plan(Branch(1, (), (0,), (), (0,), (2,))), "slot 1 is read before it is written"),
+        (plan(Branch(0, (), (0,), (), (), (2,))), "a branch has ragged results"),
+        (
+            plan(Branch(0, (RunKernel(0, (0,), (1,)),), (1,), (), (1,), (2,))),
+            "slot 1 is read before it is written",
+        ),
+        (
+            plan(Branch(0, (RunKernel(0, (2,), (1,)),), (1,), (), (0,), (2,))),
+            "slot 2 is read before it is written",
+        ),
+        (
+            plan(Branch(0, (RunKernel(0, (0,), (1,)),), (1,), (), (0,), (2,)), results=(1,)),
+            "slot 1 is read before it is written",
+        ),
+    ],
+)
+def test_plans_that_cannot(wrong: Plan, complaint: str) -> None:
+    assert plan_complaint(wrong, 1, 1) == f'block "main": {complaint}'
+
+
+def test_what_is_wrong_outside_of_blocks() -> None:
+    right = plan()
+    assert plan_complaint(replace(right, blocks={}), 1, 1) == 'the plan has no block "main"'
+    assert (
+        plan_complaint(replace(right, inputs=()), 1, 1)
+        == 'block "main" does not take and return what the plan says'
+    )
+    assert plan_complaint(replace(right, slot_types=()), 1, 1) == "the plan has 0 slot types, expected 4"
+    assert plan_complaint(replace(right, output_structure=(0, 1)), 1, 1) == (
+        "the output structure refers to an output that is not there"
+    )
+    assert plan_complaint(right, 1, 0) == (
+        'block "main": it names a constant that is not there; the plan has 0'
+    )

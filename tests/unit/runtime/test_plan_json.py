@@ -1,0 +1,80 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fake_kernels import f32, plan_of
+
+from intarsia.runtime.json_record import Record
+from intarsia.runtime.plan import Block, Branch, Invoke, Plan, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan_json import plan_from_json, plan_to_json
+from intarsia.runtime.step_lists import FlatBranch, nested
+from intarsia.support.errors import ArtifactError
+
+slots = st.tuples(st.integers(0, 9)) | st.tuples(st.integers(0, 9), st.integers(0, 9))
+leaf_steps = st.builds(RunKernel, st.integers(0, 3), slots, slots) | st.builds(
+    Invoke, st.just("f"), slots, slots
+)
+
+
+def branches(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
+    lists = st.lists(inner, max_size=3).map(tuple)
+    return leaf_steps | st.builds(Branch, st.integers(0, 9), lists, slots, lists, slots, slots)
+
+
+steps = st.lists(st.recursive(leaf_steps, branches, max_leaves=12), max_size=4)
+
+
+def through_json(plan: Plan) -> Plan:
+    return plan_from_json(Record(json.loads(json.dumps(plan_to_json(plan))), "plan"))
+
+
+@given(steps)
+def test_plans_come_back_as_they_were(listed: list[Step]) -> None:
+    infos = [f32("a", 4, "n", -1), TensorInfo("s", "Sequence[Tensor[?, float32]]", None), None]
+    plan = plan_of(
+        listed, [f32("x")], [0, 1], infos, constants=[(2, 0)], blocks={"f": Block((0,), (), (), (), 1)}
+    )
+    assert through_json(plan) == plan
+
+
+def test_structures_come_back_as_they_were() -> None:
+    plan = Plan({}, (), (), (0, (), ((1,), 2)), ())
+    assert through_json(plan) == plan
+
+
+def test_nesting_deeper_than_pythons_stack() -> None:
+    nest: tuple[Step, ...] = ()
+    for _ in range(10_000):
+        nest = (Branch(0, nest, (), (), (), ()),)
+    (step,) = through_json(plan_of(nest, [], [], [])).blocks["main"].steps
+    depth = 0
+    while isinstance(step, Branch):
+        depth += 1
+        if not step.true_steps:
+            break
+        (step,) = step.true_steps
+    assert depth == 10_000
+
+
+def test_a_branch_into_its_own_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="a branch in step list 0 refers to a list that is not after it"):
+        nested([[FlatBranch(0, 0, (), 0, (), ())]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inputs": 3}, "plan.inputs is 3, expected a list"),
+        ({"inputs": [{"name": "x"}]}, 'plan.inputs[0] has no "shape"'),
+        ({"inputs": [{"name": "x", "dtype": "int8", "shape": [-2]}]},
+         "plan.inputs[0].shape[0] is -2, expected a whole number, 0 or more"),
+        ({"blocks": {"main": []}}, "plan.blocks.main is [], expected an object"),
+        ({"output_structure": "x"}, 'plan.output_structure is "x", expected a list'),
+    ],
+)  # fmt: skip
+def test_damaged_plans_are_refused(change: dict[str, object], message: str) -> None:
+    record = plan_to_json(plan_of([], [f32("x")], [0], [f32("x")]))
+    with pytest.raises(ArtifactError) as caught:
+        plan_from_json(Record(json.loads(json.dumps(record | change)), "plan"))
+    assert str(caught.value) == message

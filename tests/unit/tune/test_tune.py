@@ -1,0 +1,171 @@
+"""`tune`: the fastest right candidate wins, and every other one has a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.faulty_toolchains import faulty_toolchains
+
+import intarsia as ia
+from intarsia.frontend.zoo import build_model
+from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.op import call
+from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
+from intarsia.tune.records import CandidateRecord, Progress, Stage, Status
+
+
+@pytest.fixture(autouse=True)
+def toolchains() -> Iterator[None]:
+    with faulty_toolchains():
+        yield
+
+
+def relu() -> IRModule:
+    x = Var("x", checked_type=TensorType((2, 3), DType.FLOAT32))
+    return IRModule.from_expr(Function((x,), call("Relu", x)))
+
+
+def target(name: str) -> str:
+    return f"cpu -toolchain={name}"
+
+
+def fates(result: ia.TuneResult) -> dict[str, CandidateRecord]:
+    return {record.name: record for record in result.candidates}
+
+
+def test_only_a_right_candidate_wins_and_the_others_say_why() -> None:
+    names = ("wrong", "failing", "refusing", "missing", "right")
+    result = ia.tune(relu(), budget="0.2s", targets=[target(name) for name in names])
+    found = fates(result)
+    assert result.chosen.name == "right"
+    assert {name: record.status for name, record in found.items()} == {
+        "right": Status.MEASURED,
+        "wrong": Status.WRONG,
+        "failing": Status.FAILED,
+        "refusing": Status.UNSUPPORTED,
+        "missing": Status.UNAVAILABLE,
+    }
+    assert found["failing"].reason == "the engine lost its nerve"
+    assert "operator 'Relu' is beneath this toolchain" in found["refusing"].reason
+    assert "it is not installed" in found["missing"].reason
+    assert 'output "output_0"' in found["wrong"].reason
+    assert [record.timing is None for record in found.values()] == [False, True, True, True, True]
+
+
+def test_nothing_right_is_an_error_that_tells_each_fate() -> None:
+    with pytest.raises(UnsupportedModelError) as caught:
+        ia.tune(relu(), budget="0.2s", targets=[target("refusing"), target("failing")])
+    assert caught.value.problem == (
+        "no candidate computes the model right: "
+        "refusing: unsupported: operator 'Relu' is beneath this toolchain; "
+        "failing: failed: the engine lost its nerve"
+    )
+
+
+def test_every_registered_toolchain_is_a_candidate_by_default() -> None:
+    result = ia.tune(relu(), budget="0.2s")
+    assert {"onnxruntime", "openvino", "reference", "missing"} <= set(fates(result))
+
+
+def test_the_winner_is_the_fastest_measured_candidate() -> None:
+    result = ia.tune(build_model("mnist"), budget="1s", targets=[target("onnxruntime"), target("openvino")])
+    measured = [record for record in result.candidates if record.timing is not None]
+    assert len(measured) == 2
+    assert result.candidates[0].chosen
+    assert result.chosen.timing is not None
+    assert all(
+        record.timing is not None and record.timing.median >= result.chosen.timing.median
+        for record in measured
+    )
+    ratios = {record.name: record.ratio for record in measured}
+    assert ratios[result.chosen.name] is not None
+    assert result.chosen.ratio is not None
+    assert result.chosen.ratio.ratio == 1.0
+
+
+def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None:
+    result = ia.tune(relu(), budget="0.2s", targets=[target("onnxruntime")])
+    x = np.array([[-1, 0, 1], [2, -3, 4]], np.float32)
+    np.testing.assert_array_equal(result.executable(x), np.maximum(x, 0))
+    path = tmp_path / "relu.intarsia"
+    result.save(path)
+    loaded = ia.load(path)
+    np.testing.assert_array_equal(loaded(x=x), np.maximum(x, 0))
+    assert loaded.self_test() == 0.0
+
+
+def test_progress_goes_through_all_stages() -> None:
+    seen: list[Progress] = []
+    ia.tune(relu(), budget="0.2s", targets=[target("onnxruntime")], on_progress=seen.append)
+    assert list(dict.fromkeys(item.stage for item in seen)) == [
+        Stage.IMPORT,
+        Stage.REFERENCE,
+        Stage.COMPILE,
+        Stage.VERIFY,
+        Stage.MEASURE,
+    ]
+    assert seen[-1].fraction == 1.0
+
+
+def test_given_inputs_and_threads_are_used() -> None:
+    x = np.full((2, 3), -5, np.float32)
+    result = ia.tune(relu(), budget="0.2s", targets=[target("onnxruntime")], inputs={"x": x}, threads=1)
+    np.testing.assert_array_equal(result.self_test.inputs[0], x)
+    assert (
+        result.chosen.target == "cpu -threads=1 -toolchain=onnxruntime"
+        or "-threads=1" in result.chosen.target
+    )
+
+
+def test_the_result_is_plain_data() -> None:
+    result = ia.tune(relu(), budget="0.2s", targets=[target("right"), target("wrong")])
+    data = json.loads(json.dumps(result.to_json()))
+    assert data["chosen"] == "right"
+    assert data["candidates"][1]["status"] == "wrong"
+    assert result.explain().startswith("model: right was chosen.\n  wrong: wrong: output")
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([], "there is no target to tune for"),
+        (["cpu"], "the target 'cpu' names no toolchain"),
+    ],
+)
+def test_bad_targets(targets: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ia.tune(relu(), targets=targets)
+    assert caught.value.problem == message
+
+
+def test_only_wrong_results_are_a_failed_verification() -> None:
+    with pytest.raises(VerificationError) as caught:
+        ia.tune(relu(), budget="0.2s", targets=[target("wrong")])
+    assert caught.value.exit_code == 4
+
+
+def test_random_models_are_told_apart_from_wrong_toolchains() -> None:
+    x = Var("x", checked_type=TensorType((2, 3), DType.FLOAT32))
+    module = IRModule.from_expr(Function((x,), call("RandomNormalLike", x)))
+    with pytest.raises(VerificationError) as caught:
+        ia.tune(module, budget="0.2s", targets=[target("reference")])
+    assert caught.value.help == (
+        "the model draws random numbers (RandomNormalLike), so no result can be checked"
+    )
+
+
+def test_the_self_test_keeps_its_own_copy_of_the_inputs() -> None:
+    x = np.ones((2, 3), np.float32)
+    result = ia.tune(relu(), budget="0.2s", targets=[target("right")], inputs={"x": x})
+    x[...] = -1
+    np.testing.assert_array_equal(result.self_test.inputs[0], np.ones((2, 3), np.float32))
+
+
+def test_targets_with_other_options_are_told_apart() -> None:
+    targets = [f"{target('onnxruntime')} -threads={count}" for count in (1, 2)]
+    result = ia.tune(relu(), budget="0.2s", targets=targets)
+    assert set(fates(result)) == {"onnxruntime threads=1", "onnxruntime threads=2"}
