@@ -1,0 +1,154 @@
+"""Import: time of densenet121, peak memory for a model of 500 MB, and `import intarsia`.
+
+    python benchmarks/importing.py [--json] [--megabytes 500]
+
+Times are the best of several: they are about our work, not about what else the machine does. Peak memory
+is that of a fresh process above what it used before the import, over the size of the file. Goals: densenet121
+below 3 s, peak memory from a path at most 2.2 times the file, `import intarsia` below 0.5 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+WAYS = ("path", "bytes", "message")
+
+_CHILD = """
+import sys
+from pathlib import Path
+import onnx
+from intarsia.frontend.onnx import from_onnx
+
+def kilobytes(field):
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
+
+way, path, warm = sys.argv[1:]
+from_onnx(warm)
+given = path if way == "path" else Path(path).read_bytes() if way == "bytes" else onnx.load(path)
+Path("/proc/self/clear_refs").write_text("5")
+before = kilobytes("VmRSS")
+module = from_onnx(given)
+print((kilobytes("VmHWM") - before) * 1024)
+"""
+"""The libraries are loaded before the baseline is taken, and the peak is reset then (Linux only: ru_maxrss
+would be inherited from the parent). Bytes and messages are part of the baseline: the caller holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One line of the report.
+
+    Attributes:
+        name: What was measured.
+        value: Seconds, or a ratio.
+        unit: "s" or "x".
+        goal: The value should be at most this; None where it is for information.
+    """
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None
+
+    def line(self) -> str:
+        """The measurement as people read it."""
+        verdict = "" if self.goal is None else f"  (goal {self.goal:g} {self.unit}: {self.verdict()})"
+        return f"{self.name:<48} {self.value:8.3f} {self.unit}{verdict}"
+
+    def verdict(self) -> str:
+        """Whether the goal is met."""
+        return "missed" if self.goal is not None and self.value > self.goal else "met"
+
+
+def import_of_the_package(repeats: int = 5) -> Measurement:
+    code = "import time; t = time.perf_counter(); import intarsia; print(time.perf_counter() - t)"
+    return Measurement("import intarsia", min(_child_numbers(code, repeats)), "s", 0.5)
+
+
+def import_of_densenet(repeats: int = 3) -> Measurement:
+    """The light model inside the onnx package, 1,746 nodes; the libraries are loaded before."""
+    from importlib.resources import files
+
+    from intarsia.frontend.onnx import from_onnx
+
+    light = files("onnx").joinpath("backend", "test", "data", "light")
+    from_onnx(light.joinpath("light_squeezenet.onnx").read_bytes())
+    data = light.joinpath("light_densenet121.onnx").read_bytes()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        from_onnx(data)
+        times.append(time.perf_counter() - start)
+    return Measurement("from_onnx(densenet121), 1,746 nodes", min(times), "s", 3.0)
+
+
+def peak_memory(folder: Path, megabytes: int) -> list[Measurement]:
+    path, warm = folder / "large.onnx", folder / "warm.onnx"
+    size = _write_large(path, megabytes)
+    _write_large(warm, 1)
+    found = []
+    for way in WAYS:
+        (peak,) = _child_numbers(_CHILD, 1, way, str(path), str(warm))
+        goal = 2.2 if way == "path" else None
+        found.append(Measurement(f"peak memory, {megabytes} MB from {way} / file", peak / size, "x", goal))
+    return found
+
+
+def _write_large(path: Path, megabytes: int) -> int:
+    """A model with 8 MB weights, a chain of additions; returns its size in bytes."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+
+    side = 1 << 10
+    count = max(1, megabytes * 10**6 // (2 * side * side * 4))
+    row = np.ones((2 * side, side), np.float32).tobytes()
+    shape = [2 * side, side]
+    graph = helper.make_graph(
+        [helper.make_node("Add", [f"v{i}", f"w{i}"], [f"v{i + 1}"]) for i in range(count)],
+        "large",
+        [helper.make_tensor_value_info("v0", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(f"v{count}", TensorProto.FLOAT, shape)],
+    )
+    for i in range(count):
+        graph.initializer.add(name=f"w{i}", data_type=TensorProto.FLOAT, dims=shape, raw_data=row)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    return path.stat().st_size
+
+
+def _child_numbers(code: str, repeats: int, *args: str) -> list[float]:
+    command = [sys.executable, "-c", code, *args]
+    return [
+        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(repeats)
+    ]
+
+
+def measure(megabytes: int) -> list[Measurement]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return [import_of_the_package(), import_of_densenet(), *peak_memory(folder, megabytes)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time and memory of importing models.")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    parser.add_argument("--megabytes", type=int, default=500, help="size of the large model (default 500)")
+    options = parser.parse_args()
+    found = measure(options.megabytes)
+    if options.json:
+        print(json.dumps([{**asdict(item), "met": item.verdict() == "met"} for item in found], indent=2))
+    else:
+        print("\n".join(item.line() for item in found))
+
+
+if __name__ == "__main__":
+    main()

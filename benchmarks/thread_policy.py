@@ -1,0 +1,146 @@
+"""What the threads of one engine cost another: the evidence for the session options of the toolchains.
+
+    python benchmarks/thread_policy.py [rounds]
+
+Bare engines, 2 threads. Each candidate has processes of its own, in turns, because a pool that spins slows
+whatever is timed next; printed are the median over the processes of the medians within, and the best.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+SHAPE = (1, 64, 28, 28)
+SPINNING = {
+    "default": {},
+    "force_spinning_stop": {"session.force_spinning_stop": "1"},
+    "no spinning": {"session.intra_op.allow_spinning": "0"},
+}
+PINNING = {"default": {}, "pinned": {"ENABLE_CPU_PINNING": "YES"}, "not pinned": {"ENABLE_CPU_PINNING": "NO"}}
+GROUPS = {
+    "onnxruntime: 12 convolutions": [(spin, "") for spin in SPINNING],
+    "onnxruntime: squeezenet": [(spin, "") for spin in SPINNING],
+    "onnxruntime: 12 sessions": [(spin, "") for spin in SPINNING],
+    "openvino: 12 convolutions": [("", pin) for pin in PINNING],
+    "openvino: 12 models": [("", pin) for pin in PINNING],
+    "both: 12 in turns": [(spin, pin) for spin in SPINNING for pin in ("default", "not pinned")],
+}
+SECONDS = 1.0
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--worker"]:
+        print(timed(*sys.argv[2:5]))
+        return
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    for group, candidates in GROUPS.items():
+        found: dict[tuple[str, str], list[float]] = {candidate: [] for candidate in candidates}
+        for _ in range(rounds):
+            for candidate in candidates:
+                command = [sys.executable, __file__, "--worker", group, *candidate]
+                found[candidate].append(float(subprocess.check_output(command, text=True)))
+        print(group)
+        for candidate, times in found.items():
+            name = ", ".join(filter(None, candidate))
+            print(f"  {name:32} {statistics.median(times):8.2f} ms   best {min(times):8.2f} ms")
+
+
+def timed(group: str, spin: str, pin: str) -> float:
+    """Median milliseconds of a candidate, in this process."""
+    run = candidate_of(group, spin, pin)
+    times = []
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def candidate_of(group: str, spin: str, pin: str) -> Callable[[], object]:
+    engine, what = group.split(": ")
+    if what == "squeezenet":
+        return chain([onnxruntime_call(squeezenet(), SPINNING[spin])], np.ones((1, 3, 224, 224), np.float32))
+    models = [convolutions(12)] if what == "12 convolutions" else [convolutions(1) for _ in range(12)]
+    calls = []
+    for number, model in enumerate(models):
+        if engine == "openvino" or (engine == "both" and number % 2):
+            calls.append(openvino_call(model, PINNING[pin]))
+        else:
+            calls.append(onnxruntime_call(model, SPINNING[spin]))
+    return chain(calls, np.ones(SHAPE, np.float32))
+
+
+def chain(
+    calls: Sequence[Callable[[np.ndarray[Any, Any]], Any]], x: np.ndarray[Any, Any]
+) -> Callable[[], object]:
+    """All calls one after the other, each on the result of the one before."""
+
+    def run() -> object:
+        value = x
+        for call in calls:
+            value = call(value)
+        return value
+
+    return run
+
+
+def onnxruntime_call(model: bytes, entries: dict[str, str]) -> Callable[[np.ndarray[Any, Any]], Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = 2, 1
+    options.log_severity_level = 4
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda x: session.run(None, {name: x})[0]
+
+
+def openvino_call(model: bytes, entries: dict[str, str]) -> Callable[[np.ndarray[Any, Any]], Any]:
+    import openvino
+
+    core = openvino.Core()
+    options = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": "2"}
+    options["INFERENCE_PRECISION_HINT"] = "f32"
+    compiled = core.compile_model(core.read_model(model), "CPU", options | entries)
+    request = compiled.create_infer_request()
+    return lambda x: request.infer({0: x}, share_inputs=True, share_outputs=True)[0]
+
+
+def convolutions(count: int) -> bytes:
+    """A chain of convolutions 3x3 of 64 channels with Relu."""
+    from onnx import helper, numpy_helper
+
+    generator = np.random.default_rng(count)
+    nodes, weights = [], []
+    for n in range(count):
+        weight = 0.05 * generator.standard_normal((64, 64, 3, 3), np.float32)
+        weights.append(numpy_helper.from_array(weight.astype(np.float32), f"w{n}"))
+        nodes.append(helper.make_node("Conv", [f"x{n}", f"w{n}"], [f"c{n}"], pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [f"c{n}"], [f"x{n + 1}"]))
+    ends = [helper.make_tensor_value_info(name, 1, SHAPE) for name in ("x0", f"x{count}")]
+    graph = helper.make_graph(nodes, "convolutions", ends[:1], ends[1:], weights)
+    return bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+        ).SerializeToString()
+    )
+
+
+def squeezenet() -> bytes:
+    from intarsia.frontend.zoo import build_model
+
+    return bytes(build_model("squeezenet", 0).SerializeToString())
+
+
+if __name__ == "__main__":
+    main()
