@@ -62,6 +62,12 @@ class Wrong(Faulty):
     offset: ClassVar[float] = 1e-3
 
 
+class AlsoWrong(Wrong):
+    """Is wrong as `Wrong` is."""
+
+    name: ClassVar[str] = "also_wrong"
+
+
 class Failing(Faulty):
     """Fails at run time."""
 
@@ -91,6 +97,6 @@ class Missing(Reference):
 def faulty_toolchains() -> Iterator[None]:
     """Register all of them for the duration of a test."""
     with ExitStack() as stack:
-        for toolchain in (Right, Wrong, Failing, Refusing, Missing):
+        for toolchain in (Right, Wrong, AlsoWrong, Failing, Refusing, Missing):
             stack.enter_context(TOOLCHAINS.holding(toolchain.name, toolchain))
         yield

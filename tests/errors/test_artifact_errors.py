@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import struct
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -19,12 +20,13 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.runtime.plan import RunKernel
 from intarsia.runtime.provenance import Provenance
-from intarsia.support.errors import ArtifactError, IntarsiaError, MissingToolchainError
+from intarsia.support.errors import ArtifactError, IntarsiaError, MissingToolchainError, UsageError
 from intarsia.target.host import Host
 
 pytestmark = pytest.mark.usefixtures("fake_toolchain")
 
 EXPECTED = "\nhelp: expected a folder or zip that Executable.save wrote"
+AGAIN = "\nhelp: copy or download it again, or save it again with Executable.save"
 
 
 @pytest.fixture(autouse=True)
@@ -89,13 +91,13 @@ def test_a_truncated_zip(tmp_path: Path, part: float) -> None:
     path = saved(tmp_path / "m", ArtifactFormat.ZIP)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * part)])
-    assert message(path) == f"{path} is no artifact: File is not a zip file{EXPECTED}"
+    assert message(path) == f"{path} is damaged: the file is cut off: it does not end as a zip does{AGAIN}"
 
 
 @pytest.mark.parametrize("text", ["{", "\udcff", "[" * 100_000, ""])
 def test_a_manifest_that_is_not_json(folder: Path, text: str) -> None:
     (folder / "manifest.json").write_bytes(text.encode(errors="surrogateescape"))
-    assert message(folder) == f"{folder} is damaged: manifest.json is not JSON"
+    assert message(folder) == f"{folder} is damaged: manifest.json is not JSON{AGAIN}"
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "zip"}'])
@@ -117,7 +119,8 @@ def test_another_format_version(folder: Path, version: object, shown: str) -> No
 def test_a_changed_manifest(folder: Path) -> None:
     file = folder / "manifest.json"
     file.write_text(file.read_text().replace('"slots": 2', '"slots": 3'))
-    assert message(folder) == f"{folder} is damaged: the digest of manifest.json does not fit its content"
+    expected = f"{folder} is damaged: the digest of manifest.json does not fit its content{AGAIN}"
+    assert message(folder) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,15 @@ def test_a_manifest_that_is_not_what_it_should_be(
     folder: Path, change: Callable[[dict[str, Any]], object], expected: str
 ) -> None:
     forge(folder, change)
-    assert message(folder) == expected
+    assert message(folder) == f"{folder} is damaged: {expected}{AGAIN}"
+
+
+def test_a_manifest_that_is_nested_too_deeply(folder: Path) -> None:
+    deep: Any = 0
+    for _ in range(600):
+        deep = [deep]
+    forge(folder, lambda record: record["plan"].update(output_structure=deep))
+    assert message(folder) == f"{folder} is damaged: manifest.json is nested too deeply{AGAIN}"
 
 
 @pytest.mark.parametrize(
@@ -160,14 +171,14 @@ def test_a_manifest_that_is_not_what_it_should_be(
             'block "main": slot 5 is read before it is written',
         ),
         (lambda r: r["files"].update(extra={"size": 1, "sha256": ""}),
-         "cannot read extra: No such file or directory"),
+         "extra is missing"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_each_other(
     folder: Path, change: Callable[[dict[str, Any]], object], expected: str
 ) -> None:
     forge(folder, change)
-    assert message(folder) == f"{folder} is damaged: {expected}"
+    assert message(folder) == f"{folder} is damaged: {expected}{AGAIN}"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +220,7 @@ def test_a_compressed_zip_member(tmp_path: Path) -> None:
     path = saved(tmp_path / "m", ArtifactFormat.ZIP)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("bomb", bytes(1000))
-    assert message(path) == f"{path} is damaged: bomb is compressed, expected stored"
+    assert message(path) == f"{path} is damaged: bomb is compressed, expected stored{AGAIN}"
 
 
 def test_links_in_a_folder(folder: Path, tmp_path: Path) -> None:
@@ -229,7 +240,7 @@ def test_a_linked_folder_inside(folder: Path, tmp_path: Path) -> None:
 def test_a_device_instead_of_a_file(folder: Path) -> None:
     (folder / "program.txt").unlink()
     os.mkfifo(folder / "program.txt")
-    assert message(folder) == f"{folder} is damaged: program.txt is not a file"
+    assert message(folder) == f"{folder} is damaged: program.txt is not a file{AGAIN}"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +252,9 @@ def test_a_changed_byte(folder: Path, name: str) -> None:
     wrong = bytes([right[0] ^ 1, *right[1:]])
     file.write_bytes(wrong)
     found, expected = (hashlib.sha256(data).hexdigest() for data in (wrong, right))
-    assert message(folder) == f"{folder} is damaged: the SHA-256 of {name} is {found}, expected {expected}"
+    assert message(folder) == (
+        f"{folder} is damaged: the SHA-256 of {name} is {found}, expected {expected}{AGAIN}"
+    )
 
 
 def test_a_changed_byte_in_a_zip(tmp_path: Path) -> None:
@@ -249,15 +262,76 @@ def test_a_changed_byte_in_a_zip(tmp_path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data.replace(b'{"function"', b'{"Function"', 1))
     assert message(path) == (
-        f"{path} is damaged: cannot read kernels/00_fake.onnx: Bad CRC-32 for file 'kernels/00_fake.onnx'"
+        f"{path} is damaged: cannot read kernels/00_fake.onnx: its checksum is wrong{AGAIN}"
     )
+
+
+def test_zips_with_a_damaged_directory(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m", ArtifactFormat.ZIP)
+    data = path.read_bytes()
+    entry = data.index(b"PK\x01\x02")
+    newer = data[: entry + 6] + b"\xff" + data[entry + 7 :]
+    encrypted = data[: entry + 8] + b"\x01" + data[entry + 9 :]
+    larger = data[: entry + 20] + b"\xff\xff\xff\x7f" * 2 + data[entry + 28 :]
+    elsewhere = data[:entry] + b"XX" + data[entry + 2 :]
+    expected = {
+        newer: "the zip's list of its files is wrong: zip file version 25.5",
+        encrypted: "program.txt is encrypted, expected stored",
+        larger: f"program.txt claims 2147483647 bytes, but the whole zip has {len(data)}",
+        elsewhere: "the zip's list of its files is wrong: Bad magic number for central directory",
+    }
+    for content, problem in expected.items():
+        path.write_bytes(content)
+        assert message(path) == f"{path} is damaged: {problem}{AGAIN}"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), struct.error("unpack requires 4 bytes"), OverflowError()])
+def test_whatever_reading_raises(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    zipped = saved(tmp_path / "zip", ArtifactFormat.ZIP)
+    reason = {MemoryError: "it does not fit into memory", OverflowError: "OverflowError"}.get(
+        type(error), str(error)
+    )
+    monkeypatch.setattr(np, "fromfile", failing)
+    assert message(folder) == f"{folder} is damaged: cannot read manifest.json: {reason}{AGAIN}"
+    monkeypatch.setattr(zipfile.ZipFile, "open", failing)
+    assert message(zipped) == f"{zipped} is damaged: cannot read manifest.json: {reason}{AGAIN}"
+
+
+def test_a_file_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(np, "fromfile", denied)
+    assert message(folder) == (
+        f"cannot read manifest.json of {folder}: permission denied\n"
+        "help: ask its owner for the right to read it"
+    )
+
+
+def test_a_path_that_cannot_be_one(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 300)
+    assert message(path) == f"cannot read {path}: File name too long{EXPECTED}"
+
+
+def test_a_file_of_constants_that_is_not_what_its_digest_promises(folder: Path) -> None:
+    file = folder / "constants.safetensors"
+    file.write_bytes(b"\xff" * 8)
+    entry = {"size": 8, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    forge(folder, lambda record: record["files"].update({"constants.safetensors": entry}))
+    expected = f"constants.safetensors of {folder} is damaged: its header is cut off"
+    assert message(folder) == expected
 
 
 def test_a_shorter_and_a_missing_file(folder: Path) -> None:
     (folder / "program.txt").write_text("tex")
-    assert message(folder) == f"{folder} is damaged: program.txt has 3 bytes, expected 4"
+    assert message(folder) == f"{folder} is damaged: program.txt has 3 bytes, expected 4{AGAIN}"
     (folder / "program.txt").unlink()
-    assert message(folder) == f"{folder} is damaged: cannot read program.txt: No such file or directory"
+    assert message(folder) == f"{folder} is damaged: program.txt is missing{AGAIN}"
 
 
 def test_required_instruction_sets(tmp_path: Path) -> None:
@@ -298,3 +372,9 @@ def test_locked_refuses_another_cpu(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Host, "detect", lambda: Host("abacus", "z80", here.isa, 1, 0, 0, 0, "", ""))
     expected = f'kernel "k" of {folder} was compiled for {here.architecture}, found z80{LOCKED}'
     assert message(folder, locked=True) == expected
+
+
+def test_what_is_no_path() -> None:
+    with pytest.raises(UsageError) as caught:
+        load(None)  # type: ignore[arg-type]  # that is the mistake
+    assert str(caught.value) == 'load takes a path, found NoneType\nhelp: such as "model.intarsia"'

@@ -29,6 +29,7 @@ def broken_package(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, tex
     """Let `import name` run `text` instead of the package."""
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.setitem(sys.modules, name, sys)  # so that the end of the test removes what is imported in it
     for module in [known for known in sys.modules if known.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
-import numpy as np
-
-from intarsia.runtime.kernel import Array
-
-ALIGNMENT: Final = 64
-"""Bytes: a cache line, and the widest vector register."""
+from intarsia.support.aligned_memory import ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +43,6 @@ def plan_arena(lifetimes: Sequence[Lifetime]) -> ArenaPlan:
         offsets[index] = holes.take(_rounded(lifetimes[index].size))
         insort(live, (lifetimes[index].last, index))
     return ArenaPlan(tuple(offsets), holes.end)
-
-
-def aligned_bytes(size: int) -> Array:
-    """Uninitialised memory whose first byte is aligned."""
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size]
 
 
 def _rounded(size: int) -> int:

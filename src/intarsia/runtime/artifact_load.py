@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import CONSTANTS, MANIFEST, PROGRAM, SELF_TEST
 from intarsia.runtime.artifact_reader import check_name, open_artifact
 from intarsia.runtime.executable import Executable
@@ -16,7 +17,7 @@ from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.safetensors_file import read_tensors
 from intarsia.runtime.self_test import SelfTest
 from intarsia.runtime.toolchain_version import usable_loader
-from intarsia.support.errors import ArtifactError, MissingToolchainError
+from intarsia.support.errors import ArtifactError, MissingToolchainError, UsageError
 from intarsia.target.host import Host
 
 
@@ -27,6 +28,12 @@ def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
     the digests, the machine, the toolchains. A kernel whose compiled form was made by another version of its
     toolchain, or on a machine with other instruction sets, is compiled again from its source.
 
+    All files are read into memory, with one exception: constants of a megabyte and more in a folder are
+    memory-mapped. So a large model starts at once, and processes that load the same folder share the
+    memory; but the digest is that of the moment of loading. Leave the folder as it is while the executable
+    lives: a file of constants that is changed in place changes results, one that is cut short ends the
+    process (SIGBUS). Saving to the same path again is safe, it makes new files. A zip is read as a whole.
+
     Args:
         path: An artifact, in either form.
         locked: Refuse to compile anything under other conditions than it was saved.
@@ -34,8 +41,11 @@ def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
     Raises:
         ArtifactError: It is no artifact, or damaged, unsafe, of another version or for another machine.
         MissingToolchainError: A toolchain that it needs is not usable here.
+        UsageError: `path` is no path.
         CompileError: A toolchain refuses the source of a kernel.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"load takes a path, found {type(path).__name__}", help='such as "model.intarsia"')
     place = Path(path)
     reader = open_artifact(place)
     manifest = Manifest.from_bytes(reader.read(MANIFEST).tobytes(), place)
@@ -62,14 +72,14 @@ def _check_references(path: Path, manifest: Manifest) -> None:
         needed += [name for name in (entry.source, entry.blob) if name is not None]
     for name in needed:
         if name not in manifest.files:
-            raise ArtifactError(f"{path} is damaged: {MANIFEST} does not list the file {name!r}")
+            raise damaged(path, f"{MANIFEST} does not list the file {name!r}")
     weights = [number for entry in manifest.kernels for number in entry.weights.values()]
     numbers = [*manifest.plan_constants, *manifest.program_constants, *weights]
     if any(number >= len(manifest.constants) for number in numbers):
-        raise ArtifactError(f"{path} is damaged: it refers to a constant beyond {len(manifest.constants)}")
+        raise damaged(path, f"it refers to a constant beyond {len(manifest.constants)}")
     complaint = plan_complaint(manifest.plan, len(manifest.kernels), len(manifest.plan_constants))
     if complaint:
-        raise ArtifactError(f"{path} is damaged: {complaint}")
+        raise damaged(path, complaint)
 
 
 def _loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple[KernelLoader, str]]:
@@ -104,7 +114,7 @@ def _assembled(
     is_fitting: Sequence[bool],
 ) -> Executable:
     listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
-    constants = list(read_tensors(files[CONSTANTS], listed, CONSTANTS).values())
+    constants = list(read_tensors(files[CONSTANTS], listed, f"{CONSTANTS} of {path}").values())
     provenance = Provenance(
         program=_text(path, files[PROGRAM]),
         program_constants=tuple(constants[number] for number in manifest.program_constants),
@@ -113,7 +123,7 @@ def _assembled(
         isa=manifest.isa,
         created_by=manifest.created_by,
     )
-    test = _read_self_test(manifest, files)
+    test = _read_self_test(path, manifest, files)
     kernels = [
         _kernel(entry, files, constants, loaders[entry.toolchain][0], fits)
         for entry, fits in zip(manifest.kernels, is_fitting, strict=True)
@@ -140,14 +150,15 @@ def _text(path: Path, data: Array) -> str:
     try:
         return data.tobytes().decode()
     except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path} is damaged: {PROGRAM} is not UTF-8") from error
+        raise damaged(path, f"{PROGRAM} is not UTF-8") from error
 
 
-def _read_self_test(manifest: Manifest, files: Mapping[str, Array]) -> SelfTest | None:
+def _read_self_test(path: Path, manifest: Manifest, files: Mapping[str, Array]) -> SelfTest | None:
     if manifest.self_test is None:
         return None
+    where = f"{SELF_TEST} of {path}"
     parts = [
-        tuple(read_tensors(files[SELF_TEST], {tensor.name: tensor for tensor in part}, SELF_TEST).values())
+        tuple(read_tensors(files[SELF_TEST], {tensor.name: tensor for tensor in part}, where).values())
         for part in manifest.self_test
     ]
     return SelfTest(parts[0], parts[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,13 +14,29 @@ from typing import Final
 
 import numpy as np
 
-from intarsia.runtime.artifact_format import MANIFEST
+from intarsia.runtime.artifact_damage import damaged
+from intarsia.runtime.artifact_format import CONSTANTS, MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError
 
 _PIECE: Final = 1 << 24
 _NO_ARTIFACT: Final = "expected a folder or zip that Executable.save wrote"
+_MAPPED_BYTES: Final = 1 << 20
+"""A smaller file of constants is read: it then no longer matters what becomes of it."""
+_ZIP_START: Final = b"PK\x03\x04"
+_IS_ENCRYPTED: Final = 1
+_UNREADABLE: Final = (  # what zipfile raises on damaged files, ValueError and OverflowError for wrong offsets
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,  # NotImplementedError is one
+    ValueError,  # UnicodeDecodeError is one
+    OverflowError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +46,7 @@ class ArtifactReader:
     Attributes:
         path: Where the artifact is.
         names: Files that are there; None for a folder, where each is looked for when it is read.
-        read_file: All bytes of a file that is there, memory-mapped if it is in a folder.
+        read_file: All bytes of a file that is there; large constants of a folder are memory-mapped.
     """
 
     path: Path
@@ -44,19 +61,18 @@ class ArtifactReader:
         """
         check_name(self.path, name)
         if self.names is not None and name not in self.names:
-            raise ArtifactError(f"{self.path} is damaged: {name} is missing")
+            raise damaged(self.path, f"{name} is missing")
         try:
             return self.read_file(name)
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            zlib.error,
-            RuntimeError,
-            NotImplementedError,
-            EOFError,
-        ) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ArtifactError(f"{self.path} is damaged: cannot read {name}: {reason}") from error
+        except FileNotFoundError as error:
+            raise damaged(self.path, f"{name} is missing") from error
+        except PermissionError as error:
+            raise ArtifactError(
+                f"cannot read {name} of {self.path}: permission denied",
+                help="ask its owner for the right to read it",
+            ) from error
+        except _UNREADABLE as error:
+            raise damaged(self.path, f"cannot read {name}: {_reason(error)}") from error
 
     def read_all(self, files: Mapping[str, FileEntry]) -> dict[str, Array]:
         """The listed files, after all names are found safe and all sizes and digests right.
@@ -71,17 +87,13 @@ class ArtifactReader:
     def _verified(self, name: str, entry: FileEntry) -> Array:
         data = self.read(name)
         if data.size != entry.size:
-            raise ArtifactError(
-                f"{self.path} is damaged: {name} has {data.size} bytes, expected {entry.size}"
-            )
+            raise damaged(self.path, f"{name} has {data.size} bytes, expected {entry.size}")
         state = hashlib.sha256()
         for start in range(0, data.size, _PIECE):
             state.update(data[start : start + _PIECE].data)
         found = state.hexdigest()
         if found != entry.sha256:
-            raise ArtifactError(
-                f"{self.path} is damaged: the SHA-256 of {name} is {found}, expected {entry.sha256}"
-            )
+            raise damaged(self.path, f"the SHA-256 of {name} is {found}, expected {entry.sha256}")
         return data
 
 
@@ -89,20 +101,18 @@ def open_artifact(path: Path) -> ArtifactReader:
     """A reader of the artifact at `path`.
 
     Raises:
-        ArtifactError: There is nothing, or no artifact, or one with unsafe names.
+        ArtifactError: There is nothing, or no artifact, or a damaged one, or one with unsafe names.
     """
-    if path.is_dir():
-        if not (path / MANIFEST).is_file():
-            raise ArtifactError(f"{path} is no artifact: the folder has no {MANIFEST}", help=_NO_ARTIFACT)
-        return ArtifactReader(path, None, lambda name: _mapped(path, name))
-    if not path.exists():
-        raise ArtifactError(f"{path} does not exist", help=_NO_ARTIFACT)
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = _checked_members(path, archive.infolist())
-    except (OSError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ArtifactError(f"{path} is no artifact: {reason}", help=_NO_ARTIFACT) from error
+        if path.is_dir():
+            if not (path / MANIFEST).is_file():
+                raise ArtifactError(f"{path} is no artifact: the folder has no {MANIFEST}", help=_NO_ARTIFACT)
+            return ArtifactReader(path, None, lambda name: _from_folder(path, name))
+        if not path.exists():
+            raise ArtifactError(f"{path} does not exist", help=_NO_ARTIFACT)
+        names = _zip_members(path)
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {_reason(error)}", help=_NO_ARTIFACT) from error
     if MANIFEST not in names:
         raise ArtifactError(f"{path} is no artifact: the zip has no {MANIFEST}", help=_NO_ARTIFACT)
     return ArtifactReader(path, names, lambda name: _extracted(path, name))
@@ -119,16 +129,16 @@ def check_name(path: Path, name: str) -> None:
         raise ArtifactError(f"{path} is unsafe: it refers to {name!r}, expected a plain name inside it")
 
 
-def _mapped(path: Path, name: str) -> Array:
+def _from_folder(path: Path, name: str) -> Array:
     for inside in (PurePosixPath(name), *PurePosixPath(name).parents[:-1]):
         if (path / inside).is_symlink():
             raise ArtifactError(f"{path} is unsafe: {inside} is a link")
     file = path / name
     if not stat.S_ISREG(file.stat().st_mode):
-        raise ArtifactError(f"{path} is damaged: {name} is not a file")
-    if file.stat().st_size == 0:
-        return np.empty(0, np.uint8)
-    return np.memmap(file, np.uint8, mode="c").view(np.ndarray)  # "c": nothing is ever written back
+        raise damaged(path, f"{name} is not a file")
+    if name == CONSTANTS and file.stat().st_size >= _MAPPED_BYTES:
+        return np.memmap(file, np.uint8, mode="c").view(np.ndarray)  # "c": nothing is ever written back
+    return np.fromfile(file, np.uint8)
 
 
 def _extracted(path: Path, name: str) -> Array:
@@ -144,15 +154,49 @@ def _extracted(path: Path, name: str) -> Array:
     return data
 
 
+def _zip_members(path: Path) -> frozenset[str]:
+    with path.open("rb") as stream:
+        is_zip = stream.read(len(_ZIP_START)) == _ZIP_START
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except OSError:
+        raise
+    except _UNREADABLE as error:
+        if not is_zip:
+            raise ArtifactError(
+                f"{path} is no artifact: File is not a zip file", help=_NO_ARTIFACT
+            ) from error
+        if str(error) == "File is not a zip file":
+            raise damaged(path, "the file is cut off: it does not end as a zip does") from error
+        raise damaged(path, f"the zip's list of its files is wrong: {_reason(error)}") from error
+    return _checked_members(path, members)
+
+
 def _checked_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[str]:
     names: set[str] = set()
+    whole = path.stat().st_size
     for member in members:
-        check_name(path, member.filename)
+        name = member.filename
+        check_name(path, name)
         if stat.S_ISLNK(member.external_attr >> 16):
-            raise ArtifactError(f"{path} is unsafe: {member.filename} is a link")
+            raise ArtifactError(f"{path} is unsafe: {name} is a link")
         if member.compress_type != zipfile.ZIP_STORED:
-            raise ArtifactError(f"{path} is damaged: {member.filename} is compressed, expected stored")
-        if member.filename in names:
-            raise ArtifactError(f"{path} is unsafe: it has {member.filename} twice")
-        names.add(member.filename)
+            raise damaged(path, f"{name} is compressed, expected stored")
+        if member.flag_bits & _IS_ENCRYPTED:
+            raise damaged(path, f"{name} is encrypted, expected stored")
+        if member.file_size > whole:
+            raise damaged(path, f"{name} claims {member.file_size} bytes, but the whole zip has {whole}")
+        if name in names:
+            raise ArtifactError(f"{path} is unsafe: it has {name} twice")
+        names.add(name)
     return frozenset(names)
+
+
+def _reason(error: BaseException) -> str:
+    """What an exception says, for people."""
+    if isinstance(error, MemoryError):
+        return "it does not fit into memory"
+    if str(error).startswith("Bad CRC-32"):
+        return "its checksum is wrong"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -90,7 +90,6 @@ def _write_kernel(
         toolchain_version=installed_version(source.toolchain),
         target=source.target,
         source=file,
-        source_digest=writer.files[file].sha256,
         weights={weight: table.number(array) for weight, array in source.weights.items()},
         blob=None if blob is None else blob_file(index),
         architecture=host.architecture,

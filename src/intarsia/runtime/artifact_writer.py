@@ -14,6 +14,7 @@ from intarsia.runtime.artifact_format import MANIFEST, ArtifactFormat
 from intarsia.support.errors import OutputError
 from intarsia.support.files import written_whole
 
+_ZIP_START: Final = b"PK\x03\x04"
 _NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time a zip can express: equal contents give equal files."""
 
@@ -85,9 +86,27 @@ def artifact_writer(path: Path, form: ArtifactFormat) -> Iterator[ArtifactWriter
                 )
 
 
+def may_be_artifact(path: Path) -> bool:
+    """Whether a file is an artifact, perhaps a damaged one, or empty: nobody misses it if it is replaced."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_ZIP_START))
+        with zipfile.ZipFile(path) as archive:
+            return MANIFEST in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return start in (b"", _ZIP_START)
+    except OSError:
+        return False
+
+
 def _refuse_to_replace(path: Path, form: ArtifactFormat) -> None:
     if form is ArtifactFormat.ZIP and path.is_dir():
         raise OutputError(f"cannot write {path}: it is a folder", help="give the name of a new file")
+    if form is ArtifactFormat.ZIP and path.is_file() and not may_be_artifact(path):
+        raise OutputError(
+            f"cannot write {path}: there is a file that is no artifact",
+            help="give the name of a new file, or remove this one",
+        )
     if form is ArtifactFormat.DIRECTORY and path.exists():
         if not path.is_dir():
             raise OutputError(f"cannot write {path}: it is a file", help="give the name of a new folder")

@@ -10,10 +10,12 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir.dtype import DType
-from intarsia.runtime.arena import Lifetime, aligned_bytes, plan_arena
+from intarsia.runtime.arena import Lifetime, plan_arena
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import Block, RunKernel, TensorInfo
 from intarsia.runtime.tensor_info import static_shape
+from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.errors import ExecutionError
 
 COPIED_RESULT_BYTES: Final = 65536
 """Results up to this size are computed in a lasting buffer and copied for the caller: that is cheaper than
@@ -36,7 +38,11 @@ class Buffers:
 
 
 def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
-    """Buffers for all slots that kernels write and whose shape is known; the others the kernels allocate."""
+    """Buffers for all slots that kernels write and whose shape is known; the others the kernels allocate.
+
+    Raises:
+        ExecutionError: They do not fit into memory.
+    """
     known = _known_slots(steps, types)
     fresh = {
         slot: shape_and_dtype
@@ -49,12 +55,23 @@ def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInf
         if slot in known and slot not in fresh
     }
     plan = plan_arena(list(lifetimes.values()))
-    arena = aligned_bytes(plan.size)
+    try:
+        arena = aligned_bytes(plan.size)
+    except MemoryError as error:
+        raise no_memory("intermediate values", plan.size) from error
     lasting = {
         slot: np.ndarray(*known[slot], buffer=arena, offset=offset)
         for slot, offset in zip(lifetimes, plan.offsets, strict=True)
     }
     return Buffers(arena, lasting, fresh)
+
+
+def no_memory(what: str, size: int) -> ExecutionError:
+    """The error for memory that the machine does not give; `size` in bytes."""
+    return ExecutionError(
+        f"the program needs {size / 2**20:,.0f} MiB for its {what}, which this machine does not give",
+        help="close other programs, or fix smaller input shapes",
+    )
 
 
 def _known_slots(

@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +19,7 @@ from intarsia.runtime.artifact_save import save_artifact
 from intarsia.runtime.contents import Contents
 from intarsia.runtime.input_check import InputCheck
 from intarsia.runtime.interpreter import Interpreter
-from intarsia.runtime.kernel import Array, Kernel, Value
+from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.output_check import accept_outputs, check_result_shape
 from intarsia.runtime.plan import Plan, RunKernel, Structure, TensorInfo
@@ -82,7 +84,8 @@ class Executable:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The compiled functions."""
+        """The compiled functions; a UsageError once it is closed."""
+        self._refuse_if_closed()
         return self._contents.kernels
 
     @property
@@ -92,12 +95,14 @@ class Executable:
 
     @property
     def saved_test(self) -> SelfTest | None:
-        """The call with its right answer that `self_test` runs, if there is one."""
+        """The call with its right answer that `self_test` runs, if there is one; a UsageError once closed."""
+        self._refuse_if_closed()
         return self._contents.self_test
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Where the program comes from."""
+        """Where the program comes from; a UsageError once it is closed."""
+        self._refuse_if_closed()
         return self._contents.make_provenance()
 
     @property
@@ -118,6 +123,7 @@ class Executable:
         Raises:
             InputError: An input has a wrong name, element type or shape.
             ExecutionError: A kernel failed.
+            UsageError: It is closed.
         """
         return _structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
 
@@ -180,9 +186,9 @@ class Executable:
         if repeats < 1:
             raise UsageError(f"repeats is {repeats}, expected 1 or more")
         inputs = self._check.accept(args, named)
-        timed = TimedKernels(self._named, clock)
         with self._lock:
             self._refuse_if_closed()
+            timed = TimedKernels(self._named, clock)
             runner = self._new_runner(timed.kernels)
             for _ in range(warmup):
                 runner.run(inputs)
@@ -192,10 +198,10 @@ class Executable:
         """Run the self test; the largest absolute difference to its outputs.
 
         Raises:
-            UsageError: The executable has no self test.
+            UsageError: The executable has no self test, or is closed.
             VerificationError: The outputs have other shapes or element types.
         """
-        test = self._contents.self_test
+        test = self.saved_test
         if test is None:
             raise UsageError("the executable has no self test", help="give one to save(path, self_test=...)")
         return largest_error(self.run_flat(*test.inputs), test.outputs)
@@ -216,19 +222,33 @@ class Executable:
 
         Raises:
             OutputError: It cannot be written; then nothing is left behind.
+            UsageError: It is closed.
         """
-        test = self._contents.self_test if self_test is None else self_test
-        save_artifact(self._contents, self.provenance, path, test, format)
+        with self._lock:
+            test = self.saved_test if self_test is None else self_test
+            save_artifact(self._contents, self.provenance, path, test, format)
 
     def close(self) -> None:
-        """Let the kernels give back what they hold; the executable cannot be called any more."""
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                for kernel in self._contents.kernels:
-                    getattr(kernel, "close", lambda: None)()
+        """Let go of kernels, buffers and constants, after a call that is under way; again: nothing happens.
+
+        What is known of the plan stays (`inputs`, `outputs`, `plan`, `kernel_names`); all else is a
+        UsageError from now on.
+        """
+        with self._lock, ExitStack() as closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            for kernel in self._contents.kernels:
+                if isinstance(kernel, ClosableKernel):
+                    closing.callback(kernel.close)  # each, even if another one fails
+            self._contents = replace(
+                self._contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
+            )
+            self.__dict__.pop("provenance", None)
+            del self._runner, self._named
 
     def __enter__(self) -> Self:
+        self._refuse_if_closed()
         return self
 
     def __exit__(
@@ -238,7 +258,7 @@ class Executable:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(info_text, infos)) for infos in (self.inputs, self.outputs))
-        count = len(self.kernels)
+        count = len(self.kernel_names)
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
     def _new_runner(self, kernels: Sequence[NamedKernel]) -> StraightLine | Interpreter:
@@ -248,7 +268,7 @@ class Executable:
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise UsageError("the executable is closed")
+            raise UsageError("the executable is closed", help="build it or load it again")
 
 
 def _structured(structure: Structure, flat: Sequence[Value]) -> object:

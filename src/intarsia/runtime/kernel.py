@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy.typing as npt
 
@@ -55,8 +55,9 @@ class Kernel(Protocol):
             outputs: One entry per result: a C-contiguous array of its exact shape and dtype to write into
                 (no copy is made where the toolchain can avoid it), or None to have one allocated that
                 nobody else holds. Between the kernels of a straight-line plan the same array objects come
-                again on every call, so a kernel may keep what it bound as long as it is given the same object
-                (`is`); inputs and large results of the whole plan, and all arrays of other plans, change.
+                again on every call, so it pays to keep what was bound as long as address, shape and element
+                type are the same; inputs and large results of the whole plan, and all arrays of other plans,
+                change. A kernel keeps no array of a call alive after it.
 
         Returns:
             The results in order; the given array where there was one.
@@ -64,6 +65,14 @@ class Kernel(Protocol):
         Raises:
             ExecutionError: The engine failed.
         """
+
+
+@runtime_checkable
+class ClosableKernel(Protocol):
+    """A kernel that can give back what it holds; whoever owns the kernel calls `close` once."""
+
+    def close(self) -> None:
+        """Let go of sessions, buffers and lent weights; `run` and `blob` are a UsageError from now on."""
 
 
 class KernelLoader(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from intarsia.ir.dtype import DType
+from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import FORMAT_NAME, FORMAT_VERSION, MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.json_record import Record, unexpected
@@ -27,7 +28,6 @@ class KernelEntry:
         toolchain_version: Version that compiled it.
         target: Text of its target.
         source: File of its model.
-        source_digest: SHA-256 of that file.
         weights: Number of the constant for each initializer of the model that is stored outside of it.
         blob: File of its compiled form, if there is one.
         architecture: Machine that the compiled form is for ("x86_64").
@@ -39,7 +39,6 @@ class KernelEntry:
     toolchain_version: str
     target: str
     source: str
-    source_digest: str
     weights: dict[str, int]
     blob: str | None
     architecture: str
@@ -109,6 +108,15 @@ class Manifest:
             ArtifactError: It is not readable, of another version, or damaged.
         """
         record = _envelope(data, path)
+        try:
+            return cls._from_record(record)
+        except ArtifactError as error:
+            raise damaged(path, error.problem) from error
+        except RecursionError as error:
+            raise damaged(path, f"{MANIFEST} is nested too deeply") from error
+
+    @classmethod
+    def _from_record(cls, record: Record) -> Manifest:
         provenance = record.record("provenance")
         host = provenance.record("host")
         return cls(
@@ -131,7 +139,7 @@ def _envelope(data: bytes, path: Path) -> Record:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path} is damaged: {MANIFEST} is not JSON") from error
+        raise damaged(path, f"{MANIFEST} is not JSON") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
         raise ArtifactError(f"{path} is no artifact: {MANIFEST} does not say format {FORMAT_NAME}")
     if value.get("version") != FORMAT_VERSION:
@@ -141,8 +149,12 @@ def _envelope(data: bytes, path: Path) -> Record:
             help="load it with the version of Intarsia that saved it, or build it again",
         )
     digest = value.pop("digest", None)
-    if digest != _digest(value):
-        raise ArtifactError(f"{path} is damaged: the digest of {MANIFEST} does not fit its content")
+    try:
+        found_digest = _digest(value)
+    except RecursionError as error:
+        raise damaged(path, f"{MANIFEST} is nested too deeply") from error
+    if digest != found_digest:
+        raise damaged(path, f"the digest of {MANIFEST} does not fit its content")
     return Record(value, MANIFEST)
 
 
@@ -172,7 +184,6 @@ def _kernel(value: object, where: str) -> KernelEntry:
         toolchain_version=record.text("toolchain_version"),
         target=record.text("target"),
         source=record.text("source"),
-        source_digest=record.text("source_digest"),
         weights={name: weights.count(name) for name in weights.keys()},  # noqa: SIM118  # not a mapping
         blob=record.optional_text("blob"),
         architecture=record.text("architecture"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from intarsia.runtime.buffers import allocate
+from intarsia.runtime.buffers import allocate, no_memory
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
@@ -59,21 +60,20 @@ class StraightLine:
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
         """Results of the program; they belong to the caller."""
-        for places, shape, dtype in self._fresh:
-            buffer = np.empty(shape, dtype)
-            for target, index in places:
-                target[index] = buffer
-        self._run_steps(inputs)
-        results: list[Value]
-        if self._all_known:
-            results = [
-                value.copy() if copied else value
-                for value, copied in zip(self._results, self._copied, strict=True)
-            ]
-        else:
-            results = owned(self._results, [self._buffers.arena, *inputs, *self._kept])
-        self._forget()
-        return results
+        try:
+            for places, shape, dtype in self._fresh:
+                buffer = _new(shape, dtype)
+                for target, index in places:
+                    target[index] = buffer
+            self._run_steps(inputs)
+            if self._all_known:
+                return [
+                    value.copy() if copied else value
+                    for value, copied in zip(self._results, self._copied, strict=True)
+                ]
+            return owned(self._results, [self._buffers.arena, *inputs, *self._kept])
+        finally:
+            self._forget()
 
     def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
         """As `run`, with large results computed in the caller's buffers; the rest is to be copied."""
@@ -82,10 +82,11 @@ class StraightLine:
             own.setdefault(slot, output)
         for slot in self._buffers.fresh:
             self._put(slot, own[slot])
-        self._run_steps(inputs)
-        results = list(self._results)
-        self._forget()
-        return results
+        try:
+            self._run_steps(inputs)
+            return list(self._results)
+        finally:
+            self._forget()
 
     def _run_steps(self, inputs: Sequence[Value]) -> None:
         for places, value in zip(self._params, inputs, strict=True):
@@ -120,3 +121,10 @@ class StraightLine:
     def _put(self, slot: int, value: Value) -> None:
         for target, index in self._places.get(slot, ()):
             target[index] = value
+
+
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as error:  # a ValueError where no machine could address it
+        raise no_memory("results", math.prod(shape) * dtype.itemsize) from error

@@ -34,7 +34,8 @@ def output_error(path: Path, error: OSError) -> OutputError:
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; the file or folder written there replaces `path` at the end.
 
-    On any exception, Ctrl-C included, the temporary is removed and `path` stays as it was.
+    On any exception, Ctrl-C included, the temporary is removed and `path` is as it was. A folder cannot be
+    replaced in one step: for a moment the old one is aside, and on an exception it is moved back.
 
     Raises:
         OutputError: The file system refused (read-only, full, missing folder), or `path` is a device.
@@ -47,21 +48,33 @@ def written_whole(path: Path) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise output_error(path, error) from error
+    aside = folder / f"{path.name}.old"
     try:
         temporary = folder / path.name
         try:
             yield temporary
-            _replace(temporary, path, folder)
+            if path.is_dir() and not path.is_symlink():
+                path.rename(aside)
+            temporary.replace(path)
         except OSError as error:
             raise output_error(path, error) from error
     finally:
+        _put_back(aside, path)  # where this fails or is interrupted, nothing is removed
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _replace(temporary: Path, path: Path, folder: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        path.rename(folder / "replaced")  # a folder cannot be replaced in one step: move the old one aside
-    temporary.replace(path)
+def _put_back(aside: Path, path: Path) -> None:
+    """Give the old folder its place again if the new one did not get there."""
+    if not aside.exists() or os.path.lexists(path):
+        return
+    try:
+        aside.rename(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(
+            f"cannot write {path}, and cannot move the old one back: {reason}",
+            help=f"the old one is whole: move it from {aside} to {path}",
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -5,9 +5,13 @@ registered          which are known, which work here
 package             whether the Python package behind one works
 onnx_compile        function -> ONNX -> kernel, for every toolchain that reads ONNX
 onnx_port           inputs and outputs of an ONNX model
+bound_memory        whether what an engine is bound to is still there
 input_identity      a way around what engines do to inputs that they pass through
 external_weights    the weights beside a model, given back to it
 tensor_call         operator predicates by domain and element type
+call_facts          what operator predicates ask about a call
+onnxruntime_refusals, openvino_refusals
+                    calls that the engine is known to lack
 delivery            results into the caller's buffers
 engine_message      the essential sentence of an engine's error
 onnxruntime, openvino, reference

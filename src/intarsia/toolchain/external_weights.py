@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+_PACKED_TYPES: Final = frozenset({"int4", "uint4", "int2", "uint2", "float4_e2m1fn"})
+
+
+def is_packed(dtype: np.dtype[Any]) -> bool:
+    """Whether ONNX stores several elements of this type in a byte; NumPy stores one."""
+    return dtype.name in _PACKED_TYPES
+
+
+def is_lendable(array: Array) -> bool:
+    """Whether an engine can use the bytes of a weight as they are: contiguous numbers that are not packed.
+
+    Complex numbers are none of those: no engine takes them.
+    """
+    return array.flags.c_contiguous and array.dtype.kind not in "Oc" and not is_packed(array.dtype)
 
 
 def nested_graphs(node: NodeProto) -> Iterator[GraphProto]:

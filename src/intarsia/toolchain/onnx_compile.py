@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 from intarsia.ir import Function, IRModule
 from intarsia.op import PINNED_OPSET
 from intarsia.runtime.kernel import Kernel, KernelSource
@@ -10,24 +13,45 @@ from intarsia.target import Target
 from intarsia.toolchain.package import require
 from intarsia.toolchain.protocol import Toolchain
 
+OLDER_OPSET: Final = 21
+"""Where engines have kernels that they lack at newer ones: opset 22 gave many operators new element types and
+nothing else; onnxruntime 1.31 has not followed with RandomNormalLike, RoiAlign, GlobalLpPool and others."""
+
+_LACKS_KERNEL: Final = "Could not find an implementation for "
+
 
 def compile_onnx(toolchain: Toolchain, function: Function, target: Target, module: IRModule | None) -> Kernel:
     """Export the function at the pinned opset, or the newest below it that the toolchain reads, and load it.
+
+    If the toolchain lacks a kernel there, `OLDER_OPSET` is tried, if the function can be said at it.
 
     Raises:
         CompileError: It cannot be exported, or the toolchain refuses it.
         MissingToolchainError: The toolchain is not usable here.
     """
+    require(toolchain)
+    opset = min(PINNED_OPSET, toolchain.onnx_limits.opset)
+    try:
+        return toolchain.load(_source(toolchain, function, target, module, opset))
+    except CompileError as error:
+        if _LACKS_KERNEL not in error.problem or opset <= OLDER_OPSET:
+            raise
+        with suppress(CompileError):  # the first error says more
+            return toolchain.load(_source(toolchain, function, target, module, OLDER_OPSET))
+        raise
+
+
+def _source(
+    toolchain: Toolchain, function: Function, target: Target, module: IRModule | None, opset: int
+) -> KernelSource:
     from intarsia.frontend.onnx import onnx_source
     from intarsia.frontend.onnx.exporter import IR_VERSION
 
-    require(toolchain)
-    limits = toolchain.onnx_limits
-    opset, ir_version = min(PINNED_OPSET, limits.opset), min(IR_VERSION, limits.ir_version)
+    ir_version = min(IR_VERSION, toolchain.onnx_limits.ir_version)
     try:
         exported = onnx_source(function, module, opset=opset, ir_version=ir_version)
     except ModelError as error:
         raise CompileError(
             f"{toolchain.name} cannot compile this: {error.problem}", help=error.help
         ) from error
-    return toolchain.load(KernelSource(toolchain.name, str(target), exported.model, exported.weights))
+    return KernelSource(toolchain.name, str(target), exported.model, exported.weights)

@@ -10,13 +10,10 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError
-from intarsia.toolchain.external_weights import refuse_stray_external
+from intarsia.toolchain.external_weights import is_packed, refuse_stray_external
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
-
-PACKED_TYPES = frozenset({"int4", "uint4", "int2", "uint2", "float4_e2m1fn"})
-"""Element types of which ONNX stores several in a byte and NumPy one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Port:
     @property
     def is_plain(self) -> bool:
         """Whether its values are arrays whose memory an engine can use as it is (no strings, no packing)."""
-        return self.dtype is not None and self.dtype.kind != "O" and self.dtype.name not in PACKED_TYPES
+        return self.dtype is not None and self.dtype.kind != "O" and not is_packed(self.dtype)
 
 
 def input_ports(graph: GraphProto) -> tuple[Port, ...]:
@@ -92,7 +89,7 @@ def refuse_packed(toolchain: str, ports: Sequence[Port]) -> None:
         CompileError: There is one.
     """
     for port in ports:
-        if port.dtype is not None and port.dtype.name in PACKED_TYPES:
+        if port.dtype is not None and is_packed(port.dtype):
             raise CompileError(
                 f"{toolchain} cannot compile this: {port.name!r} passes {port.dtype} in and out of it"
             )

@@ -1,4 +1,8 @@
-"""What onnxruntime compiles to: a session with a binding that is kept from call to call."""
+"""What onnxruntime compiles to: a session with a binding that is kept from call to call.
+
+The binding knows addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
+may still be bound between two calls; `run` binds anew what does not lie where it is bound.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
-from intarsia.support.errors import ExecutionError
+from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.engine_message import onnxruntime_message
 from intarsia.toolchain.input_identity import put_identity_behind_inputs
@@ -53,17 +58,23 @@ class BoundKernel:
         self._input_ports = inputs
         self._output_ports = outputs
         self._binding = session.io_binding()
-        self._inputs: list[Value] = [None] * len(inputs)
-        self._outputs: list[Array | None] = [None] * len(outputs)
+        self._bound_inputs = tuple(BoundMemory() for _ in inputs)
+        self._bound_outputs = tuple(BoundMemory() for _ in outputs)
 
     def blob(self) -> bytes | None:
         """None: a session is quickly made from its source."""
         return None
 
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = self._binding = self._lent = None
+
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `Kernel.run`; arrays that came on the last call are not bound again."""
+        """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
+        if self._session is None:
+            raise UsageError("the kernel is closed")
         for position, value in enumerate(inputs):
-            if value is not self._inputs[position]:
+            if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
         targets = [self._bind_output(position, given) for position, given in enumerate(outputs)]
         try:
@@ -76,23 +87,28 @@ class BoundKernel:
         return list(targets)
 
     def _bind_input(self, position: int, value: Value) -> None:
-        port = self._input_ports[position]
+        port, bound = self._input_ports[position], self._bound_inputs[position]
         array = bindable(value, port)
-        self._binding.bind_input(port.name, "cpu", 0, port.element_type, array.shape, array.ctypes.data)
-        self._inputs[position] = value
+        address = array.ctypes.data
+        bound.forget()  # until it is bound: onnxruntime may refuse
+        self._binding.bind_input(port.name, "cpu", 0, port.element_type, array.shape, address)
+        bound.note(array, address)
 
     def _bind_output(self, position: int, given: Array | None) -> Array | None:
         """Bind the given array, or one made here; None where the shape is not known before the run."""
-        port = self._output_ports[position]
+        port, bound = self._output_ports[position], self._bound_outputs[position]
         if given is None and port.shape is not None:
             given = np.empty(port.shape, port.dtype)
         if given is None:
             # Bound anew for each run: onnxruntime would write a result of another shape into the last one.
+            bound.forget()
             self._binding.bind_output(port.name, "cpu", 0)
-        elif given is not self._outputs[position]:
+        elif not bound.is_at(given):
             array = bindable(given, port)
-            self._binding.bind_output(port.name, "cpu", 0, port.element_type, array.shape, array.ctypes.data)
-        self._outputs[position] = given
+            address = array.ctypes.data
+            bound.forget()
+            self._binding.bind_output(port.name, "cpu", 0, port.element_type, array.shape, address)
+            bound.note(array, address)
         return given
 
     def _copied(self, found: Sequence[Any], position: int) -> Array:
@@ -119,8 +135,14 @@ class FedKernel:
         """None: a session is quickly made from its source."""
         return None
 
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = self._lent = None
+
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`."""
+        if self._session is None:
+            raise UsageError("the kernel is closed")
         try:
             found = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         except Exception as error:  # onnxruntime has no common base class for its exceptions

@@ -23,6 +23,7 @@ from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.engine_message import onnxruntime_message
 from intarsia.toolchain.external_weights import (
     external_tensors,
+    is_lendable,
     put_inline,
     unfolded_weights,
     weight_of,
@@ -78,16 +79,13 @@ def _lend_weights(options: Any, model: ModelProto, source: KernelSource) -> obje
     """Give the weights to the options, or put those that cannot be lent into the model."""
     from onnxruntime import OrtValue
 
-    from intarsia.toolchain.onnx_port import PACKED_TYPES
-
     unfolded = unfolded_weights(model.graph)
     top = {tensor.name for tensor in model.graph.initializer}
     lent: dict[str, Any] = {}
     inline = []
     for tensor in external_tensors(model.graph):
         array = weight_of(tensor, source.weights)
-        is_lendable = array.flags.c_contiguous and array.dtype.name not in PACKED_TYPES
-        if array.dtype.kind in "Oc" or not is_lendable or tensor.name not in top or tensor.name in lent:
+        if not is_lendable(array) or tensor.name not in top or tensor.name in lent:
             inline.append(tensor)
             continue
         lent[tensor.name] = OrtValue.ortvalue_from_numpy_with_onnx_type(array, tensor.data_type)

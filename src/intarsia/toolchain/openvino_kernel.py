@@ -1,4 +1,8 @@
-"""What OpenVINO compiles to: a request whose tensors are the caller's arrays."""
+"""What OpenVINO compiles to: a request whose tensors are the caller's arrays.
+
+The request knows addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
+may still be bound between two calls; `run` binds anew what does not lie where it is bound.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
-from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver
 from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.input_identity import behind
@@ -71,48 +76,61 @@ class OpenVinoKernel:
         self._is_bound = tuple(
             can_bind and _keeps_type(*pair) for pair in zip(compiled.outputs, outputs, strict=True)
         )
-        self._inputs: list[Value] = [None] * len(inputs)
-        self._outputs: list[Array | None] = [None] * len(outputs)
+        self._bound_inputs = tuple(BoundMemory() for _ in inputs)
+        self._bound_outputs = tuple(BoundMemory() for _ in outputs)
 
     def blob(self) -> bytes | None:
         """The compiled model, for the same version of OpenVINO on the same kind of CPU."""
+        self._refuse_if_closed()
         return export_model(self._compiled)
 
+    def close(self) -> None:
+        """Let go of the request and the compiled model."""
+        self._request = self._compiled = None
+
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `Kernel.run`; arrays that came on the last call are not bound again."""
+        """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
+        self._refuse_if_closed()
         for position, value in enumerate(inputs):
-            if value is not self._inputs[position]:
+            if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
-        for position, given in enumerate(outputs):
-            if self._is_bound[position] and (given is None or given is not self._outputs[position]):
-                self._bind_output(position, given)
+        targets = [
+            self._bind_output(position, given) if self._is_bound[position] else given
+            for position, given in enumerate(outputs)
+        ]
         try:
             # Shared: the default copies every result into a new array, which nobody here looks at.
             self._request.infer(share_outputs=True)
         except Exception as error:  # OpenVINO has no common base class for its exceptions
             raise ExecutionError(f"openvino failed: {openvino_message(error)}") from error
         return [
-            self._outputs[position] if is_bound else self._copied(position, outputs[position])
-            for position, is_bound in enumerate(self._is_bound)
+            target if is_bound else self._copied(position, target)
+            for position, (target, is_bound) in enumerate(zip(targets, self._is_bound, strict=True))
         ]
 
     def _bind_input(self, position: int, value: Value) -> None:
-        array = bindable(value, self._input_ports[position])
-        number = self._numbers[position]
+        array, bound = bindable(value, self._input_ports[position]), self._bound_inputs[position]
+        number, address = self._numbers[position], array.ctypes.data
+        bound.forget()  # until it is bound: OpenVINO may refuse
         if number is not None:
-            element_type = self._compiled.inputs[number].element_type
-            self._call(self._request.set_input_tensor, number, _tensor(array, element_type))
-        self._inputs[position] = value
+            tensor = _tensor(array, address, self._compiled.inputs[number].element_type)
+            self._call(self._request.set_input_tensor, number, tensor)
+        bound.note(array, address)
 
-    def _bind_output(self, position: int, given: Array | None) -> None:
-        port = self._output_ports[position]
+    def _bind_output(self, position: int, given: Array | None) -> Array:
+        """Bind the given array, or one made here."""
+        port, bound = self._output_ports[position], self._bound_outputs[position]
         if given is None:
             assert port.shape is not None
             given = np.empty(port.shape, port.dtype)
-        element_type = self._compiled.outputs[position].element_type
-        tensor = _tensor(bindable(given, port), element_type)
-        self._call(self._request.set_output_tensor, position, tensor)
-        self._outputs[position] = given
+        if not bound.is_at(given):
+            array = bindable(given, port)
+            address = array.ctypes.data
+            bound.forget()
+            tensor = _tensor(array, address, self._compiled.outputs[position].element_type)
+            self._call(self._request.set_output_tensor, position, tensor)
+            bound.note(array, address)
+        return given
 
     def _copied(self, position: int, given: Array | None) -> Value:
         value = self._request.get_output_tensor(position).data
@@ -123,6 +141,10 @@ class OpenVinoKernel:
         if given is not None and value.size == given.size:
             value = value.reshape(given.shape)  # scalars may come as one-element vectors
         return deliver(value.astype(dtype, copy=given is None), given)
+
+    def _refuse_if_closed(self) -> None:
+        if self._request is None:
+            raise UsageError("the kernel is closed")
 
     @staticmethod
     def _call(function: Any, number: int, tensor: Any) -> None:
@@ -155,24 +177,26 @@ _OPENVINO_NAMES = {
 }
 
 
-def _tensor(array: Array, element_type: Any) -> Any:
-    """A tensor of OpenVINO on the array's memory."""
+def _tensor(array: Array, address: int, element_type: Any) -> Any:
+    """A tensor of OpenVINO on the array's memory, which neither holds the array nor owns the memory."""
     from openvino import Shape, Tensor
 
     if array.dtype.isbuiltin != 1:
         words = array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
-        return Tensor(_writable(words), Shape(array.shape), element_type)
-    return Tensor(_writable(array), shared_memory=True)
+        return Tensor(np.asarray(_Memory(words, address)), Shape(array.shape), element_type)
+    return Tensor(np.asarray(_Memory(array, address)), shared_memory=True)
 
 
-def _writable(array: Array) -> Array:
-    """The same memory as a writable array: OpenVINO takes no other, and does not write to inputs."""
-    return array if array.flags.writeable else np.asarray(_WritableView(array))
+class _Memory:
+    """NumPy's array interface on the memory of an array: writable, because OpenVINO takes no other.
 
+    OpenVINO does not write to inputs.
+    """
 
-class _WritableView:
-    """NumPy's array interface on an array's memory, without its read-only flag."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array  # keeps the memory alive
-        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+    def __init__(self, array: Array, address: int) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "data": (address, False),
+        }

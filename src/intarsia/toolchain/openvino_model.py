@@ -23,9 +23,15 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.engine_message import openvino_message
-from intarsia.toolchain.external_weights import external_tensors, point_at, put_inline, weight_of
+from intarsia.toolchain.external_weights import (
+    external_tensors,
+    is_lendable,
+    point_at,
+    put_inline,
+    weight_of,
+)
 from intarsia.toolchain.input_identity import put_identity_behind_inputs, used_names
-from intarsia.toolchain.onnx_port import PACKED_TYPES, input_ports
+from intarsia.toolchain.onnx_port import input_ports
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -136,7 +142,7 @@ def _give_weights(model: ModelProto, source: KernelSource) -> None:
     inline = []
     for tensor in external_tensors(model.graph):
         array = weight_of(tensor, source.weights)
-        if array.flags.c_contiguous and array.dtype.kind != "O" and array.dtype.name not in PACKED_TYPES:
+        if is_lendable(array):
             point_at(tensor, _IN_MEMORY, array.ctypes.data, array.nbytes)
         else:
             inline.append(tensor)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
-from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.external_weights import weight_of
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
@@ -49,7 +49,7 @@ class ReferenceKernel:
         outputs: tuple[Port, ...],
     ) -> None:
         self.source = source
-        self._evaluator = evaluator
+        self._evaluator: ReferenceEvaluator | None = evaluator
         self._names = tuple(port.name for port in inputs)
         self._output_ports = outputs
 
@@ -57,8 +57,14 @@ class ReferenceKernel:
         """None: an evaluator has no compiled form."""
         return None
 
+    def close(self) -> None:
+        """Let go of the evaluator and its weights."""
+        self._evaluator = None
+
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`."""
+        if self._evaluator is None:
+            raise UsageError("the kernel is closed")
         feeds = dict(zip(self._names, inputs, strict=True))
         try:
             with np.errstate(all="ignore"):  # infinities and NaNs are results like others

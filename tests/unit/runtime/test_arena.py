@@ -3,7 +3,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intarsia.runtime.arena import ALIGNMENT, Lifetime, aligned_bytes, plan_arena
+from intarsia.runtime.arena import Lifetime, plan_arena
+from intarsia.support.aligned_memory import ALIGNMENT
 
 lifetimes = st.lists(
     st.builds(
@@ -47,8 +48,3 @@ def test_a_small_buffer_takes_the_smallest_hole_that_fits() -> None:
         Lifetime(256, 0, 0), Lifetime(64, 0, 9), Lifetime(128, 0, 0), Lifetime(64, 0, 9), Lifetime(128, 1, 9)
     ]  # fmt: skip
     assert plan_arena(buffers).offsets[4] == 320
-
-
-def test_memory_is_aligned() -> None:
-    memory = aligned_bytes(1000)
-    assert (memory.ctypes.data % ALIGNMENT, memory.size, memory.dtype.name) == (0, 1000, "uint8")

@@ -132,13 +132,37 @@ def test_an_artifact_is_replaced_even_by_itself(tmp_path: Path) -> None:
         np.testing.assert_array_equal(load(path)(X), X * 4)
 
 
-def test_constants_of_a_folder_are_mapped(tmp_path: Path) -> None:
-    example().save(tmp_path / "m", format=ArtifactFormat.DIRECTORY)
-    weight = load(tmp_path / "m").kernels[0].source.weights["weight"]
-    owner: Any = weight
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    assert isinstance(owner, np.memmap)
+def is_mapped(array: Any) -> bool:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+def weights_of(path: Path, size: int, form: ArtifactFormat) -> Any:
+    """The weight of a program, saved and loaded again."""
+    a = f32("x", size)
+    plan = plan_of([RunKernel(0, (0,), (1,))], [a], [1], [a, a])
+    kernel = fake("weighted", {"weight": np.ones(size, np.float32)})
+    Executable(plan, [kernel]).save(path, format=form)
+    return load(path).kernels[0].source.weights["weight"]
+
+
+def test_large_constants_of_a_folder_are_mapped(tmp_path: Path) -> None:
+    assert is_mapped(weights_of(tmp_path / "m", 1 << 18, ArtifactFormat.DIRECTORY))
+    assert not is_mapped(weights_of(tmp_path / "zip", 1 << 18, ArtifactFormat.ZIP))
+
+
+def test_small_files_of_a_folder_may_change_after_loading(tmp_path: Path) -> None:
+    assert not is_mapped(weights_of(tmp_path / "small", 1000, ArtifactFormat.DIRECTORY))
+    example("compiled").save(tmp_path / "m", format=ArtifactFormat.DIRECTORY)
+    found = load(tmp_path / "m")
+    for file in (tmp_path / "m").rglob("*.*"):
+        with file.open("r+b") as stream:  # in place, as a mapping would see it
+            stream.write(bytes(file.stat().st_size))
+    np.testing.assert_array_equal(found(X), X * 4)
+    assert found.self_test() == 0
+    found.save(tmp_path / "again")
+    np.testing.assert_array_equal(load(tmp_path / "again")(X), X * 4)
 
 
 def test_a_blob_is_used_on_the_same_machine(tmp_path: Path) -> None:
@@ -188,6 +212,18 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(KeyboardInterrupt):
             example().save(path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_artifact_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text("years of work")
+    with pytest.raises(OutputError) as caught:
+        example().save(path)
+    assert str(caught.value) == (
+        f"cannot write {path}: there is a file that is no artifact\n"
+        "help: give the name of a new file, or remove this one"
+    )
+    assert path.read_text() == "years of work"
 
 
 def test_other_peoples_files_are_not_replaced(tmp_path: Path) -> None:

@@ -212,17 +212,6 @@ def test_self_test_of_another_shape() -> None:
         largest_error([X], [X[:2]])
 
 
-def test_closing_closes_the_kernels_once() -> None:
-    kernel = fake("double")
-    a = f32("a", 4)
-    with Executable(plan_of([RunKernel(0, (0,), (1,))], [a], [1], [a, a]), [kernel]) as exe:
-        exe(X)
-    exe.close()
-    assert kernel.closed == 1
-    with pytest.raises(UsageError, match="the executable is closed"):
-        exe(X)
-
-
 def test_what_it_tells_about_itself() -> None:
     asked = []
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, helper
 
@@ -59,6 +60,27 @@ def test_refuses_what_cannot_be_exported(name: str) -> None:
     pair = Var("pair", checked_type=Tuple((body,)).checked_type)
     with pytest.raises(CompileError, match=f"^{name} cannot compile this: "):
         toolchain(name).compile(Function((pair,), pair), Target(f"cpu -toolchain={name}"))
+
+
+@pytest.mark.parametrize("opset", [21, 26])
+def test_where_an_engine_lacks_a_kernel_an_older_opset_is_tried(opset: int) -> None:
+    """There is no RandomNormalLike-22 in onnxruntime 1.31; Neg stays at the pinned opset."""
+    x = Var("x", checked_type=TensorType((2,), DType.FLOAT32))
+    body = call("Mul", call("RandomNormalLike", x), Constant(np.zeros(2, np.float32)))
+    body = body if opset == 21 else call("Neg", x)
+    kernel = toolchain("onnxruntime").compile(Function((x,), body), Target("cpu -toolchain=onnxruntime"))
+    model = onnx.load_model_from_string(kernel.source.model)
+    assert [item.version for item in model.opset_import] == [opset]
+    (found,) = kernel.run([np.zeros(2, np.float32)], [None])
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [0, 0]
+
+
+def test_the_first_refusal_is_told_where_no_opset_helps() -> None:
+    x = Var("x", checked_type=TensorType((2,), DType.FLOAT32))
+    both = Function((x,), call("Swish", call("RandomNormalLike", x)))  # there is no Swish at opset 21
+    with pytest.raises(CompileError, match=r"RandomNormalLike\(22\)"):
+        toolchain("onnxruntime").compile(both, Target("cpu -toolchain=onnxruntime"))
 
 
 def adding(source_of: SourceOf, weight: Array) -> KernelSource:

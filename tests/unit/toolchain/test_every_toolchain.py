@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper
 
-from intarsia.runtime.kernel import Array, KernelSource, Value
-from intarsia.support.errors import CompileError
+from intarsia.runtime.kernel import Array, ClosableKernel, KernelSource, Value
+from intarsia.support.errors import CompileError, UsageError
 from intarsia.toolchain import toolchain
 
 TOOLCHAINS = ("onnxruntime", "openvino", "reference")
@@ -356,3 +356,23 @@ def test_a_kernel_loaded_from_its_own_parts_is_the_same(source_of: SourceOf, nam
     for inputs, expected in case.calls:
         buffers: list[Array | None] = [np.zeros(3, np.float32) for _ in expected]
         same(again.run(inputs, buffers), expected)
+
+
+@pytest.mark.parametrize("name", TOOLCHAINS)
+@pytest.mark.parametrize("title", ["static", "dynamic", "string", "weight float32"])
+def test_a_closed_kernel_lets_go_and_says_so(source_of: SourceOf, name: str, title: str) -> None:
+    if (name, title) in GAPS:
+        return
+    case = CASES[title]
+    closable = kernel = loaded(source_of, name, case)
+    inputs, expected = case.calls[0]
+    same(kernel.run(inputs, [None] * len(expected)), expected)
+    assert isinstance(closable, ClosableKernel)
+    parts = ("_session", "_binding", "_lent", "_request", "_compiled", "_evaluator")
+    held = [part for part in parts if getattr(kernel, part, None) is not None]
+    assert held
+    kernel.close()
+    kernel.close()
+    assert all(getattr(kernel, part) is None for part in held)
+    with pytest.raises(UsageError, match="the kernel is closed"):
+        kernel.run(inputs, [None] * len(expected))
