@@ -235,6 +235,21 @@ def test_doctor() -> None:
     assert shown.endswith("ready: onnxruntime, openvino\n")
 
 
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", ["bench", "compare"])
+@pytest.mark.parametrize(("option", "value"), [("--threads", "2"), ("--toolchain", "openvino")])
+def test_what_is_chosen_for_models_does_not_go_with_artifacts_alone(
+    command: str, option: str, value: str
+) -> None:
+    names = ["tuned.intarsia"] if command == "bench" else ["tuned.intarsia", "./tuned.intarsia"]
+    assert within([command, *names, option, value]) == Outcome(
+        2,
+        "",
+        f"error: {option} does not go with tuned.intarsia: it is an artifact, compiled already\n"
+        "help: tune the model again with it\n",
+    )
+
+
 def test_the_shell_completes_names(tmp_path: Path) -> None:
     words = {
         "COMP_WORDS": "intarsia zoo export mnis",
@@ -242,3 +257,5 @@ def test_the_shell_completes_names(tmp_path: Path) -> None:
         "_INTARSIA_COMPLETE": "complete_bash",
     }
     assert process(cwd=tmp_path, env=words) == Outcome(0, "mnist\n", "")
+    broken_at_the_colon = {**words, "COMP_WORDS": "intarsia tune zoo : mnis", "COMP_CWORD": "4"}
+    assert process(cwd=tmp_path, env=broken_at_the_colon) == Outcome(0, "mnist\n", "")

@@ -185,8 +185,8 @@ CASES = {
     "damaged artifact": (
         ["run", "zip.intarsia"],
         3,
-        "zip.intarsia is no artifact: File is not a zip file\n"
-        "help: expected a folder or zip that Executable.save wrote",
+        "zip.intarsia is damaged: the file is cut off: it does not end as a zip does\n"
+        "help: copy or download it again, or save it again with Executable.save",
     ),
     "folder that is no artifact": (
         ["bench", "."],

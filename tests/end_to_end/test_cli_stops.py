@@ -37,7 +37,7 @@ def test_a_signal_during_tuning_leaves_nothing(
 
 
 def test_a_signal_while_saving_keeps_the_old_artifact(tmp_path: Path) -> None:
-    (tmp_path / "mnist.intarsia").write_text("old")
+    (tmp_path / "mnist.intarsia").write_text("PK\x03\x04 old")
     stop = (
         "import os, signal, sys, zipfile\n"
         "from intarsia.cli import main\n"
@@ -58,7 +58,9 @@ def test_a_signal_while_saving_keeps_the_old_artifact(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("mnist.intarsia", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("mnist.intarsia", "PK\x03\x04 old")
+    ]
 
 
 def limit_file_size() -> None:

@@ -15,12 +15,14 @@ from tests.small_programs import (
 from intarsia.build import build
 from intarsia.ir import (
     Attrs,
+    Call,
     Expr,
     Function,
     GlobalVar,
     If,
     IRModule,
     Let,
+    Op,
     Tuple,
     Var,
     with_fields,
@@ -65,6 +67,20 @@ def test_a_local_function_that_calls_itself_is_refused() -> None:
     x, y, f, flag = vector("x"), vector("y"), Var("f"), Var("c", checked_type=FLAG)
     literal = Function((y,), conditional(y, flag, applied(f, y), y))
     main = Function((x, flag), Let(f, literal, applied(f, x), checked_type=VECTOR))
+    with pytest.raises(UnsupportedModelError) as caught:
+        build(IRModule.from_expr(main))
+    assert str(caught.value) == (
+        "in @main, a local function calls itself; expected that calls can be resolved before the run\n"
+        "help: make it a global function"
+    )
+
+
+def test_a_local_function_that_calls_itself_in_a_body_is_refused() -> None:
+    x, y, f, flag = vector("x"), vector("y"), Var("f"), Var("c", checked_type=FLAG)
+    i, go, state = Var("i", checked_type=FLAG), Var("go", checked_type=FLAG), vector("s")
+    body = Function((i, go, state), Tuple((go, applied(f, state))))
+    loop = Call(Op("Loop"), (flag, flag, x, body), checked_type=VECTOR)
+    main = Function((x, flag), conditional(x, flag, Let(f, Function((y,), applied(f, y)), loop), x))
     with pytest.raises(UnsupportedModelError) as caught:
         build(IRModule.from_expr(main))
     assert str(caught.value) == (

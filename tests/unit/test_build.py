@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from tests.numpy_toolchain import NumpyKernel, NumpyToolchain
@@ -46,6 +48,17 @@ pytestmark = pytest.mark.usefixtures("numpy_toolchain")
 @pytest.fixture(autouse=True)
 def _numpy_is_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOOLCHAINS._values, "reference", NumpyToolchain)
+
+
+HALF = TensorType((2,), "float32")  # type: ignore[arg-type]  # the constructor takes the spelling
+
+
+def repeated(start: Expr, step: Callable[[Expr], Expr]) -> Expr:
+    """A Loop that takes three steps."""
+    i, go = Var("i", checked_type=TensorType((), "int64")), Var("go", checked_type=FLAG)  # type: ignore[arg-type]  # as above
+    state = Var("s", checked_type=start.checked_type)
+    body = Function((i, go, state), Tuple((go, step(state))))
+    return tuple_get(call("Loop", Constant(np.array(3)), absent(), start, body), 0)
 
 
 def functions(exe: Executable) -> list[Function]:
@@ -241,6 +254,40 @@ def test_loops_are_closed_over_what_they_use() -> None:
     flag = Var("c", checked_type=FLAG)
     main = Function((x, y, flag), conditional(x, flag, call("Sub", loop, outside), x))
     checked(IRModule.from_expr(main), X, X + 1, np.array(True))
+
+
+def test_bodies_of_operators_take_tuples_and_functions_from_outside() -> None:
+    x, y, flag = vector("x"), Var("y", checked_type=HALF), Var("c", checked_type=FLAG)
+    parts = call("Split", x, outputs=2, num_outputs=2)
+    a, b = tuple_get(parts, 0), tuple_get(parts, 1)
+    plus, f, t = (
+        Function((y,), call("Mul", call("Add", y, b), a)),
+        Var("f"),
+        Var("t", checked_type=parts.checked_type),
+    )
+    pair = TupleType((HALF, HALF))
+    bodies: list[Callable[[Expr], Expr]] = [
+        lambda s: call("Add", s, b),
+        lambda s: If(flag, call("Add", s, b), s, checked_type=HALF),
+        lambda s: tuple_get(If(flag, Tuple((s, b)), parts, checked_type=pair), 1),
+        lambda s: call("Sub", s, tuple_get(tuple_get(Tuple((s, parts)), 1), 0)),
+        lambda s: applied(plus, applied(plus, s, type_=HALF), type_=HALF),
+        lambda s: applied(f, s, type_=HALF),
+        lambda s: call("Add", s, tuple_get(t, 1)),
+    ]
+    for body in bodies:
+        loop = Let(t, parts, Let(f, plus, repeated(a, body)))
+        main = Function((x, flag), If(flag, loop, b, checked_type=HALF))
+        checked(IRModule.from_expr(main), X, np.array(True))
+
+
+def test_a_marked_literal_may_use_a_tuple_from_outside() -> None:
+    p, y = Var("p", checked_type=TupleType((VECTOR, VECTOR))), vector("y")
+    inner = marked(Function((y,), call("Mul", call("Add", y, tuple_get(p, 0)), tuple_get(p, 1))))
+    main = Function((p,), call("Neg", applied(inner, tuple_get(p, 0))))
+    exe = build(IRModule.from_expr(main))
+    np.testing.assert_array_equal(exe(X, X + 1), -(2 * X) * (X + 1))
+    assert all(not isinstance(p.checked_type, TupleType) for each in functions(exe) for p in each.params)
 
 
 def test_operators_keep_constants_and_absent_arguments_inside() -> None:

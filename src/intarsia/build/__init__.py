@@ -3,7 +3,8 @@
 slot_value     what an expression becomes: slots, or something known before the run
 kernel_table   compiled functions; equal ones are compiled once
 marked         functions that the program gives to a toolchain
-capture        functions inside of operators, closed over what they use from outside
+capture        what functions inside of operators use from outside
+closure        what a kernel is made of, closed over what is computed outside
 task, uses     work on a stack of its own; how often expressions are used
 lowering       expressions -> steps over slots
 program        functions -> blocks of a plan

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from intarsia.build.capture import Captures
+from intarsia.build.closure import Closure
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
 from intarsia.build.slot_value import (
     SlotValue,
@@ -33,7 +34,6 @@ from intarsia.ir import (
     Tuple,
     TupleGetItem,
     Type,
-    Var,
     free_vars,
     substitute,
     with_fields,
@@ -199,46 +199,39 @@ class BlockLowering:
 
     def _run_marked(self, call: Call, function: Function, name: str) -> None:
         self._check_arity(call, function)
-        free = free_vars(function)
-        closed = (
-            with_fields(function, params=(*free, *function.params), checked_type=None) if free else function
-        )
+        closure = Closure(self._captures, self._in_slots, self._unsupported)
+        replacements: dict[Expr, Expr] = {var: closure.stand_in(var) for var in free_vars(function)}
+        closed = substitute(function, replacements)
+        assert isinstance(closed, Function)
+        if closure.params:
+            params = (*closure.params.values(), *closed.params)
+            closed = with_fields(closed, params=params, checked_type=None)
         label = str(function.attrs.get(SYMBOL, name))
         number = self._program.kernels.number(closed, marked_target(function), label)
-        self._run(call, number, (*free, *call.args), call.checked_type or function.result_type)
+        arguments = (slot for arg in call.args for slot in self._slots(self._value(arg)))
+        self._run(call, number, (*closure.params, *arguments), call.checked_type or function.result_type)
 
     def _operator(self, call: Call) -> None:
         """One operator on the toolchain of unmarked code; constants stay inside, bodies are closed."""
-        params: dict[Expr, Var] = {}
-        replacements: dict[Expr, Expr] = {}
-        for arg in call.args:
-            for used in self._captures.of(arg) if isinstance(arg, Function) else (arg,):
-                replacements[used] = self._parameter(used, params)
-        op_call = with_fields(call, args=tuple(substitute(arg, replacements) for arg in call.args))
-        function = Function(tuple(params.values()), op_call)
+        closure = Closure(self._captures, self._value, self._unsupported)
+        args = tuple(self._argument(arg, closure) for arg in call.args)
+        function = Function(tuple(closure.params.values()), with_fields(call, args=args))
         label = call.span.node if call.span else str(call.op)
         number = self._program.kernels.number(function, self._program.target, label)
-        self._run(call, number, tuple(params), call.checked_type)
+        self._run(call, number, tuple(closure.params), call.checked_type)
 
-    def _parameter(self, expr: Expr, params: dict[Expr, Var]) -> Expr:
-        """What stands for an argument inside the kernel."""
-        value = self._value(expr)
-        if isinstance(value, int):
-            name = f"x{len(params)}"
-            return params.setdefault(expr, Var(name, checked_type=expr.checked_type))
-        if isinstance(value, tuple):
-            if value:
-                raise self._unsupported("an operator takes a tuple")
-            return expr
-        return value
+    def _argument(self, arg: Expr, closure: Closure) -> Expr:
+        found = closure.stand_in(arg)
+        if isinstance(found, Tuple) and found.fields:
+            raise self._unsupported("an operator takes a tuple")
+        return found
 
-    def _run(self, call: Call, kernel: int, args: tuple[Expr, ...], type_: Type | None) -> None:
+    def _run(self, call: Call, kernel: int, inputs: tuple[int, ...], type_: Type | None) -> None:
         count = call.attrs.get("outputs")
         if type_ is None and isinstance(count, int) and isinstance(call.op, Op):
             result: SlotValue = tuple(self._new_slot(None) for _ in range(count))
         else:
             result = value_like(type_, self._new_slot)
-        inputs = tuple(slot for arg in args for slot in self._slots(self._value(arg)))
         self._values[call] = result
         self._steps.append(RunKernel(kernel, inputs, self._slots(result)))
 
@@ -260,6 +253,11 @@ class BlockLowering:
         self._values[expr] = joined
         outputs = self._slots(joined)
         self._steps.append(Branch(cond, tuple(lists[0]), true, tuple(lists[1]), false, outputs))
+
+    def _in_slots(self, expr: Expr) -> SlotValue:
+        """The value of an expression, without constants."""
+        slots = iter(self._slots(self._value(expr)))
+        return value_as(self._value(expr), lambda: next(slots))
 
     def _slots(self, value: SlotValue) -> tuple[int, ...]:
         return tuple(map(self._slot, leaves(value)))

@@ -43,7 +43,8 @@ class ProgramLowering:
         self.target = target
         self.kernels = KernelTable(module)
         self.constants: list[Array] = []
-        self._functions = {var.name: function for var, function in module.functions.items()}
+        self._functions = {var.name: function for var, function in module.graph_functions.items()}
+        self._loops = frozenset(var.name for var in module.prim_funcs)
         self._literals: dict[str, Function] = {}
         self._whole_control_flow = whole_control_flow
         self._numbers: dict[Constant, int] = {}
@@ -73,7 +74,12 @@ class ProgramLowering:
 
         Raises:
             InvalidModelError: There is none.
+            UnsupportedModelError: It is a loop function.
         """
+        if name in self._loops:
+            raise UnsupportedModelError(
+                f"@{name} is a loop function; loop functions need the native toolchain"
+            )
         found = self._literals.get(name) or self._functions.get(name)
         if found is None:
             raise InvalidModelError(f"the program has no function @{name}")
@@ -94,7 +100,7 @@ class ProgramLowering:
     def fresh_name(self, prefix: str) -> str:
         """A name that no function has, nor any other name given here: the prefix and a number."""
         number = self._numbered.get(prefix, 0)
-        while f"{prefix}{number}" in self._functions:
+        while f"{prefix}{number}" in self._functions or f"{prefix}{number}" in self._loops:
             number += 1
         self._numbered[prefix] = number + 1
         return f"{prefix}{number}"

@@ -75,7 +75,9 @@ def _run(arguments: list[str], console: Console) -> int:
 def _outcome(arguments: list[str], console: Console) -> Report | int:
     """What the command returns; an exit code where typer itself has answered (--help, --version)."""
     from intarsia.cli.app import command
+    from intarsia.cli.bash_words import rejoined_words
 
+    os.environ.update(rejoined_words(os.environ))
     try:
         outcome: object = command()(
             arguments or ["--help"], prog_name=PROGRAM, standalone_mode=False, obj=console

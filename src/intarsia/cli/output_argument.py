@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from intarsia.runtime.artifact_format import MANIFEST
+from intarsia.runtime.artifact_writer import may_be_artifact
 from intarsia.support.errors import OutputError
 from intarsia.support.files import output_error
 
@@ -41,9 +42,15 @@ def check_artifact_place(path: Path, model: str) -> None:
     """As `check_writable`, for an artifact, which may also be a folder or replace one.
 
     Raises:
-        OutputError: As above, a folder with other files is in the way, or it is the model itself.
+        OutputError: As above, a folder with other files or a file that is no artifact is in the way, or it is
+            the model itself.
     """
     refuse_to_replace(path, model)
+    if path.is_file() and not may_be_artifact(path):
+        raise OutputError(
+            f"cannot write {path}: there is a file that is no artifact",
+            help="give the name of a new file, or remove this one",
+        )
     if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
         raise OutputError(
             f"cannot write {path}: the folder has other files", help="give the name of a new or empty folder"

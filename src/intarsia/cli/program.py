@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from intarsia.cli.input_argument import Array, read_inputs
@@ -57,7 +58,8 @@ class Program:
         given = read_inputs(files, self.executable.inputs)
         if len(given) == len(self.executable.inputs):
             return given
-        return with_random_rest(self.module["main"], given, self.shapes, seed, note)
+        examples = tested_shapes(self.executable)
+        return with_random_rest(self.module["main"], given, self.shapes, seed, note, examples)
 
     def bound_call(self, inputs: Mapping[str, Array]) -> Callable[[], object]:
         """A call without arguments, for timing; the inputs must be those of the program."""
@@ -65,10 +67,31 @@ class Program:
         return lambda: self.executable.run_flat(*arrays)
 
 
+def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
+    """Shapes of the inputs of its self test by name; none where it has no self test."""
+    test = executable.saved_test
+    if test is None:
+        return {}
+    return {info.name: array.shape for info, array in zip(executable.inputs, test.inputs, strict=True)}
+
+
 def main_inputs(
-    main: Function, files: Sequence[str], shapes: Mapping[str, Sequence[int]], seed: int, note: Note
+    main: Function,
+    files: Sequence[str],
+    shapes: Mapping[str, Sequence[int]],
+    seed: int,
+    note: Note,
+    examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> dict[str, Array]:
     """Arrays for all parameters: those in the files, and seeded random ones for the rest.
+
+    Args:
+        main: The program.
+        files: Inputs as the user named them.
+        shapes: Shapes by parameter name, where the program leaves them open.
+        seed: Of the random numbers.
+        note: Told which inputs are random, if others are not.
+        examples: Shapes that are known to work, for the error that asks for shapes.
 
     Raises:
         InputError: A file that cannot be read, or an array for an unknown input.
@@ -81,7 +104,7 @@ def main_inputs(
         TensorInfo(name, type_.dtype.value if isinstance(type_, TensorType) else str(type_), None)
         for name, type_ in types
     ]
-    return with_random_rest(main, read_inputs(files, infos), shapes, seed, note)
+    return with_random_rest(main, read_inputs(files, infos), shapes, seed, note, examples)
 
 
 def open_program(

@@ -21,14 +21,18 @@ def open_programs(
     """Open each artifact, and each model once for each of the toolchains.
 
     A model that names its toolchain itself (MODEL@TOOLCHAIN) is opened for that one only. Without
-    `toolchains` a model that names none goes to the first engine that accepts it. Threads are those of
-    the models; an artifact has its own.
+    `toolchains` a model that names none goes to the first engine that accepts it. Toolchains and threads are
+    those of the models; an artifact has its own.
 
     Raises:
-        UsageError: The same program is named twice.
+        UsageError: The same program is named twice, or toolchains or threads are given for artifacts only.
         IntarsiaError: One cannot be opened.
     """
-    wanted = [argument for text in texts for argument in _placements(ModelArgument.parse(text), toolchains)]
+    named = [ModelArgument.parse(text) for text in texts]
+    if all(argument.is_artifact for argument in named):
+        for argument in named:
+            argument.refuse_choices(toolchain=toolchains, threads=threads)
+    wanted = [argument for each in named for argument in _placements(each, toolchains)]
     for number, argument in enumerate(wanted):
         if argument in wanted[:number]:
             raise UsageError(f"{argument.text} is named twice")

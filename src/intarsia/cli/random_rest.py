@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from intarsia.cli.input_argument import Array
@@ -15,7 +17,12 @@ Note: TypeAlias = Callable[[str], None]
 
 
 def with_random_rest(
-    main: Function, given: Mapping[str, Array], shapes: Mapping[str, Sequence[int]], seed: int, note: Note
+    main: Function,
+    given: Mapping[str, Array],
+    shapes: Mapping[str, Sequence[int]],
+    seed: int,
+    note: Note,
+    examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> dict[str, Array]:
     """The given arrays, and seeded random ones for the other parameters.
 
@@ -27,9 +34,10 @@ def with_random_rest(
         shapes: Shapes by parameter name, where the program leaves them open.
         seed: Of the random numbers.
         note: Told which inputs are random, if others are not.
+        examples: Shapes that are known to work, for the error that asks for shapes.
 
     Raises:
-        UsageError: A shape for an unknown input, or none for one that needs it.
+        UsageError: A shape for an unknown input, or none for one that needs it; the message has the flags.
     """
     from intarsia.ir import Function, Tuple, with_fields
     from intarsia.measure.inputs import random_inputs
@@ -42,7 +50,27 @@ def with_random_rest(
     if given and rest:
         note(f"no --input for {', '.join(param.name for param in rest)}: random numbers (seed {seed})")
     fixed = [with_fields(param, checked_type=_fixed(param, shapes, sizes)) for param in rest]
+    _refuse_symbolic(fixed, examples)
     return {**given, **random_inputs(Function(tuple(fixed), Tuple(()), main.attrs), seed)}
+
+
+def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:
+    """Ask for the shapes of all inputs that lack one, not of one after the other."""
+    from intarsia.ir import TensorType
+    from intarsia.measure.inputs import example_shape
+
+    types = {param.name: param.checked_type for param in params}
+    open_types = {
+        name: type_ for name, type_ in types.items() if isinstance(type_, TensorType) and not type_.is_static
+    }
+    if not open_types:
+        return
+    listed = ", ".join(f"{name!r} has the symbolic shape {type_}" for name, type_ in open_types.items())
+    flags = (
+        f"--shape {shlex.quote(name)}={','.join(map(str, examples.get(name) or example_shape(type_)))}"
+        for name, type_ in open_types.items()
+    )
+    raise UsageError(f"input {listed}", help=f"fix it: {' '.join(flags)}")
 
 
 def _known_sizes(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[SymbolicDim, int]:

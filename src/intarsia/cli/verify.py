@@ -35,6 +35,7 @@ class _Check:
     name: str
     verdict: GateReport | None
     obstacle: IntarsiaError | None = None
+    outputs: Sequence[Array] = ()
 
     @property
     def result(self) -> str:
@@ -80,7 +81,7 @@ def verify(
     Those of a model on each toolchain, or those of an artifact, which also has to pass its self test.
     """
     from intarsia.cli.model_argument import ModelArgument
-    from intarsia.cli.program import engine_targets, load_artifact, main_inputs
+    from intarsia.cli.program import engine_targets, load_artifact, main_inputs, tested_shapes
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
     from intarsia.measure.gate import Gate
@@ -94,14 +95,15 @@ def verify(
         argument.refuse_choices(toolchain=targets, threads=threads)
         program = load_artifact(argument, fixed)
     module = argument.import_model(fixed) if program is None else program.module
-    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
+    examples = {} if program is None else tested_shapes(program.executable)
+    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
     gate = Gate.for_module(module, arrays)
     if program is None:
         checks = [_of_target(module, each, arrays, gate) for each in targets or engine_targets(threads)]
     else:
         checks = [_of_run(program.toolchains, program.executable, arrays, gate)]
         checks += _of_self_test(program.executable, gate)
-    return _report(model, gate.reference, checks)
+    return _report(model, gate, checks)
 
 
 def _of_target(module: IRModule, target: Target, arrays: Mapping[str, Array], gate: Gate) -> _Check:
@@ -119,7 +121,8 @@ def _of_run(name: str, executable: Executable, arrays: Mapping[str, Array], gate
     from intarsia.measure.gate import run_arrays
 
     try:
-        return _Check(name, gate.check(run_arrays(executable, arrays)))
+        outputs = run_arrays(executable, arrays)
+        return _Check(name, gate.check(outputs), outputs=outputs)
     except ExecutionError as error:
         return _Check(name, None, error)
 
@@ -136,16 +139,18 @@ def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
     return [_of_run(SELF_TEST, executable, arrays, expected)]
 
 
-def _report(model: str, reference: str, checks: Sequence[_Check]) -> Report:
-    document = {"model": model, "reference": reference, "checks": [check.record() for check in checks]}
+def _report(model: str, gate: Gate, checks: Sequence[_Check]) -> Report:
+    document = {"model": model, "reference": gate.reference, "checks": [check.record() for check in checks]}
     table = Table(HEADERS, tuple(check.cells() for check in checks), frozenset({2}))
-    return Report(document, (table, f"reference result: {reference}", MAX_ERROR_MEANS), _error(checks))
+    lines = (f"reference result: {gate.reference}", MAX_ERROR_MEANS)
+    return Report(document, (table, *lines), _error(checks, gate))
 
 
-def _error(checks: Sequence[_Check]) -> IntarsiaError | None:
+def _error(checks: Sequence[_Check], gate: Gate) -> IntarsiaError | None:
     wrong = [(each.name, each.verdict) for each in checks if each.verdict and not each.verdict.passed]
     if wrong:
-        return difference_error(wrong)
+        agreeing = gate.agreeing({each.name: each.outputs for each in checks if each.result == "wrong"})
+        return difference_error(wrong, agreeing)
     crashes = [each.obstacle for each in checks if isinstance(each.obstacle, ExecutionError)]
     if crashes:
         return crashes[0]

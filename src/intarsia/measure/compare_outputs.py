@@ -92,6 +92,13 @@ def compare(
     return _report(found, actual, expected, names, tolerances)
 
 
+def holds_only_nan(array: Array) -> bool:
+    """Whether an array has elements, NaN among them, and no finite one."""
+    if array.size == 0 or element_kind(array.dtype) not in {ElementKind.FLOAT, ElementKind.COMPLEX}:
+        return False
+    return not bool(np.isfinite(array).any()) and bool(np.isnan(array).any())
+
+
 def _structural_complaint(actual: Array, expected: Array) -> str:
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, expected {expected.shape}"
@@ -130,7 +137,7 @@ def _worst_element(
     index = tuple(int(i) for i in np.unravel_index(found.position or 0, expected.shape))
     a, e = _scalar(actual, index), _scalar(expected, index)
     magnitude = 0.0 if isinstance(e, str) else _magnitude(e)
-    return WorstElement(name, index, a, e, tolerance.allowed(magnitude, found.scale))
+    return WorstElement(name, index, a, e, tolerance.allowed(magnitude, found.unit))
 
 
 def _magnitude(value: complex) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.fill_values import scale_of_rest
 from intarsia.measure.tolerance import Tolerance
 
 Array: TypeAlias = NDArray[Any]
@@ -29,12 +30,14 @@ class Difference:
         scale: Largest finite magnitude in the expected array.
         excess: Largest difference in units of the allowed one: above 1 is wrong.
         position: Where that is, as an index into the flattened array; None if the arrays are equal.
+        unit: The magnitude that the tolerance is relative to, there.
     """
 
     max_abs: float = 0.0
     scale: float = 0.0
     excess: float = 0.0
     position: int | None = None
+    unit: float = field(default=0.0, compare=False)
 
     @property
     def max_rel(self) -> float:
@@ -55,7 +58,7 @@ def difference(actual: Array, expected: Array, tolerance: Tolerance) -> Differen
         parts = f"f{expected.dtype.itemsize // 2}"
         found = difference(_parts(actual, parts), _parts(expected, parts), tolerance)
         position = None if found.position is None else found.position // 2
-        return Difference(found.max_abs, found.scale, found.excess, position)
+        return Difference(found.max_abs, found.scale, found.excess, position, found.unit)
     return _accumulate(actual, expected, tolerance, _ARITHMETIC.get(kind, _EQUALITY))
 
 
@@ -120,9 +123,11 @@ _ARITHMETIC = {
 def _accumulate(actual: Array, expected: Array, tolerance: Tolerance, arithmetic: _Arithmetic) -> Difference:
     convert, numeric = arithmetic.convert, arithmetic is not _EQUALITY
     scale = max((_finite_max(convert(block)) for _, block in _blocks(expected) if numeric), default=0.0)
-    unit = scale or 1.0  # where only zeros are expected, errors count as in an output of unit size
-    least = tolerance.allowed(0.0, unit)
-    max_abs, excess, position = 0.0, 0.0, None
+    is_float = arithmetic.convert is _as_floats
+    unit_of_all = scale or 1.0  # where only zeros are expected, errors count as in an output of unit size
+    units = _units(actual, expected, tolerance, scale) if is_float else _Units(unit_of_all)
+    least = tolerance.allowed(0.0, min(units.large, units.small))
+    max_abs, excess, position, unit = 0.0, 0.0, None, 0.0
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for start, block in _blocks(expected):
             wanted = convert(block)
@@ -131,11 +136,45 @@ def _accumulate(actual: Array, expected: Array, tolerance: Tolerance, arithmetic
             max_abs = max(max_abs, block_max)
             if block_max == 0 or (least > 0 and block_max / least <= excess):
                 continue  # not even with the smallest allowance is there anything worse in here
-            excesses = _excesses(errors, wanted, tolerance, unit) if numeric else errors
+            excesses = _excesses(errors, wanted, tolerance, units.of(wanted)) if numeric else errors
             worst = int(excesses.argmax())
             if excesses[worst] > excess:
                 excess, position = float(excesses[worst]), start + worst
-    return Difference(max_abs, scale, excess, position)
+                unit = float(units.of(wanted[worst])) if numeric else 0.0
+    return Difference(max_abs, scale, excess, position, unit)
+
+
+def _units(actual: Array, expected: Array, tolerance: Tolerance, scale: float) -> _Units:
+    if not (tolerance.rtol and tolerance.atol_scale and scale):
+        return _Units(scale or 1.0)
+    starts = range(0, expected.size, BLOCK)
+    pairs = ((_as_floats(actual[i : i + BLOCK]), _as_floats(expected[i : i + BLOCK])) for i in starts)
+    rest = scale_of_rest(pairs, scale, tolerance.rtol)
+    if rest is None:
+        return _Units(scale)
+    half_the_digits = (rest or 1.0) / math.sqrt(tolerance.atol_scale)
+    return _Units(scale, min(scale, half_the_digits), tolerance.rtol * scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """The magnitude that the tolerance of an element is relative to.
+
+    Attributes:
+        large: For elements above the border; for all, where there is no border.
+        small: For the others: they need half of the digits only, because that they stand apart is a guess.
+        border: The magnitude between them, negative if there is none.
+    """
+
+    large: float
+    small: float = math.inf
+    border: float = -1.0
+
+    def of(self, expected: Any) -> Any:
+        """The unit of each element, or one for all."""
+        if self.border < 0:
+            return self.large
+        return np.where(np.abs(expected) > self.border, self.large, self.small)
 
 
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
@@ -151,9 +190,9 @@ def _finite_max(block: Array) -> float:
     return max(abs(float(finite.max())), abs(float(finite.min()))) if finite.size else 0.0
 
 
-def _excesses(errors: Array, expected: Array, tolerance: Tolerance, scale: float) -> Array:
+def _excesses(errors: Array, expected: Array, tolerance: Tolerance, unit: Any) -> Array:
     """Errors in units of the allowed error: 0 where there is no error, infinite where none is allowed."""
-    allowed = tolerance.allowed(0.0, scale) + tolerance.rtol * np.abs(expected.astype(np.float64))
+    allowed = tolerance.allowed(0.0, unit) + tolerance.rtol * np.abs(expected.astype(np.float64))
     excesses: Array = errors / allowed
     odd = np.flatnonzero(np.isnan(excesses))  # 0 / 0, and anything where the expected value is not finite
     excesses[odd] = np.where(errors[odd] > 0, math.inf, 0.0)

@@ -8,22 +8,22 @@ shares no code with it agrees; if it does not, onnx.reference decides, however l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from intarsia.build import build
 from intarsia.ir import IRModule
-from intarsia.measure.compare_outputs import GateReport, compare
+from intarsia.measure.compare_outputs import GateReport, compare, holds_only_nan
 from intarsia.measure.tolerance import Tolerance, tolerance_for
+from intarsia.measure.whole_run import WholeRun, run_arrays, run_whole
 from intarsia.measure.work import Work, work_of
-from intarsia.passes import partition_whole
-from intarsia.runtime.executable import Executable
-from intarsia.support.errors import CompileError, ExecutionError, MissingToolchainError, UnsupportedModelError
+from intarsia.support.errors import CompileError, ExecutionError, MissingToolchainError
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
+
+__all__ = ["SMALL", "Gate", "run_arrays"]
 
 Array = npt.NDArray[Any]
 
@@ -33,6 +33,7 @@ SMALL = 30_000_000
 _STAND_IN = Target.for_toolchain("onnxruntime").with_options(optimize=0)
 _SECOND = Target.for_toolchain("openvino")
 _DEFINITION = Target.for_toolchain("reference")
+_OTHER_INPUTS = "give inputs for which the model computes numbers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,14 @@ class Gate:
         expected: The reference result.
         tolerances: Allowed difference of each output.
         reference: How the reference result was made, in words.
+        runs: The runs that made it.
     """
 
     names: tuple[str, ...]
     expected: tuple[Array, ...]
     tolerances: tuple[Tolerance, ...]
     reference: str
+    runs: tuple[WholeRun, ...] = ()
 
     @classmethod
     def for_module(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
@@ -62,6 +65,15 @@ class Gate:
         Raises:
             ExecutionError: Not even onnx.reference can compute it.
         """
+        gate = cls._for_module(module, inputs)
+        if not gate.unproven:
+            return gate
+        listed = ", ".join(f'"{name}"' for name in gate.unproven)
+        text = f"{gate.reference}; NaN in all of output {listed}, which proves nothing of it"
+        return replace(gate, reference=text)
+
+    @classmethod
+    def _for_module(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
         work = work_of(module)
         usable = {toolchain.name for toolchain in usable_toolchains()}
         if work.multiply_adds <= SMALL or "onnxruntime" not in usable:
@@ -72,46 +84,62 @@ class Gate:
             return cls._of(module, inputs, _DEFINITION, work, "onnx.reference")
         return gate._cross_checked(module, inputs, work) if "openvino" in usable else gate
 
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Names of outputs that are NaN wherever they are numbers: their equality says nothing."""
+        pairs = zip(self.names, self.expected, strict=True)
+        return tuple(name for name, array in pairs if holds_only_nan(array))
+
     def check(self, outputs: Sequence[Array]) -> GateReport:
-        """Compare a candidate's outputs, flat and in order, with the reference."""
-        return compare(outputs, self.expected, self.names, self.tolerances)
+        """Compare a candidate's outputs, flat and in order, with the reference.
+
+        Where the reference has no numbers at all, nothing passes.
+        """
+        report = self._compared(outputs, self.expected)
+        unproven = self.unproven
+        if not report.passed or not unproven or len(unproven) < len(self.names):
+            return report
+        message = f"every output of the reference is NaN, so that nothing can be verified; {_OTHER_INPUTS}"
+        return replace(report, passed=False, message=message)
+
+    def agreeing(self, results: Mapping[str, Sequence[Array]]) -> tuple[str, str] | None:
+        """Two of several results, by name, that are right if one of them is; None if all differ.
+
+        That two engines agree against the reference says that the reference may be wrong.
+        """
+        pairs = combinations(results, 2)
+        return next((pair for pair in pairs if self._agree(*(results[name] for name in pair))), None)
+
+    def run_for(self, target: Target) -> WholeRun | None:
+        """The run on a target that the reference result took already, if there is one."""
+        return next((run for run in self.runs if run.target == target), None)
+
+    def _agree(self, first: Sequence[Array], second: Sequence[Array]) -> bool:
+        return len(first) == len(self.names) and self._compared(second, first).passed
+
+    def _compared(self, outputs: Sequence[Array], expected: Sequence[Array]) -> GateReport:
+        return compare(outputs, expected, self.names, self.tolerances)
 
     @classmethod
     def _of(
         cls, module: IRModule, inputs: Mapping[str, Array], target: Target, work: Work, text: str
     ) -> Gate:
-        executable = build(partition_whole(module, target))
-        expected = run_arrays(executable, inputs)
+        run = run_whole(module, target, inputs)
         tolerances = tuple(
-            tolerance_for(item.dtype, work.reduction_length, work.depth, work.quantized) for item in expected
+            tolerance_for(item.dtype, work.reduction_length, work.depth, work.quantized)
+            for item in run.outputs
         )
-        names = tuple(output.name for output in executable.outputs)
-        return cls(names, tuple(expected), tolerances, text)
+        names = tuple(output.name for output in run.executable.outputs)
+        return cls(names, run.outputs, tolerances, text, (run,))
 
     def _cross_checked(self, module: IRModule, inputs: Mapping[str, Array], work: Work) -> Gate:
         try:
-            second = run_arrays(build(partition_whole(module, _SECOND)), inputs)
+            second = run_whole(module, _SECOND, inputs)
         except (CompileError, ExecutionError, MissingToolchainError):
             return self
-        report = self.check(second)
+        report = self._compared(second.outputs, self.expected)
         if report.passed:
             text = f"{self.reference}, cross-checked by openvino (difference {report.max_rel_error:.1e})"
-            return Gate(self.names, self.expected, self.tolerances, text)
+            return replace(self, reference=text, runs=(*self.runs, second))
         text = f"onnx.reference, because {self.reference} and openvino disagree: {report.message}"
         return Gate._of(module, inputs, _DEFINITION, work, text)
-
-
-def run_arrays(executable: Executable, inputs: Mapping[str, Array]) -> list[Array]:
-    """Run a program whose results are all arrays.
-
-    Raises:
-        ExecutionError: A kernel failed.
-        UnsupportedModelError: A result is a sequence or an absent optional.
-    """
-    results = executable.run_flat(**inputs)
-    for info, value in zip(executable.outputs, results, strict=True):
-        if not isinstance(value, np.ndarray):
-            raise UnsupportedModelError(
-                f"output {info.name!r} is a sequence or optional, which cannot be compared"
-            )
-    return [value for value in results if isinstance(value, np.ndarray)]

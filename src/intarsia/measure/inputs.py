@@ -47,9 +47,10 @@ def _random(param: Var, declared: tuple[int, int] | None, generator: np.random.G
             f"no random input can be made for {param.name!r} of type {type_}", help="pass it with --input"
         )
     if not type_.is_static:
+        example = ",".join(map(str, example_shape(type_)))
         raise UsageError(
             f"input {param.name!r} has the symbolic shape {type_}",
-            help=f"fix it: --shape {param.name}={_example(type_)}, or shapes={{...}} in Python",
+            help=f"fix it: --shape {param.name}={example}, or shapes={{...}} in Python",
         )
     shape = type_.static_shape
     if declared is not None:
@@ -64,6 +65,8 @@ def _random(param: Var, declared: tuple[int, int] | None, generator: np.random.G
     return np.asarray(generator.standard_normal(shape)).astype(type_.dtype.numpy)
 
 
-def _example(type_: TensorType) -> str:
-    dims = type_.shape or ()
-    return ",".join(str(dim) if isinstance(dim, int) else "1" for dim in dims) or "1,3,224,224"
+def example_shape(type_: TensorType) -> tuple[int, ...]:
+    """A shape that a value of the type may have; that of an image where not even the rank is known."""
+    if type_.shape is None:
+        return (1, 3, 224, 224)
+    return tuple(dim if isinstance(dim, int) else 1 for dim in type_.shape)

@@ -41,7 +41,7 @@ class Target:
     def __post_init__(self) -> None:
         try:
             kind, written = _read(self.kind)
-            DeviceType.of_kind(kind)
+            _check_kind(kind)
             toolchains = [value for name, value in written if name == "toolchain"]
             options = [
                 (name, TARGET_OPTIONS[name].parse(value)) for name, value in written if name != "toolchain"
@@ -137,6 +137,17 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
             raise UsageError(f"target option {word!r} is malformed; expected -name=value")
         written.append((found[1], found[2]))
     return words[0], written
+
+
+def _check_kind(kind: str) -> None:
+    """Refuse an unknown kind; it may be a toolchain's name, of which this package knows none."""
+    try:
+        DeviceType.of_kind(kind)
+    except UsageError as error:
+        if not _TOOLCHAIN.fullmatch(kind) or error.help.startswith("did you mean"):
+            raise
+        hint = f'{error.help}; if {kind} is a toolchain, write "cpu -toolchain={kind}"'
+        raise UsageError(error.problem, help=hint) from None
 
 
 def _refuse_repetition(names: list[str]) -> None:

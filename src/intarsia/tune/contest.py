@@ -36,6 +36,9 @@ HOPELESS = 20.0
 FIRST_CALLS = 3
 """Calls after the first one, of which the fastest decides who is hopeless: a single one may be disturbed."""
 
+SHORT = 0.1
+"""Seconds: a call of the reference that took longer is not repeated to see whether it was disturbed."""
+
 REFERENCE = "reference"
 
 Array = npt.NDArray[Any]
@@ -52,6 +55,7 @@ class _Candidate:
     compile_seconds: float | None = None
     gate: GateReport | None = None
     call_seconds: float | None = None
+    wrong_outputs: tuple[Array, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -109,6 +113,7 @@ class Contest:
             if candidate.may_win:
                 self._report(Progress(Stage.VERIFY, candidate.name, done))
                 self._verify(candidate)
+        self._tell_agreement()
         return self._finalists()
 
     def decide(self, seconds: float, seed: int) -> Executable:
@@ -151,6 +156,10 @@ class Contest:
         if candidate.target.toolchain == REFERENCE and self._reference_is_hopeless():
             candidate.drop(Status.SLOW, "not tried: it takes far too long on a model of this size")
             return
+        known = self.gate.run_for(candidate.target)
+        if known is not None:
+            candidate.executable, candidate.compile_seconds = known.executable, known.compile_seconds
+            return
         start = time.perf_counter()
         try:
             candidate.executable = build(partition_whole(self._module, candidate.target))
@@ -168,9 +177,16 @@ class Contest:
 
     def _verify(self, candidate: _Candidate) -> None:
         assert candidate.executable is not None
+        known = self.gate.run_for(candidate.target)
         try:
-            candidate.gate = self.gate.check(run_arrays(candidate.executable, self._inputs))
-            candidate.call_seconds = min(self._timed_call(candidate.executable) for _ in range(FIRST_CALLS))
+            outputs = known.outputs if known else tuple(run_arrays(candidate.executable, self._inputs))
+            candidate.gate = self.gate.check(outputs)
+            if known and known.call_seconds > SHORT:
+                candidate.call_seconds = known.call_seconds
+            else:
+                candidate.call_seconds = min(
+                    self._timed_call(candidate.executable) for _ in range(FIRST_CALLS)
+                )
         except ExecutionError as error:
             candidate.drop(Status.FAILED, _sentence(error))
             return
@@ -179,6 +195,19 @@ class Contest:
             return
         if not candidate.gate.passed:
             candidate.drop(Status.WRONG, candidate.gate.message)
+            candidate.wrong_outputs = outputs
+
+    def _tell_agreement(self) -> None:
+        """Say of wrong candidates that agree with each other that the reference may be what is wrong."""
+        wrong = {
+            str(item.target.toolchain): item for item in self._candidates if item.wrong_outputs is not None
+        }
+        pair = self.gate.agreeing({name: item.wrong_outputs or () for name, item in wrong.items()})
+        for name in pair or ():
+            other = next(each for each in pair or () if each != name)
+            wrong[name].reason += f"; {other} agrees with it, so that the reference may be wrong"
+        for item in wrong.values():
+            item.wrong_outputs = None
 
     def _timed_call(self, executable: Executable) -> float:
         start = time.perf_counter()

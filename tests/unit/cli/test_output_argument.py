@@ -1,4 +1,5 @@
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,25 @@ def message(check: object, path: Path) -> str:
 
 
 def test_a_good_place_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "old").write_text("old")
-    for name in ("old", "new"):
+    (tmp_path / "old").write_bytes(b"PK\x03\x04, and then it was cut off")
+    (tmp_path / "empty").touch()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for name in ("old", "new", "empty"):
         check_writable(tmp_path / name)
         check_artifact_place(tmp_path / name, "zoo:mnist")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "old")]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_file_that_is_no_artifact_is_in_the_way(tmp_path: Path) -> None:
+    thesis, archive = tmp_path / "thesis.txt", tmp_path / "photos.zip"
+    thesis.write_text("years of work")
+    with zipfile.ZipFile(archive, "w") as photos:
+        photos.writestr("cat.jpg", b"cat")
+    for path in (thesis, archive):
+        assert message(lambda place: check_artifact_place(place, "zoo:mnist"), path) == (
+            f"cannot write {path}: there is a file that is no artifact\n"
+            "help: give the name of a new file, or remove this one"
+        )
 
 
 def test_bad_places(tmp_path: Path) -> None:

@@ -43,8 +43,14 @@ def test_everything_given() -> None:
 def test_open_shapes() -> None:
     with pytest.raises(UsageError) as caught:
         with_random_rest(main(), {}, {}, 0, pytest.fail)
-    assert caught.value.problem.startswith("input 'a' has the symbolic shape ")
-    assert "--shape a=1,3" in caught.value.help
+    assert caught.value.problem == (
+        "input 'a' has the symbolic shape Tensor[(batch, 3), float32], "
+        "'b' has the symbolic shape Tensor[(batch,), float32]"
+    )
+    assert caught.value.help == "fix it: --shape a=1,3 --shape b=1"
+    with pytest.raises(UsageError) as caught:
+        with_random_rest(main(), {}, {}, 0, pytest.fail, {"a": (5, 3), "b": (5,)})
+    assert caught.value.help == "fix it: --shape a=5,3 --shape b=5"
 
 
 def test_a_shape_for_an_unknown_input() -> None:

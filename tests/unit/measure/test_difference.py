@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import DTypeLike
 
 from intarsia.measure.difference import BLOCK, Array, Difference, difference
-from intarsia.measure.tolerance import EXACT, Tolerance
+from intarsia.measure.tolerance import EXACT, Tolerance, tolerance_for
 
 ONE = Tolerance(atol=1.0)
 
@@ -165,6 +165,47 @@ def test_it_agrees_with_the_definition_element_by_element(
     if not right:
         assert found.position is not None
         assert not is_right(float(actual[found.position]), float(expected[found.position]))
+
+
+FLOAT32 = tolerance_for("float32", 100, 10)
+LOWEST = float(np.finfo(np.float32).min)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "is_right"),
+    [
+        ([LOWEST, LOWEST, 3.0, 2.0], [LOWEST, LOWEST, 3.0, 2.001], True),
+        ([LOWEST, LOWEST, 3.0, 2.0], [LOWEST, LOWEST, 3.0, 2.1], False),  # a mask hides nothing
+        ([LOWEST, LOWEST, 0.0, 0.0], [LOWEST, LOWEST, 0.0, 0.1], False),
+        ([-1e9, -1e9, 3.0, 2.0], [-1e9, -1e9, 3.0, 2.1], False),
+        (
+            [-1e9, -1e9, 3.0, 2.0],
+            [-1e9, -1e9 - 64, 3.0, 2.1],
+            True,
+        ),  # computed: it may come from terms of 1e9
+        ([1e30, 2e30, 3.0, 2.0], [1.0001e30, 2e30, 3.0, 2.1], False),
+        ([1e30, 2e30, 3.0, 2.0], [1.01e30, 2e30, 3.0, 2.0], False),
+        ([1.0, 3e-8, -2e-8], [1.0, -1e-8, 2e-8], True),  # the rounding errors of a sum
+        ([1.0, 1.0, 0.0], [1.0, 1.0, 1e-5], True),
+        ([1e6, 0.0], [1e6, 0.06], True),  # terms of 1e6 that cancel
+        ([math.inf, math.nan, 2.0], [math.inf, math.nan, 2.1], False),
+    ],
+)
+def test_large_values_hide_no_errors_of_others_that_stand_apart(
+    expected: list[float], actual: list[float], is_right: bool
+) -> None:
+    found = difference(array(actual, np.float32), array(expected, np.float32), FLOAT32)
+    assert (found.excess <= 1) == is_right
+
+
+def test_large_values_may_stand_in_another_block() -> None:
+    expected = np.ones(2 * BLOCK, np.float32)
+    expected[:5] = LOWEST
+    actual = expected.copy()
+    actual[-1] = 1.5
+    found = difference(actual, expected, FLOAT32)
+    assert found.excess > 1
+    assert found.position == 2 * BLOCK - 1
 
 
 def test_tiny_errors_pass_where_only_zeros_are_expected() -> None:

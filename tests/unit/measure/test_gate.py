@@ -10,7 +10,7 @@ import pytest
 from tests.faulty_toolchains import Wrong
 
 import intarsia as ia
-from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Tuple, Var
+from intarsia.ir import Attrs, Constant, DType, Function, IRModule, TensorType, Tuple, Var
 from intarsia.measure import gate as gate_module
 from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
@@ -69,6 +69,35 @@ def test_a_small_error_does_not_pass() -> None:
     assert (report.worst.output, report.worst.index) == ("output_1", (2, 3))
 
 
+def root_and_negative(*outputs: str) -> IRModule:
+    x = Var("x", checked_type=TensorType((2,), DType.FLOAT32))
+    fields = {"root": call("Sqrt", x), "negative": call("Neg", x)}
+    main = Function((x,), Tuple(tuple(fields[name] for name in outputs)), Attrs({"output_names": outputs}))
+    return IRModule.from_expr(main)
+
+
+def test_nan_everywhere_proves_nothing() -> None:
+    inputs = {"x": np.array([-1, -2], np.float32)}
+    gate = Gate.for_module(root_and_negative("root"), inputs)
+    report = gate.check(gate.expected)
+    assert not report.passed
+    assert report.message == (
+        "every output of the reference is NaN, so that nothing can be verified; "
+        "give inputs for which the model computes numbers"
+    )
+    assert not gate.check([np.zeros(2, np.float32)]).passed
+
+
+def test_nan_in_all_of_one_output_is_told() -> None:
+    inputs = {"x": np.array([-1, -2], np.float32)}
+    gate = Gate.for_module(root_and_negative("root", "negative"), inputs)
+    assert gate.reference == 'onnx.reference; NaN in all of output "root", which proves nothing of it'
+    assert gate.check(gate.expected).passed
+    some = Gate.for_module(root_and_negative("root"), {"x": np.array([-1, 2], np.float32)})
+    assert some.reference == "onnx.reference"
+    assert some.check(some.expected).passed
+
+
 @pytest.mark.usefixtures("large")
 def test_a_large_program_is_computed_by_two_engines() -> None:
     module = product()
@@ -88,3 +117,21 @@ def test_when_two_engines_disagree_the_definition_decides() -> None:
         "onnx.reference, because onnxruntime without optimisations and openvino disagree: output "
     )
     assert gate.check(Gate.for_module(module, inputs).expected).passed
+
+
+def test_results_that_agree_against_the_reference_are_found() -> None:
+    module = product()
+    gate = Gate.for_module(module, random_inputs(module["main"]))
+    off = [array + np.float32(0.1) for array in gate.expected]
+    further = [array + np.float32(0.2) for array in gate.expected]
+    assert gate.agreeing({"a": off, "b": further, "c": [array * 1 for array in off]}) == ("a", "c")
+    assert gate.agreeing({"a": off, "b": further, "d": []}) is None
+
+
+def test_the_runs_that_made_the_reference_are_kept() -> None:
+    module = product()
+    gate = Gate.for_module(module, random_inputs(module["main"]))
+    run = gate.run_for(ia.Target.for_toolchain("reference"))
+    assert run is not None
+    assert run.outputs is gate.expected
+    assert gate.run_for(ia.Target.for_toolchain("openvino")) is None

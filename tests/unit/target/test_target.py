@@ -148,6 +148,13 @@ def test_is_external_codegen() -> None:
                 'such as "cpu -toolchain=openvino -threads=2"\n  in target ""'
             ),
         ),
+        (
+            "openvino",
+            (
+                "unknown device kind 'openvino'\n  in target \"openvino\"\n"
+                'help: known: cpu, cuda; if openvino is a toolchain, write "cpu -toolchain=openvino"'
+            ),
+        ),
         ("cpuu", "unknown device kind 'cpuu'\n  in target \"cpuu\"\nhelp: did you mean cpu?"),
         (
             "cpu -thread=2",

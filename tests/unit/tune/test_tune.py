@@ -14,7 +14,9 @@ import intarsia as ia
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.op import call
+from intarsia.runtime.kernel import Kernel
 from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
+from intarsia.toolchain.reference import Reference
 from intarsia.tune.records import CandidateRecord, Progress, Stage, Status
 
 
@@ -169,3 +171,32 @@ def test_targets_with_other_options_are_told_apart() -> None:
     targets = [f"{target('onnxruntime')} -threads={count}" for count in (1, 2)]
     result = ia.tune(relu(), budget="0.2s", targets=targets)
     assert set(fates(result)) == {"onnxruntime threads=1", "onnxruntime threads=2"}
+
+
+def test_wrong_candidates_that_agree_cast_doubt_on_the_reference() -> None:
+    names = ("right", "wrong", "also_wrong")
+    found = fates(ia.tune(relu(), budget="0.2s", targets=[target(name) for name in names]))
+    assert found["wrong"].status is Status.WRONG
+    assert found["wrong"].reason.endswith("; also_wrong agrees with it, so that the reference may be wrong")
+    assert found["also_wrong"].reason.endswith("; wrong agrees with it, so that the reference may be wrong")
+    alone = fates(ia.tune(relu(), budget="0.2s", targets=[target("right"), target("wrong")]))
+    assert "agrees" not in alone["wrong"].reason
+
+
+def test_the_reference_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    before = Reference.compile
+
+    def counted(
+        self: Reference, function: Function, target: ia.Target, module: IRModule | None = None
+    ) -> Kernel:
+        compiled.append(self.name)
+        return before(self, function, target, module)
+
+    monkeypatch.setattr(Reference, "compile", counted)
+    result = ia.tune(relu(), budget="0.2s", targets=[target("reference"), target("right")])
+    assert sorted(compiled) == ["reference", "right"]
+    record = fates(result)["reference"]
+    assert record.gate is not None
+    assert record.gate.passed
+    assert record.compile_seconds is not None

@@ -5,10 +5,12 @@ wire             the one place that knows protobuf's wire format: finds weights 
 external_data    weights in files beside the model
 normal_form      one spelling of each thing that ONNX allows several of; text_check: every text is UTF-8
 opset            any opset -> the pinned one; export_opset: and back
+legacy_ops       what onnx would convert wrongly, of them group_normalization with scales per group
 graph_check      complaints that name the node
 shapes           shapes that the user fixes and the model declares; symbolic_shapes: what onnx infers of them
 importer         message -> program; constant_node: the values of Constant nodes
-exporter         program -> message; emitter: expressions -> nodes; finishing: last touches
+exporter         program -> message; emitter: expressions -> nodes; graph_results: what a nested
+                 graph returns; finishing: last touches
 """
 
 from intarsia.frontend.onnx.exporter import OnnxSource, onnx_source, to_onnx

@@ -1,24 +1,28 @@
 """Expressions to ONNX nodes, without recursion.
 
 A scope's expressions are emitted in order (ir.scope); entering a branch, the body of a let or an inlined
-function pushes a frame, leaving it runs what was to follow.
+function pushes a frame, leaving it runs what was to follow. Scopes of a function share one table of names,
+since each expression is in one of them; a function that is inlined gets a new one each time.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
 from intarsia.frontend.onnx.foreign_operator import onnx_operator
+from intarsia.frontend.onnx.graph_results import declare_results
 from intarsia.frontend.onnx.name_supply import NameSupply
 from intarsia.frontend.onnx.value_names import (
     ABSENT_NAME,
+    Environment,
+    FunctionValue,
     Names,
     field_names,
     flat,
     flat_results,
-    flat_types,
     single,
     unflatten,
 )
@@ -34,7 +38,6 @@ from intarsia.ir import (
     Op,
     Tuple,
     TupleGetItem,
-    Type,
     Var,
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
@@ -53,7 +56,7 @@ class _Frame:
 
     members: Iterator[Expr]
     graph: Any
-    names: dict[Expr, Names]
+    names: Environment
     program: ScopedProgram
     leave: Callable[[], None]
 
@@ -76,7 +79,7 @@ class GraphEmitter:
     _supply: NameSupply = field(default_factory=NameSupply)
     _constant_names: dict[Constant, str] = field(default_factory=dict)
     _stack: list[_Frame] = field(default_factory=list)
-    _calling: list[str] = field(default_factory=list)
+    _calling: list[str | Function] = field(default_factory=list)
 
     def fresh(self, hint: str) -> str:
         """Reserve a name of the graph that is not in use yet, made from the hint."""
@@ -85,7 +88,7 @@ class GraphEmitter:
     def emit_function(self, function: Function, args: list[str]) -> list[str]:
         """Emit a function's body into the main graph; returns the names of its results, flattened."""
         results: list[str] = []
-        names: dict[Expr, Names] = dict(zip(function.params, args, strict=True))
+        names: Environment = ChainMap(dict(zip(function.params, args, strict=True)))
         program = place(function)
         scope = program.inner[function, len(function.params)]
 
@@ -107,13 +110,13 @@ class GraphEmitter:
         self,
         scope: Scope,
         graph: GraphProto,
-        names: dict[Expr, Names],
+        names: Environment,
         program: ScopedProgram,
         leave: Callable[[], None],
     ) -> None:
         self._stack.append(_Frame(iter(program.members[scope]), graph, names, program, leave))
 
-    def _names(self, expr: Expr, names: dict[Expr, Names]) -> Names:
+    def _names(self, expr: Expr, names: Environment) -> Names:
         if expr in names:
             return names[expr]
         match expr:
@@ -129,7 +132,7 @@ class GraphEmitter:
                 kind = type(expr).__name__
                 raise UnsupportedModelError(f"a {kind} stands where ONNX needs a tensor")
 
-    def _result_names(self, root: Expr, names: dict[Expr, Names]) -> Names:
+    def _result_names(self, root: Expr, names: Environment) -> Names:
         """Names of what a graph returns, where an empty tuple is no value instead of an absent one."""
         return () if isinstance(root, Tuple) and not root.fields else self._names(root, names)
 
@@ -154,8 +157,10 @@ class GraphEmitter:
                 self._follow(expr, 2, expr.body, frame)
             case If():
                 self._emit_if(expr, frame)
-            case Function() | Var() | GlobalVar() | Constant() | Op():
-                pass  # a function is emitted where it is called, or as the body of an operator
+            case Function():
+                names[expr] = FunctionValue(expr, frame.program, names)  # emitted where it is called
+            case Var() | GlobalVar() | Constant() | Op():
+                pass
             case _:
                 assert_never(expr)
 
@@ -163,14 +168,15 @@ class GraphEmitter:
         match call.op:
             case Op():
                 self._emit_operator(call, frame)
-            case Function() as function:
-                self._inline(call, function, frame, frame.program)
             case GlobalVar(name=name):
                 self._inline_global(call, name, frame)
-            case _:
-                raise UnsupportedModelError(
-                    "a function value is called that is not known at compile time; ONNX has none of these"
-                )
+            case callee:
+                value = self._names(callee, frame.names)
+                if not isinstance(value, FunctionValue):
+                    raise UnsupportedModelError(
+                        "a function value is called that is not known at compile time; ONNX has none of these"
+                    )
+                self._inline_value(call, value, frame)
 
     def _follow(self, expr: Expr, position: int, root: Expr, frame: _Frame) -> None:
         """Emit an inner scope into the same graph; its value is the value of `expr`."""
@@ -181,16 +187,13 @@ class GraphEmitter:
         scope = frame.program.inner[expr, position]
         self._enter(scope, frame.graph, frame.names, frame.program, leave)
 
-    def _inline(self, call: Call, function: Function, frame: _Frame, program: ScopedProgram) -> None:
-        names = dict(frame.names) if program is frame.program else {}
-        for param, arg in zip(function.params, call.args, strict=True):
-            names[param] = self._names(arg, frame.names)
-
-        def leave() -> None:
-            frame.names[call] = self._names(function.body, names)
-
-        scope = program.inner[function, len(function.params)]
-        self._enter(scope, frame.graph, names, program, leave)
+    def _inline_value(self, call: Call, value: FunctionValue, frame: _Frame) -> None:
+        if value.function in self._calling:
+            raise UnsupportedModelError(
+                "a local function calls itself; ONNX has no recursive functions",
+                help="use the operators Loop or Scan, or leave this function to the interpreter",
+            )
+        self._inline(call, value, frame, value.function)
 
     def _inline_global(self, call: Call, name: str, frame: _Frame) -> None:
         if self.module is None or name not in self.module:
@@ -200,17 +203,31 @@ class GraphEmitter:
                 f"@{name} is recursive; ONNX has no recursive functions",
                 help="use the operators Loop or Scan, or leave this function to the interpreter",
             )
+        if any(var.name == name for var in self.module.prim_funcs):
+            raise UnsupportedModelError(f"@{name} is a loop function; ONNX has none")
         function = self.module[name]
-        self._calling.append(name)
-        self._inline(call, function, frame, place(function))
-        inner = self._stack[-1]
-        leave = inner.leave
+        self._inline(call, FunctionValue(function, place(function), ChainMap()), frame, name)
 
-        def leave_global() -> None:
-            leave()
-            self._calling.remove(name)
+    def _inline(self, call: Call, value: FunctionValue, frame: _Frame, caller: str | Function) -> None:
+        """Emit the body of a function where it is called.
 
-        inner.leave = leave_global
+        Args:
+            call: The call, which gets the names of the result.
+            value: The function.
+            frame: Where the call stands.
+            caller: What must not be called again until this is done.
+        """
+        function, names = value.function, value.names.new_child()
+        for param, arg in zip(function.params, call.args, strict=True):
+            names[param] = self._names(arg, frame.names)
+        self._calling.append(caller)
+
+        def leave() -> None:
+            frame.names[call] = self._names(function.body, names)
+            self._calling.remove(caller)
+
+        scope = value.program.inner[function, len(function.params)]
+        self._enter(scope, frame.graph, names, value.program, leave)
 
     def _emit_if(self, expr: If, frame: _Frame) -> None:
         node = frame.graph.node.add(op_type="If", name=self._node_name(expr))
@@ -236,27 +253,12 @@ class GraphEmitter:
     def _subgraph(
         self, frame: _Frame, scope: Scope, root: Expr, graph: GraphProto, results: list[Names]
     ) -> None:
-        names = dict(frame.names)
-
         def leave() -> None:
-            found = self._result_names(root, names)
+            found = self._result_names(root, frame.names)
             results.append(found)
-            self._declare_results(graph, found, root.checked_type)
+            declare_results(graph, found, root.checked_type, self.fresh)
 
-        self._enter(scope, graph, names, frame.program, leave)
-
-    def _declare_results(self, graph: Any, found: Names, type_: Type | None) -> None:
-        """The outputs of a nested graph: each is produced in it, exactly once."""
-        produced = {name for node in graph.node for name in node.output}
-        results = flat_results(found)
-        for name, own_type in zip(results, flat_types(type_, len(results)), strict=True):
-            own = name
-            if own not in produced or own in {item.name for item in graph.output}:
-                own = self.fresh(f"{name}_result")
-                graph.node.add(op_type="Identity", input=[name], output=[own])
-            output = graph.output.add(name=own)
-            if own_type is not None:
-                output.type.CopyFrom(type_to_proto(own_type))
+        self._enter(scope, graph, frame.names, frame.program, leave)
 
     def _emit_operator(self, call: Call, frame: _Frame) -> None:
         assert isinstance(call.op, Op)
@@ -283,7 +285,7 @@ class GraphEmitter:
         attribute = node.attribute.add(name="body", type=5)
         graph = attribute.g
         graph.name = f"{node.name}_body"
-        names = dict(frame.names)
+        names = frame.names
         for param in body.params:
             own = self.fresh(param.name)
             names[param] = own
@@ -293,7 +295,8 @@ class GraphEmitter:
         scope = frame.program.inner[body, len(body.params)]
 
         def leave() -> None:
-            self._declare_results(graph, self._result_names(body.body, names), body.body.checked_type)
+            found = self._result_names(body.body, names)
+            declare_results(graph, found, body.body.checked_type, self.fresh)
 
         self._enter(scope, graph, names, frame.program, leave)
 

@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from intarsia.frontend.onnx.graph_walk import label, nodes_of, with_nested
+from intarsia.frontend.onnx.legacy_ops import is_deprecated_but_known
 from intarsia.frontend.onnx.opset import opset_versions
 from intarsia.op.attribute_check import check_attribute_values
 from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, PINNED_OPSET, schema_at, unknown_operator
@@ -73,8 +74,10 @@ def _check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int], own: s
             raise InvalidModelError(
                 f"node {label(node)!r} uses the domain {domain!r}, which the model does not import"
             )
-        if schema_at(node.op_type, versions[domain], domain) is None:
-            error = unknown_operator(node.op_type, domain, versions[domain])
+        version = versions[domain]
+        is_known = not domain and is_deprecated_but_known(node.op_type, version)
+        if not is_known and schema_at(node.op_type, version, domain) is None:
+            error = unknown_operator(node.op_type, domain, version)
             error.add_note(f"at node {label(node)!r}")
             raise error
         _check_values(node)

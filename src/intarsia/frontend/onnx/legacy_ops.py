@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
+from intarsia.frontend.onnx.group_normalization import PER_CHANNEL_SINCE, per_channel
 from intarsia.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
+
+Shapes: TypeAlias = dict[str, tuple[int | None, ...]]
 
 _ALIGNED = frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
 """Below opset 7 their `axis` says where the second operand begins; onnx refuses the others that have one."""
@@ -22,7 +25,18 @@ _ALIGNED = frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
 _RESIZED = frozenset({"Resize", "Upsample"})
 """Below opset 11, positions were measured from the corners of the elements."""
 
-_MISCONVERTED = {"Hardmax": 13, "Resize": 11, "Upsample": 10, **dict.fromkeys(_ALIGNED, 7)}
+_MISCONVERTED = {
+    "GroupNormalization": PER_CHANNEL_SINCE,
+    "Hardmax": 13,
+    "Resize": 11,
+    "Upsample": 10,
+    **dict.fromkeys(_ALIGNED, 7),
+}
+
+
+def is_deprecated_but_known(name: str, version: int) -> bool:
+    """Whether onnx has no schema of an operator at an opset (any more), but the import rewrites it."""
+    return name == "GroupNormalization" and 18 <= version < PER_CHANNEL_SINCE
 
 
 def check_functions(model: ModelProto, version: int) -> None:
@@ -49,11 +63,11 @@ def rewritten_legacy(model: ModelProto, version: int) -> ModelProto:
         return model
     result = type(model)()
     result.CopyFrom(model)
-    ranks = _ranks(model)
+    shapes = _shapes(model)
     names = _fresh_names(result.graph)
     for graph in graphs_of(result.graph):
         nodes = list(graph.node)
-        replaced = [item for node in nodes for item in _rewritten(node, version, ranks, names)]
+        replaced = [item for node in nodes for item in _rewritten(node, version, shapes, names)]
         del graph.node[:]
         graph.node.extend(replaced)
     return result
@@ -62,15 +76,21 @@ def rewritten_legacy(model: ModelProto, version: int) -> ModelProto:
 def _is_legacy(node: NodeProto, version: int) -> bool:
     if node.op_type == "Hardmax":
         return version < 13
+    if node.op_type == "GroupNormalization":
+        return is_deprecated_but_known(node.op_type, version)
     return version < 7 and node.op_type in _ALIGNED and bool(_attribute(node, "broadcast", 0))
 
 
-def _rewritten(node: NodeProto, version: int, ranks: dict[str, int], names: Iterator[str]) -> list[NodeProto]:
+def _rewritten(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
     if node.domain or not _is_legacy(node, version):
         return [node]
     if node.op_type == "Hardmax":
         return _flattened(node, version, names)
-    return _aligned(node, version, ranks, names)
+    if node.op_type == "GroupNormalization":
+        shape = shapes.get(node.input[0]) if node.input else None
+        channels = shape[1] if shape is not None and len(shape) > 1 else None
+        return per_channel(node, _attribute(node, "num_groups", 0), channels, names)
+    return _aligned(node, version, shapes, names)
 
 
 def _flattened(node: NodeProto, version: int, names: Iterator[str]) -> list[NodeProto]:
@@ -89,16 +109,16 @@ def _flattened(node: NodeProto, version: int, names: Iterator[str]) -> list[Node
     ]
 
 
-def _aligned(node: NodeProto, version: int, ranks: dict[str, int], names: Iterator[str]) -> list[NodeProto]:
+def _aligned(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
     """The second operand with dimensions of 1 after its own, so that both end together."""
     from onnx import helper
 
     axis = _attribute(node, "axis", None)
     if axis is None:
         return [node]
-    first, second = (ranks.get(name) for name in node.input)
-    if first is None or second is None:
+    if any(shapes.get(name) is None for name in node.input):
         raise _refusal(node, version, "its attribute 'axis' needs the ranks of both operands")
+    first, second = (len(shapes[name]) for name in node.input)
     kept = [item for item in node.attribute if item.name != "axis"]
     del node.attribute[:]
     node.attribute.extend(kept)
@@ -177,21 +197,24 @@ def _constants(graph: GraphProto) -> dict[str, Any]:
     return {name: numpy_helper.to_array(tensors[name]) for name in wanted & tensors.keys()}
 
 
-def _ranks(model: ModelProto) -> dict[str, int]:
-    """Ranks of all values that onnx can tell."""
+def _shapes(model: ModelProto) -> Shapes:
+    """Shapes of all values that onnx can tell, None for a dimension that it cannot."""
     from onnx import shape_inference
 
     inferred = shape_inference.infer_shapes(model)
-    ranks: dict[str, int] = {}
+    shapes: Shapes = {}
     for graph in graphs_of(inferred.graph):
-        ranks |= {item.name: len(item.dims) for item in graph.initializer}
+        shapes |= {item.name: tuple(item.dims) for item in graph.initializer}
         for item in (*graph.input, *graph.output, *graph.value_info):
             if item.type.tensor_type.HasField("shape"):
-                ranks[item.name] = len(item.type.tensor_type.shape.dim)
+                dims = item.type.tensor_type.shape.dim
+                shapes[item.name] = tuple(
+                    dim.dim_value if dim.HasField("dim_value") else None for dim in dims
+                )
     for node in nodes_of(model.graph):
-        if node.op_type in _ALIGNED and not node.domain and node.input[0] in ranks:
-            ranks.setdefault(node.output[0], ranks[node.input[0]])
-    return ranks
+        if node.op_type in _ALIGNED and not node.domain and node.input[0] in shapes:
+            shapes.setdefault(node.output[0], (None,) * len(shapes[node.input[0]]))
+    return shapes
 
 
 def _fresh_names(graph: GraphProto) -> Iterator[str]:
@@ -210,5 +233,5 @@ def _attribute(node: NodeProto, name: str, default: Any) -> Any:
 def _refusal(node: NodeProto, version: int, reason: str) -> UnsupportedModelError:
     return UnsupportedModelError(
         f"operator {node.op_type!r} of opset {version} at node {label(node)!r} cannot be converted: {reason}",
-        help="export the model at opset 13 or above",
+        help=f"export the model at opset {max(13, _MISCONVERTED.get(node.op_type, 0))} or above",
     )

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from intarsia.ir import TupleGetItem, TupleType, Type
+from intarsia.ir import Expr, Function, TupleGetItem, TupleType, Type
+from intarsia.ir.scope import ScopedProgram
 from intarsia.support.errors import UnsupportedModelError
 
-Names: TypeAlias = "str | tuple[Names, ...]"
-"""The name of a tensor, or those of a tuple's fields."""
+Names: TypeAlias = "str | FunctionValue | tuple[Names, ...]"
+"""The name of a tensor, those of a tuple's fields, or a function, which has no name in ONNX."""
+
+Environment: TypeAlias = ChainMap[Expr, Names]
+"""The names of expressions; those of an inlined function come before those of the functions around it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionValue:
+    """A function that is known at compile time, so that its calls can be inlined.
+
+    Attributes:
+        function: The function.
+        program: The scopes of the program that it is written in.
+        names: Names of what it uses from outside.
+    """
+
+    function: Function
+    program: ScopedProgram
+    names: Environment
+
 
 ABSENT_NAME = ""
 """What ONNX writes for an optional input that is left out."""
 
 
 def flat(names: Names) -> list[str]:
-    """All tensors of a value, in order."""
+    """All tensors of a value, in order.
+
+    Raises:
+        UnsupportedModelError: A function is among them.
+    """
+    if isinstance(names, FunctionValue):
+        raise UnsupportedModelError("a function is used as a value; ONNX has tensors only")
     return [names] if isinstance(names, str) else [leaf for item in names for leaf in flat(item)]
 
 
@@ -33,18 +61,19 @@ def flat_results(names: Names) -> list[str]:
 
 
 def unflatten(shape: Names, leaves: Iterator[str]) -> Names:
-    """Other names in the same structure."""
-    return next(leaves) if isinstance(shape, str) else tuple(unflatten(item, leaves) for item in shape)
+    """Other names in the same structure, which holds no functions."""
+    return tuple(unflatten(item, leaves) for item in shape) if isinstance(shape, tuple) else next(leaves)
 
 
 def single(names: Names) -> str:
     """The name of a tensor.
 
     Raises:
-        UnsupportedModelError: It is a tuple.
+        UnsupportedModelError: It is a tuple or a function.
     """
-    if isinstance(names, tuple):
-        raise UnsupportedModelError("a tuple is passed to an operator; ONNX operators take tensors")
+    if not isinstance(names, str):
+        kind = "tuple" if isinstance(names, tuple) else "function"
+        raise UnsupportedModelError(f"a {kind} is passed to an operator; ONNX operators take tensors")
     return names
 
 
@@ -54,7 +83,7 @@ def field_names(names: Names, expr: TupleGetItem) -> Names:
     Raises:
         UnsupportedModelError: It is no tuple, or has no such field.
     """
-    if isinstance(names, str):
+    if not isinstance(names, tuple):
         raise UnsupportedModelError(f"field {expr.index} is taken of a value that is not a tuple")
     if not 0 <= expr.index < len(names):
         raise UnsupportedModelError(f"field {expr.index} is taken of a tuple of {len(names)}")

@@ -30,9 +30,13 @@ from intarsia.ir import (
     TupleGetItem,
     TupleType,
     Var,
+    with_fields,
 )
+from intarsia.support.errors import UnsupportedModelError
 
 F32 = TensorType((2, 3), DType.FLOAT32)
+FLAG = TensorType((), DType.BOOL)
+INDEX = TensorType((), DType.INT64)
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 
 
@@ -123,6 +127,47 @@ def test_functions_over_tuples_are_inlined() -> None:
     assert_outputs(
         run(Function((x, y), Call(swap, (Tuple((x, y)),), checked_type=swap.result_type)), X, 2 * X), 2 * X, X
     )
+
+
+def test_let_bound_functions_are_inlined_with_what_they_see_where_they_are_written() -> None:
+    x, a, b = var(), var("a"), var("b")
+    f, g = Var("f"), Var("g")
+    plus = Function((a,), op.call("Add", a, op.call("Neg", x)))
+    twice = Function((b,), Call(f, (Call(f, (b,), checked_type=F32),), checked_type=F32))
+    body = Let(f, plus, Let(g, twice, Call(g, (Call(g, (x,), checked_type=F32),), checked_type=F32)))
+    assert_outputs(run(Function((x,), with_fields(body, checked_type=F32)), X), -3 * X)
+
+
+def test_functions_in_tuples_and_as_arguments_are_inlined() -> None:
+    x, a, b, f, pair = var(), var("a"), var("b"), Var("f"), Var("pair")
+    negate, square = Function((a,), op.call("Neg", a)), Function((b,), op.call("Mul", b, b))
+    called = Call(TupleGetItem(pair, 1), (Call(f, (x,), checked_type=F32),), checked_type=F32)
+    apply = GlobalVar("apply")
+    module = IRModule({apply: Function((f, pair, x), called)})
+    main = Function((x,), Call(apply, (negate, Tuple((negate, square)), x), checked_type=F32))
+    assert_outputs(run(main, X, module=module), X * X)
+
+
+def test_let_bound_functions_are_called_in_bodies_of_operators() -> None:
+    x, a, f = var(), var("a"), Var("f")
+    i, go, state = Var("i", checked_type=INDEX), Var("go", checked_type=FLAG), var("state")
+    body = Function((i, go, state), Tuple((go, Call(f, (state,), checked_type=F32))))
+    loop = op.tuple_get(op.call("Loop", Constant(np.array(3)), op.absent(), x, body), 0)
+    main = Function((x,), Let(f, Function((a,), op.call("Add", a, x)), loop, checked_type=F32))
+    assert_outputs(run(main, X), 4 * X)
+
+
+def test_functions_cannot_be_returned_or_call_themselves() -> None:
+    x, a, f = var(), var("a"), Var("f")
+    again = Function((a,), Call(f, (a,), checked_type=F32))
+    returned, recursive = Tuple((x, again)), Let(f, again, Call(f, (x,), checked_type=F32))
+    for body, message in (
+        (returned, "a function is used as a value; ONNX has tensors only"),
+        (recursive, "a local function calls itself; ONNX has no recursive functions"),
+    ):
+        with pytest.raises(UnsupportedModelError) as caught:
+            to_onnx(Function((x,), body))
+        assert caught.value.problem == message
 
 
 @pytest.mark.parametrize("condition", [True, False])

@@ -9,7 +9,7 @@ import pytest
 from tests.onnx_models import model_of, onnxruntime_outputs
 
 from intarsia.frontend.onnx import from_onnx, to_onnx
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
 CUBE = np.random.default_rng(1).standard_normal((3, 3, 3)).astype(np.float32)
@@ -49,6 +49,32 @@ def test_resizing_by_an_attribute(mode: str) -> None:
         ir_version=5,
     )
     assert_kept(model, {"x": IMAGE})
+
+
+@pytest.mark.parametrize("shape", ["2,4,3", "N,4,3,3", "N,C,H"])
+@pytest.mark.parametrize("opset", [18, 20])
+def test_group_normalization_with_a_scale_per_group(opset: int, shape: str) -> None:
+    model = model_of(
+        f"g (float[{shape}] x, float[2] s) => (float[{shape}] y)"
+        " { y = GroupNormalization <num_groups = 2, epsilon = 0.01> (x, s, b) }",
+        opset=opset,
+        b=np.array([3, -4], np.float32),
+    )
+    x = np.random.default_rng(0).standard_normal((2, 4, 3, 3)[: shape.count(",") + 1]).astype(np.float32)
+    assert_kept(model, {"x": x, "s": np.array([1, 2], np.float32)})
+
+
+def test_group_normalization_of_channels_that_make_no_groups_is_refused() -> None:
+    model = model_of(
+        "g (float[2,5,3] x, float[2] s) => (float[2,5,3] y)"
+        " { y = GroupNormalization <num_groups = 2> (x, s, s) }",
+        opset=18,
+    )
+    with pytest.raises(InvalidModelError) as caught:
+        from_onnx(model)
+    assert caught.value.problem == (
+        "operator 'GroupNormalization' has 5 channels, which do not make 2 equal groups"
+    )
 
 
 def test_a_resize_that_rounds_both_ways_is_refused() -> None:
