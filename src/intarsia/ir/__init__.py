@@ -1,12 +1,15 @@
 """The language: immutable expression DAGs with types, devices and spans (DESIGN section 2).
 
 types, dtype, span, attributes    what expressions carry
-expr, module                      expressions and programs
-traversal, scope                  walking, rewriting, and where a shared expression is evaluated
-canonical                         structural equality and the stable digest
-printer, parser                   the text form, complete in both directions (listing, literal; grammar.lark,
-                                  value_builder, program_builder, text_error)
-verify                            the rules of the language, complaints in place (verify_scopes, complaint)
+expr, prim_func, module           expressions, loop functions and programs
+traversal, scope, loop_walk       walking, rewriting, and where a shared expression is evaluated
+scalar_types                      what the scalars of loop functions compute with
+canonical, loop_canonical         structural equality and the stable digest
+printer, loop_printer, parser     the text form, complete in both directions (listing, literal, loop_literal;
+                                  grammar.lark, loop_grammar.lark, value_builder, loop_builder,
+                                  program_builder, text_error)
+pattern                           patterns of expressions, as values
+verify, loop_verify               the rules of the language, complaints in place (verify_scopes, complaint)
 """
 
 from intarsia.ir.attributes import NO_ATTRS, Attrs, AttrValue
@@ -27,6 +30,7 @@ from intarsia.ir.expr import (
     with_fields,
 )
 from intarsia.ir.module import IRModule, with_module_fields
+from intarsia.ir.prim_func import PrimFunc, with_prim_func_fields
 from intarsia.ir.span import Span
 from intarsia.ir.traversal import children, free_vars, post_order, rewrite, substitute, with_children
 from intarsia.ir.types import (
@@ -63,6 +67,7 @@ __all__ = [
     "Let",
     "Op",
     "OptionalType",
+    "PrimFunc",
     "SequenceType",
     "Span",
     "SymbolicDim",
@@ -84,4 +89,5 @@ __all__ = [
     "with_children",
     "with_fields",
     "with_module_fields",
+    "with_prim_func_fields",
 ]

@@ -4,6 +4,7 @@ The canonical form of an expression is the list of its distinct nodes in post-or
 own data and the positions of its children in the list. So sharing counts, names of local variables and
 spans do not, and two expressions are equal exactly if their lists are. Operators, global names, constants and
 absent arguments are written in place, by value: two equal constants are equal however often they are stored.
+The form of loop functions is in `loop_canonical`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from intarsia.ir.expr import (
     TupleGetItem,
     Var,
 )
+from intarsia.ir.loop_canonical import loop_entries
 from intarsia.ir.module import IRModule
+from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.traversal import children, post_order
 from intarsia.support.digest import DIGEST_BYTES, digest_bytes
 from intarsia.target import UNCONSTRAINED
@@ -38,7 +41,7 @@ from intarsia.target import UNCONSTRAINED
 Entry = tuple[object, ...]
 
 
-def structural_equal(left: Expr | IRModule, right: Expr | IRModule) -> bool:
+def structural_equal(left: Expr | PrimFunc | IRModule, right: Expr | PrimFunc | IRModule) -> bool:
     """Whether two programs are the same but for names of local variables, spans and derived types."""
     if left is right:
         return True
@@ -48,11 +51,11 @@ def structural_equal(left: Expr | IRModule, right: Expr | IRModule) -> bool:
     return all(a == b for a, b in pairs)
 
 
-def structural_digest(program: Expr | IRModule) -> str:
+def structural_digest(program: Expr | PrimFunc | IRModule) -> str:
     """A hexadecimal digest, equal for structurally equal programs, in every process and on every machine."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     if isinstance(program, IRModule):
-        state.update(repr(_attr_key(program.attrs)).encode())
+        state.update(repr(attribute_key(program.attrs)).encode())
         for name, entries in _functions(program):
             state.update(f"def {name}\n".encode())
             _update(state, entries)
@@ -76,7 +79,7 @@ def constant_digest(constant: Constant) -> bytes:
 
 
 def _modules_equal(left: IRModule, right: IRModule) -> bool:
-    if _attr_key(left.attrs) != _attr_key(right.attrs):
+    if attribute_key(left.attrs) != attribute_key(right.attrs):
         return False
     pairs = zip_longest(_functions(left), _functions(right), fillvalue=("", iter(())))
     return all(a == b and all(x == y for x, y in zip_longest(ea, eb)) for (a, ea), (b, eb) in pairs)
@@ -93,7 +96,15 @@ def _update(state: hashlib.blake2b, entries: Iterator[Entry]) -> None:
         state.update(b"\n")
 
 
-def _entries(root: Expr) -> Iterator[Entry]:
+def _entries(root: Expr | PrimFunc) -> Iterator[Entry]:
+    if isinstance(root, PrimFunc):
+        yield ("prim", attribute_key(root.attrs))
+        yield from loop_entries(root)
+    else:
+        yield from _expr_entries(root)
+
+
+def _expr_entries(root: Expr) -> Iterator[Entry]:
     position: dict[Expr, int] = {}
     for node in post_order(root):
         if (in_place := _in_place(node)) is not None:
@@ -131,13 +142,13 @@ def _own(expr: Expr) -> Entry:
         case Var():
             return ("var", str(expr.checked_type), device)
         case Call():
-            return ("call", _attr_key(expr.attrs), device)
+            return ("call", attribute_key(expr.attrs), device)
         case Tuple():
             return ("tuple", device)
         case TupleGetItem():
             return ("item", expr.index, device)
         case Function():
-            return ("function", _attr_key(expr.attrs), device)
+            return ("function", attribute_key(expr.attrs), device)
         case Let():
             return ("let", device)
         case If():
@@ -148,12 +159,13 @@ def _own(expr: Expr) -> Entry:
             assert_never(expr)
 
 
-def _attr_key(value: Attrs | AttrValue) -> object:
+def attribute_key(value: Attrs | AttrValue) -> object:
+    """What structural equality compares of attributes, or of a value: 1, 1.0 and True are three values."""
     match value:
         case Attrs():
-            return tuple((name, _attr_key(item)) for name, item in value.items())
+            return tuple((name, attribute_key(item)) for name, item in value.items())
         case tuple():
-            return tuple(map(_attr_key, value))
+            return tuple(map(attribute_key, value))
         case Constant():
             return ("constant", constant_digest(value).hex())
         case float():

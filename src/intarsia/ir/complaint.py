@@ -24,13 +24,14 @@ class Complaint:
 
     Attributes:
         owner: Name of the global function.
-        at: The expression whose statement is at fault.
+        at: The expression whose statement is at fault; in a loop function, the number of the statement
+            (`loop_walk.Visit`), or `loop_printer.HEAD`.
         text: What is wrong.
         mentions: An expression named at the end of the text, or None.
     """
 
     owner: str
-    at: Expr
+    at: Expr | int
     text: str
     mentions: Expr | None = None
 
@@ -41,13 +42,19 @@ def verify_error(mod: IRModule, complaints: Sequence[Complaint]) -> VerifyError:
     list_module(mod, listing)
     below: dict[int, list[str]] = defaultdict(list)
     for complaint in complaints[:_MOST_COMPLAINTS]:
-        line = listing.line_of[complaint.owner, complaint.at]
+        line = _line_of(complaint, listing)
         below[line].append(_line(complaint, listing, line))
     count = len(complaints)
     title = f"the program breaks the rules of the language in {count} place{'' if count == 1 else 's'}"
     if count > _MOST_COMPLAINTS:
         title += f" (the first {_MOST_COMPLAINTS} are shown)"
     return VerifyError("\n".join([f"{title}:", *_annotated(listing.lines, below)]))
+
+
+def _line_of(complaint: Complaint, listing: Listing) -> int:
+    if isinstance(complaint.at, int):
+        return listing.statement_line[complaint.owner, complaint.at]
+    return listing.line_of[complaint.owner, complaint.at]
 
 
 def _line(complaint: Complaint, listing: Listing, line: int) -> str:

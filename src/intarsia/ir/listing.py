@@ -36,6 +36,7 @@ class Listing:
         constants: The number of each constant.
         line_of: Index of the line that an expression is written on, by global function and expression.
         name_of: How an expression is referred to, by global function and expression.
+        statement_line: Index of the line of each statement of a loop function, by function and number.
     """
 
     show_types: bool = True
@@ -45,6 +46,7 @@ class Listing:
     constants: dict[Constant, int] = field(default_factory=dict)
     line_of: dict[tuple[str, Expr], int] = field(default_factory=dict)
     name_of: dict[tuple[str, Expr], str] = field(default_factory=dict)
+    statement_line: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def finish(self) -> ProgramText:
         """The text as one string."""

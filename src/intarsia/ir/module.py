@@ -1,4 +1,4 @@
-"""A program: global functions by name."""
+"""A program: graph functions and loop functions by name."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from types import MappingProxyType
 
 from intarsia.ir.attributes import NO_ATTRS, Attrs
 from intarsia.ir.expr import Function, GlobalVar
+from intarsia.ir.prim_func import PrimFunc
 from intarsia.support.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class IRModule:
     """Global functions, and attributes of the whole; immutable, in order of definition.
 
     Attributes:
-        functions: Each function under the GlobalVar that calls of it refer to.
+        functions: Each function, of either kind, under the GlobalVar that calls of it refer to.
         attrs: Facts on the whole program, such as the name of the model.
     """
 
-    functions: Mapping[GlobalVar, Function]
+    functions: Mapping[GlobalVar, Function | PrimFunc]
     attrs: Attrs = NO_ATTRS
 
     def __post_init__(self) -> None:
@@ -48,8 +49,39 @@ class IRModule:
         known = ", ".join(f"@{var.name}" for var in self.functions) or "none"
         raise UsageError(f"the module has no function @{name}", help=f"it has: {known}")
 
+    @property
+    def graph_functions(self) -> Mapping[GlobalVar, Function]:
+        """The graph functions, in order of definition."""
+        return {var: one for var, one in self.functions.items() if isinstance(one, Function)}
+
+    @property
+    def prim_funcs(self) -> Mapping[GlobalVar, PrimFunc]:
+        """The loop functions, in order of definition."""
+        return {var: one for var, one in self.functions.items() if isinstance(one, PrimFunc)}
+
     def __getitem__(self, name: str | GlobalVar) -> Function:
-        return self.functions[self.global_var(name if isinstance(name, str) else name.name)]
+        """The graph function of that name.
+
+        Raises:
+            UsageError: There is none, or it is a loop function.
+        """
+        var = self.global_var(_plain(name))
+        found = self.functions[var]
+        if isinstance(found, PrimFunc):
+            raise UsageError(f"@{var.name} is a loop function", help=f'use .prim_func("{var.name}")')
+        return found
+
+    def prim_func(self, name: str | GlobalVar) -> PrimFunc:
+        """The loop function of that name.
+
+        Raises:
+            UsageError: There is none, or it is a graph function.
+        """
+        var = self.global_var(_plain(name))
+        found = self.functions[var]
+        if isinstance(found, Function):
+            raise UsageError(f"@{var.name} is a graph function", help=f'use module["{var.name}"]')
+        return found
 
     def __contains__(self, name: object) -> bool:
         wanted = name.name if isinstance(name, GlobalVar) else name
@@ -58,16 +90,19 @@ class IRModule:
     def __iter__(self) -> Iterator[GlobalVar]:
         return iter(self.functions)
 
-    def with_function(self, name: str | GlobalVar, function: Function) -> IRModule:
+    def with_function(self, name: str | GlobalVar, function: Function | PrimFunc) -> IRModule:
         """A module with one function added or replaced; the same object if it is that function already."""
-        plain = name if isinstance(name, str) else name.name
-        var = self.global_var(plain) if plain in self else None
-        if var is None:
-            var = (
-                name if isinstance(name, GlobalVar) else GlobalVar(plain, checked_type=function.checked_type)
+        plain = _plain(name)
+        if plain in self:
+            var = self.global_var(plain)
+            if self.functions[var] is function:
+                return self
+        elif isinstance(name, GlobalVar):
+            var = name
+        else:
+            var = GlobalVar(
+                plain, checked_type=function.checked_type if isinstance(function, Function) else None
             )
-        elif self.functions[var] is function:
-            return self
         return with_module_fields(self, functions={**self.functions, var: function})
 
     def __str__(self) -> str:
@@ -76,8 +111,14 @@ class IRModule:
         return print_module(self).text
 
 
+def _plain(name: str | GlobalVar) -> str:
+    return name if isinstance(name, str) else name.name
+
+
 def with_module_fields(
-    module: IRModule, functions: Mapping[GlobalVar, Function] | None = None, attrs: Attrs | None = None
+    module: IRModule,
+    functions: Mapping[GlobalVar, Function | PrimFunc] | None = None,
+    attrs: Attrs | None = None,
 ) -> IRModule:
     """Copy-on-write for modules: the same object when every function and attribute is what it was."""
     functions = module.functions if functions is None else functions

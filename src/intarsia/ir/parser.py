@@ -23,6 +23,7 @@ from intarsia.ir.text_error import syntax_error
 if TYPE_CHECKING:
     from lark import Lark
 
+_GRAMMAR: Final = ("grammar.lark", "loop_grammar.lark")
 _ONE_AT_A_TIME: Final = Lock()  # a lark parser is bound to its builder, which holds the program being read
 
 
@@ -67,7 +68,8 @@ def _parse(start: str, text: str, constants: Sequence[npt.NDArray[Any]]) -> Expr
 def _parser() -> tuple[Lark, ProgramBuilder]:
     from lark import Lark
 
-    grammar = files("intarsia.ir").joinpath("grammar.lark").read_text(encoding="utf-8")
+    folder = files("intarsia.ir")
+    parts = (folder.joinpath(name).read_text(encoding="utf-8") for name in _GRAMMAR)
     builder = ProgramBuilder()
     options = {"parser": "lalr", "start": ["module", "expression"], "maybe_placeholders": True}
-    return Lark(grammar, transformer=builder, **options), builder
+    return Lark("\n".join(parts), transformer=builder, **options), builder

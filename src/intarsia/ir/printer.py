@@ -3,6 +3,7 @@
 Every compound expression is bound once, to a numbered temporary of the scope it is evaluated in; names and
 constants stand where they are used. What an expression is annotated with follows it: `: type`,
 `@device(...)`, `@span(node, source, operator)`; for `fn`, `def` and `let` it stands in their head.
+Loop functions have a text form of their own, in `loop_printer`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from intarsia.ir.expr import (
 )
 from intarsia.ir.listing import TEXT_VERSION, Listing, ProgramText
 from intarsia.ir.literal import name_of, name_text, op_text
+from intarsia.ir.loop_printer import list_prim_func
 from intarsia.ir.module import IRModule
+from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.scope import Scope, ScopedProgram, place
 from intarsia.ir.traversal import free_vars
 from intarsia.ir.types import ABSENT, FuncType, TensorType
@@ -71,7 +74,10 @@ def list_module(mod: IRModule, listing: Listing) -> None:
     for number, (var, function) in enumerate(mod.functions.items()):
         if number:
             listing.lines.append("")
-        _Region(listing, var.name, place(function)).write_definition(var, function)
+        if isinstance(function, PrimFunc):
+            list_prim_func(var.name, function, listing)
+        else:
+            _Region(listing, var.name, place(function)).write_definition(var, function)
 
 
 @dataclass(slots=True)

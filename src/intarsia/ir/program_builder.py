@@ -29,7 +29,9 @@ from intarsia.ir.expr import (
     with_fields,
 )
 from intarsia.ir.listing import TEXT_VERSION
+from intarsia.ir.loop_builder import LoopBuilder
 from intarsia.ir.module import IRModule
+from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.text_error import did_you_mean
 from intarsia.ir.types import FuncType
 from intarsia.ir.value_builder import Children, Facts, ValueBuilder, known
@@ -59,7 +61,7 @@ class _Scope:
     lets: list[_Let] = field(default_factory=list)
 
 
-class ProgramBuilder(ValueBuilder):
+class ProgramBuilder(LoopBuilder):
     """Builds expressions and the program."""
 
     def begin(self, source: str, constants: tuple[npt.NDArray[Any], ...]) -> None:
@@ -67,7 +69,7 @@ class ProgramBuilder(ValueBuilder):
         super().begin(source, constants)
         self.names: dict[Key, tuple[Expr, int]] = {}
         self.scopes = [_Scope()]
-        self.functions: dict[GlobalVar, Function] = {}
+        self.functions: dict[GlobalVar, Function | PrimFunc] = {}
         self.globals: dict[str, tuple[GlobalVar, Token]] = {}
         self.defined: dict[str, int] = {}
         self.ops: dict[tuple[str, str], Op] = {}
@@ -82,7 +84,8 @@ class ProgramBuilder(ValueBuilder):
             if name not in self.defined:
                 self.fail(token, f"{token} is not defined", did_you_mean("@", name, self.defined))
         for var, function in self.functions.items():
-            object.__setattr__(var, "checked_type", function.checked_type)  # not known at its first use
+            if isinstance(function, Function):
+                object.__setattr__(var, "checked_type", function.checked_type)  # not known at its first use
         return IRModule(self.functions, attrs or NO_ATTRS)
 
     def version(self, children: Children) -> None:
@@ -94,20 +97,33 @@ class ProgramBuilder(ValueBuilder):
     def def_open(self, children: Children) -> Token:
         """`def @name(`."""
         token: Token = children[0]
+        self.define_global(token)
+        self.scopes.append(_Scope())
+        return token
+
+    def define_global(self, token: Token) -> None:
+        """Refuse a second global function of one name."""
         name = self.name(token)
         if name in self.defined:
             self.fail(token, f"{token} is already defined in line {self.defined[name]}")
         assert token.line is not None
         self.defined[name] = token.line
-        self.scopes.append(_Scope())
-        return token
 
     def definition(self, children: Children) -> None:
-        """A global function."""
+        """A graph function."""
         token, signature, body = children
+        self.functions[self.defined_var(token)] = self.function([None, signature, body])
+
+    def prim_definition(self, children: Children) -> None:
+        """A loop function."""
+        token, function = children[0]
+        self.define_global(token)
+        self.functions[self.defined_var(token)] = function
+
+    def defined_var(self, token: Token) -> GlobalVar:
+        """The GlobalVar of a function that is defined here."""
         name = self.name(token)
-        var, _ = self.globals.setdefault(name, (GlobalVar(name), token))
-        self.functions[var] = self.function([None, signature, body])
+        return self.globals.setdefault(name, (GlobalVar(name), token))[0]
 
     def definitions(self, _: Children) -> None:
         """All of them."""

@@ -17,32 +17,43 @@ _WIDEST: Final = 100  # columns of the offending line that are shown
 _EXPRESSION: Final = {"LPAR", "DOMAIN", "STRING", "VAR", "LET", "FN", "CONSTANT", "GLOBAL", "IDENT", "IF"}
 _TYPE: Final = {"TENSOR", "LPAR", "FN", "SEQUENCE", "OPTIONAL"}
 _VALUE: Final = _TYPE | {"INT", "FLOAT", "BOOL", "STRING", "BYTES", "CONSTANT", "LSQB"}
+_SCALAR: Final = {"LOOP_NUMBER", "LOOP_DTYPE", "IDENT", "STRING", "LPAR", "NOT"}
 _GROUPS: Final = (
     (_EXPRESSION | {"FREE_VAR", "BIND"}, "a statement or an expression"),
     (_VALUE, "a value"),
     (_EXPRESSION, "an expression"),
     (_TYPE | {"UNDERSCORE"}, "a type or _"),
     (_TYPE, "a type"),
+    (_SCALAR, "a scalar"),
+    (_SCALAR - {"NOT"}, "a scalar"),
+    ({"FOR", "IF", "ALLOC", "IDENT", "STRING"}, "a statement"),
     ({"IDENT", "STRING"}, "a name"),
 )
-_CONTINUATIONS: Final = {"COLON", "TYPED", "DEVICE", "SPAN", "FIELD", "LPAR", "_DOMAIN_END"}
+_OPERATORS: Final = {"ADDITIVE", "MULTIPLICATIVE", "COMPARISON", "AND", "OR"}
+_CONTINUATIONS: Final = {"COLON", "TYPED", "DEVICE", "SPAN", "FIELD", "LPAR", "_DOMAIN_END", *_OPERATORS}
 _WORDS: Final = {
     "$END": "the end of the text",
     "ATTRIBUTES": "attributes {...}",
+    "BUFFER": "Buffer[...]",
     "CONSTANT": "meta[Constant][...]",
     "DEF": "def",
     "DEVICE": "@device(...)",
     "ELSE": "else",
     "EQUAL": "'='",
     "FIELD": "a field such as .0",
+    "FOR_KIND": "parallel, vectorized or unrolled",
     "GLOBAL": "a @name",
+    "IN": "in",
+    "INT": "a whole number",
     "LBRACE": "'{'",
+    "LOOP_DTYPE": "an element type",
     "LPAR": "'('",
     "LSQB": "'['",
     "COLON": "':'",
     "_COMMA": "','",
     "_ARROW": "'->'",
     "_ATTRS_OPEN": "#[attrs(...)]",
+    "PRIM": "prim",
     "RBRACE": "'}'",
     "RPAR": "')'",
     "RSQB": "']'",

@@ -5,7 +5,7 @@ Source: DESIGN section 2. There is no visitor class hierarchy: one `post_order`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import TypeAlias, assert_never
 
 from intarsia.ir.expr import (
@@ -95,23 +95,23 @@ def _binder(expr: Expr) -> Var:
     return expr
 
 
-def post_order(*roots: Expr, stop: Collection[Expr] = ()) -> Iterator[Expr]:
+def post_order(*roots: Expr, stop: Container[Expr] = ()) -> Iterator[Expr]:
     """Every distinct expression below the roots (included), each after its children, each once.
 
     Function bodies are entered, global functions are not. Linear in nodes and edges.
 
     Args:
         roots: Where to start.
-        stop: Expressions that are left out, and with them what is only below them.
+        stop: Expressions that are left out, and with them what is only below them (a set or dict).
     """
-    seen: set[Expr] = set(stop)
+    seen: set[Expr] = set()
     for root in roots:
         stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:
             expr, children_done = stack.pop()
             if children_done:
                 yield expr
-            elif expr not in seen:
+            elif expr not in seen and expr not in stop:
                 seen.add(expr)
                 below = children(expr)
                 if not below:

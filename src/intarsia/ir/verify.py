@@ -1,6 +1,7 @@
 """The rules of the language, checked for a whole program at once; iterative and linear.
 
-Here is what an expression says about itself and its arguments; the rules of scopes are in `ir.verify_scopes`.
+Here is what an expression says about itself and its arguments; the rules of scopes are in `ir.verify_scopes`,
+those of loop functions in `ir.loop_verify`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from intarsia.ir.expr import (
     Var,
 )
 from intarsia.ir.literal import name_text
+from intarsia.ir.loop_verify import loop_complaints
 from intarsia.ir.module import IRModule
+from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.traversal import children, post_order
 from intarsia.ir.types import FuncType, SymbolicDim, TensorType, TupleType, Type, is_compatible
 from intarsia.ir.verify_scopes import scope_complaints
@@ -33,7 +36,7 @@ from intarsia.target import Target, VirtualDevice
 
 CallCheck: TypeAlias = Callable[[Call], str | None]
 """Says what is wrong with a call of an operator, or None; the operator layer provides one."""
-Functions: TypeAlias = dict[str, Function]
+Functions: TypeAlias = dict[str, Function | PrimFunc]
 
 
 def verify(mod: IRModule, check_call: CallCheck | None = None, *, require_types: bool = False) -> None:
@@ -50,6 +53,9 @@ def verify(mod: IRModule, check_call: CallCheck | None = None, *, require_types:
     functions = {var.name: function for var, function in mod.functions.items()}
     complaints: list[Complaint] = []
     for owner, function in functions.items():
+        if isinstance(function, PrimFunc):
+            complaints += loop_complaints(owner, function)
+            continue
         complaints += scope_complaints(owner, function)
         for expr in post_order(function):
             texts = list(_own_complaints(expr, functions))
@@ -96,7 +102,7 @@ def _call_complaints(call: Call, functions: Functions) -> Iterator[str]:
     if isinstance(call.op, Op):
         return
     callee = functions.get(call.op.name) if isinstance(call.op, GlobalVar) else call.op
-    own_type = None if callee is None else callee.checked_type
+    own_type = None if callee is None or isinstance(callee, PrimFunc) else callee.checked_type
     if isinstance(callee, Function):
         yield from _device_complaints("the call", call.virtual_device, callee)
     if own_type is None:

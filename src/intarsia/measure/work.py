@@ -8,6 +8,7 @@ from math import prod
 
 from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children, post_order
 from intarsia.op import OpPatternKind, op_pattern
+from intarsia.op.purity import is_random
 
 _QUANTIZED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger")
 
@@ -30,8 +31,8 @@ class Work:
 
 
 def work_of(module: IRModule) -> Work:
-    """The work of all functions of a module; linear in its expressions."""
-    parts = [_function_work(function) for function in module.functions.values()]
+    """The work of all graph functions of a module; linear in its expressions."""
+    parts = [_function_work(function) for function in module.graph_functions.values()]
     return Work(
         sum(part.multiply_adds for part in parts),
         max((part.reduction_length for part in parts), default=1),
@@ -138,22 +139,12 @@ def _elements(expr: Expr) -> int:
     return prod(_shape(expr))
 
 
-_RANDOM = (
-    "Bernoulli",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-)
-
-
 def random_operators(module: IRModule) -> tuple[str, ...]:
     """Names of the operators of a module whose results are drawn anew at each call."""
     found = (
         expr.op.name
-        for function in module.functions.values()
+        for function in module.graph_functions.values()
         for expr in post_order(function)
-        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _RANDOM
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and is_random(expr)
     )
     return tuple(dict.fromkeys(found))

@@ -1,5 +1,8 @@
+import weakref
+
 import pytest
 from tests.ir_programs import ones, relu, var
+from tests.loop_programs import matmul, scale
 
 from intarsia.ir import Attrs, Function, GlobalVar, IRModule, with_module_fields
 from intarsia.support.errors import UsageError
@@ -54,6 +57,30 @@ def test_with_function() -> None:
     assert added.global_var("g").checked_type == G.checked_type
     own = GlobalVar("h")
     assert mod.with_function(own, G).global_var("h") is own
+
+
+def test_functions_of_both_kinds() -> None:
+    mod = IRModule({GlobalVar("loops"): scale(), GlobalVar("main"): F, GlobalVar("more"): matmul()})
+    assert [var.name for var in mod.functions] == ["loops", "main", "more"]
+    assert {var.name: one for var, one in mod.graph_functions.items()} == {"main": F}
+    assert {var.name: one for var, one in mod.prim_funcs.items()} == {"loops": scale(), "more": matmul()}
+    assert mod.prim_func("more") is mod.prim_func(GlobalVar("more"))
+    assert "loops" in mod
+
+
+def test_with_a_loop_function() -> None:
+    mod = IRModule.from_expr(F)
+    added = mod.with_function("loops", scale())
+    assert added.global_var("loops").checked_type is None
+    assert added.with_function("loops", added.prim_func("loops")) is added
+    assert added.with_function("loops", matmul()).prim_func("loops") == matmul()
+    assert with_module_fields(added, functions=dict(added.functions)) is added
+    assert added.with_function("loops", G)["loops"] is G
+
+
+def test_can_be_weakly_referenced() -> None:
+    mod = IRModule.from_expr(F)
+    assert weakref.ref(mod)() is mod
 
 
 def test_with_module_fields() -> None:

@@ -1,0 +1,117 @@
+"""The canonical form of loop functions: what structural equality and the digest compare.
+
+It is the list of the function's parts in the order of the text, with buffers and loop variables numbered
+where they are introduced. So their names do not count, nor does how blocks are nested. Those that are
+introduced nowhere count by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    Block,
+    Buffer,
+    Cast,
+    For,
+    IfThenElse,
+    Intrinsic,
+    Literal,
+    Load,
+    LoopVar,
+    PrimFunc,
+    Scalar,
+    Statement,
+    Store,
+)
+
+Entry = tuple[object, ...]
+
+
+def loop_entries(function: PrimFunc) -> Iterator[Entry]:
+    """The canonical form of a loop function, without its attributes."""
+    numbers = _Numbers()
+    for param in function.params:
+        numbers.bind(param)
+        yield ("param", *_shape(param))
+    for visit in walk(function.body):
+        statement = visit.statement
+        match visit.event:
+            case Event.ENTER:
+                yield from _entered(statement, numbers)
+            case Event.ELSE:
+                yield ("else",)
+            case Event.LEAVE:
+                yield ("end",)
+                if isinstance(statement, For):
+                    numbers.unbind(statement.var)
+                elif isinstance(statement, Allocate):
+                    numbers.unbind(statement.buffer)
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The numbers of what is in scope; an inner one hides an outer one that is equal."""
+
+    bound: dict[Buffer | LoopVar, list[int]] = field(default_factory=dict)
+    count: int = 0
+
+    def bind(self, item: Buffer | LoopVar) -> None:
+        self.bound.setdefault(item, []).append(self.count)
+        self.count += 1
+
+    def unbind(self, item: Buffer | LoopVar) -> None:
+        self.bound[item].pop()
+
+    def of(self, item: Buffer | LoopVar) -> object:
+        if own := self.bound.get(item):
+            return own[-1]
+        return ("unbound", item.name, _shape(item) if isinstance(item, Buffer) else ())
+
+
+def _shape(buffer: Buffer) -> Entry:
+    return (tuple(buffer.shape), buffer.dtype.value)
+
+
+def _entered(statement: Statement, numbers: _Numbers) -> Iterator[Entry]:
+    for root in scalars(statement):
+        for scalar, _ in scalar_post_order(root):
+            yield _scalar(scalar, numbers)
+    match statement:
+        case Store():
+            yield ("store", numbers.of(statement.buffer), len(statement.indices))
+        case For():
+            numbers.bind(statement.var)
+            yield ("for", statement.extent, statement.kind.value)
+        case Allocate():
+            numbers.bind(statement.buffer)
+            yield ("alloc", *_shape(statement.buffer))
+        case IfThenElse():
+            yield ("if",)
+        case Block():
+            raise AssertionError("blocks are looked through")
+        case _:
+            assert_never(statement)
+
+
+def _scalar(scalar: Scalar, numbers: _Numbers) -> Entry:
+    match scalar:
+        case LoopVar():
+            return ("var", numbers.of(scalar))
+        case Literal():
+            return ("literal", *scalar.key)
+        case Load():
+            return ("load", numbers.of(scalar.buffer), len(scalar.indices))
+        case Arith():
+            return ("arith", scalar.op.value, len(scalar.operands))
+        case Cast():
+            return ("cast", scalar.dtype.value)
+        case Intrinsic():
+            return ("intrinsic", scalar.name, scalar.dtype.value, len(scalar.args))
+        case _:
+            assert_never(scalar)

@@ -1,0 +1,121 @@
+"""Walking loop functions without recursion, in the order of their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import assert_never
+
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    Block,
+    Cast,
+    For,
+    IfThenElse,
+    Intrinsic,
+    Literal,
+    Load,
+    LoopVar,
+    Scalar,
+    Statement,
+    Store,
+)
+
+
+class Event(Enum):
+    """What a walk meets."""
+
+    ENTER = auto()
+    ELSE = auto()
+    LEAVE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A step of a walk.
+
+    Attributes:
+        event: Whether the statement begins, ends, or its second branch begins. A Store begins only.
+        statement: The statement, never a Block.
+        number: How many statements begin before it; it tells equal statements apart.
+        depth: How many statements are around it.
+    """
+
+    event: Event
+    statement: Statement
+    number: int
+    depth: int
+
+
+def walk(body: Statement) -> Iterator[Visit]:
+    """Every statement from its begin to its end, outermost first; blocks are looked through."""
+    count = 0
+    stack: list[tuple[Statement, int] | Visit] = [(body, 0)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Visit):
+            yield item
+            continue
+        statement, depth = item
+        if isinstance(statement, Block):
+            stack.extend((inner, depth) for inner in reversed(statement.statements))
+            continue
+        yield Visit(Event.ENTER, statement, count, depth)
+        match statement:
+            case Store():
+                pass
+            case For(body=inside) | Allocate(body=inside):
+                stack += [Visit(Event.LEAVE, statement, count, depth), (inside, depth + 1)]
+            case IfThenElse():
+                stack.append(Visit(Event.LEAVE, statement, count, depth))
+                if statement.otherwise is not None:
+                    stack += [(statement.otherwise, depth + 1), Visit(Event.ELSE, statement, count, depth)]
+                stack.append((statement.then, depth + 1))
+            case _:
+                assert_never(statement)
+        count += 1
+
+
+def scalars(statement: Statement) -> tuple[Scalar, ...]:
+    """The scalars of a statement itself, not of those inside it, in evaluation order."""
+    match statement:
+        case Store():
+            return (*statement.indices, statement.value)
+        case IfThenElse():
+            return (statement.cond,)
+        case Block() | For() | Allocate():
+            return ()
+        case _:
+            assert_never(statement)
+
+
+def operands(scalar: Scalar) -> tuple[Scalar, ...]:
+    """The scalars directly inside a scalar, in evaluation order."""
+    match scalar:
+        case LoopVar() | Literal():
+            return ()
+        case Load():
+            return scalar.indices
+        case Arith():
+            return scalar.operands
+        case Cast():
+            return (scalar.value,)
+        case Intrinsic():
+            return scalar.args
+        case _:
+            assert_never(scalar)
+
+
+def scalar_post_order(root: Scalar) -> Iterator[tuple[Scalar, int]]:
+    """Every scalar of a tree after its operands, each with its depth; one that stands twice comes twice."""
+    stack: list[tuple[Scalar, int, bool]] = [(root, 0, False)]
+    while stack:
+        scalar, depth, is_done = stack.pop()
+        below = () if is_done else operands(scalar)
+        if below:
+            stack.append((scalar, depth, True))
+            stack.extend((inner, depth + 1, False) for inner in reversed(below))
+        else:
+            yield scalar, depth

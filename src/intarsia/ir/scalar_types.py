@@ -1,0 +1,175 @@
+"""What the scalars of loop functions compute with: element types, operators, intrinsics, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from intarsia.ir.dtype import DType
+from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
+
+LOOP_DTYPES: Final = frozenset(
+    {
+        *(DType.FLOAT64, DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16),
+        *(DType.INT64, DType.INT32, DType.INT16, DType.INT8),
+        *(DType.UINT64, DType.UINT32, DType.UINT16, DType.UINT8),
+        DType.BOOL,
+    }
+)
+"""Element types of loop functions: those that fill whole bytes and that machines compute with."""
+
+
+class Kind(Enum):
+    """What operands an operator takes; the value says it in words."""
+
+    FLOAT = "floats"
+    INTEGER = "integers"
+    NUMBER = "numbers"
+    BOOL = "bools"
+    ANY = "scalars"
+
+    def holds(self, dtype: DType) -> bool:
+        """Whether a type is of this kind; bool is no number."""
+        match self:
+            case Kind.FLOAT:
+                return dtype.is_float
+            case Kind.INTEGER:
+                return dtype.is_integer
+            case Kind.NUMBER:
+                return dtype.is_float or dtype.is_integer
+            case Kind.BOOL:
+                return dtype is DType.BOOL
+            case Kind.ANY:
+                return True
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How many operands of one type are taken, and of what kind that type is."""
+
+    arity: int
+    kind: Kind
+
+
+ARITHMETIC: Final[Mapping[ArithOp, Signature]] = MappingProxyType(
+    {
+        **dict.fromkeys((ArithOp.ADD, ArithOp.SUB, ArithOp.MUL), Signature(2, Kind.NUMBER)),
+        **dict.fromkeys((ArithOp.MIN, ArithOp.MAX), Signature(2, Kind.NUMBER)),
+        ArithOp.DIV: Signature(2, Kind.FLOAT),
+        **dict.fromkeys((ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD), Signature(2, Kind.INTEGER)),
+        **dict.fromkeys((ArithOp.LT, ArithOp.LE), Signature(2, Kind.NUMBER)),
+        **dict.fromkeys((ArithOp.EQ, ArithOp.NE), Signature(2, Kind.ANY)),
+        **dict.fromkeys((ArithOp.AND, ArithOp.OR), Signature(2, Kind.BOOL)),
+        ArithOp.NOT: Signature(1, Kind.BOOL),
+        ArithOp.SELECT: Signature(3, Kind.ANY),  # the last two; the first is a bool
+    }
+)
+"""The signature of each operator."""
+
+COMPARISONS: Final = frozenset({ArithOp.LT, ArithOp.LE, ArithOp.EQ, ArithOp.NE})
+"""Operators whose result is a bool whatever they compare."""
+
+_FLOAT_FUNCTIONS: Final = (
+    *("exp", "exp2", "log", "log2", "sqrt", "erf"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+    *("floor", "ceil", "trunc", "round_even"),
+)
+
+INTRINSICS: Final[Mapping[str, Signature]] = MappingProxyType(
+    {
+        **dict.fromkeys(_FLOAT_FUNCTIONS, Signature(1, Kind.FLOAT)),
+        "abs": Signature(1, Kind.NUMBER),
+        "pow": Signature(2, Kind.FLOAT),
+        "fma": Signature(3, Kind.FLOAT),  # a * b + c, rounded once
+        **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), Signature(2, Kind.INTEGER)),
+        "bit_not": Signature(1, Kind.INTEGER),
+        # By less than the width of the type, else undefined; to the right, signed integers keep their sign.
+        **dict.fromkeys(("shift_left", "shift_right"), Signature(2, Kind.INTEGER)),
+    }
+)
+"""The signature of each intrinsic; its result has the type of its operands."""
+
+
+def scalar_dtype(scalar: Scalar) -> DType | None:
+    """The type of a scalar by its form, right if the scalar is; None if an operand is missing."""
+    while isinstance(scalar, Arith):
+        position = _typed_by(scalar.op)
+        if position is None:
+            return DType.BOOL
+        if position >= len(scalar.operands):
+            return None
+        scalar = scalar.operands[position]
+    match scalar:
+        case LoopVar():
+            return DType.INT64
+        case Load():
+            return scalar.buffer.dtype
+        case Literal() | Cast() | Intrinsic():
+            return scalar.dtype
+        case _:
+            assert_never(scalar)
+
+
+def dtype_over(scalar: Scalar, given: Sequence[DType | None]) -> DType | None:
+    """The type of a scalar whose operands have those types; None if an operand is missing."""
+    if not isinstance(scalar, Arith):
+        return scalar_dtype(scalar)
+    position = _typed_by(scalar.op)
+    if position is None:
+        return DType.BOOL
+    return given[position] if position < len(given) else None
+
+
+def _typed_by(op: ArithOp) -> int | None:
+    """The operand whose type the result has; None for a bool."""
+    if op in COMPARISONS or ARITHMETIC[op].kind is Kind.BOOL:
+        return None
+    return 1 if op is ArithOp.SELECT else 0
+
+
+def operand_complaint(signature: Signature, given: Sequence[DType | None]) -> str | None:
+    """What is wrong with operands of those types, or None; an unknown type fits everything."""
+    if len(given) != signature.arity:
+        return f"found {len(given)} as the number of operands; expected {signature.arity}"
+    known = [dtype for dtype in given if dtype is not None]
+    for dtype in known:
+        if not signature.kind.holds(dtype):
+            return f"an operand is {dtype.value}; expected {signature.kind.value}"
+    if len(set(known)) > 1:
+        return f"the operands are {' and '.join(dtype.value for dtype in known)}; expected one type"
+    return None
+
+
+def scalar_complaint(scalar: Scalar, given: Sequence[DType | None]) -> str | None:
+    """What is wrong with a scalar over operands of those types, or None."""
+    match scalar:
+        case Arith(op=ArithOp.SELECT) if len(given) == 3:
+            if given[0] not in (None, DType.BOOL):
+                return f"the condition of select is {given[0]}; expected bool"
+            problem = operand_complaint(Signature(2, Kind.ANY), given[1:])
+        case Arith():
+            problem = operand_complaint(ARITHMETIC[scalar.op], given)
+        case Intrinsic():
+            return _intrinsic_complaint(scalar, given)
+        case Literal():
+            return None if scalar.is_in_type else f"{scalar.value} is no {scalar.dtype.value}"
+        case LoopVar() | Load() | Cast():
+            return None
+        case _:
+            assert_never(scalar)
+    return None if problem is None else f"{scalar.op.value}: {problem}"
+
+
+def _intrinsic_complaint(scalar: Intrinsic, given: Sequence[DType | None]) -> str | None:
+    signature = INTRINSICS.get(scalar.name)
+    if signature is None:
+        return f"unknown intrinsic {scalar.name}"
+    problem = operand_complaint(signature, given)
+    if problem is None and given[0] not in (None, scalar.dtype):
+        problem = f"the result is {scalar.dtype.value}; expected {given[0]}, the type of the operands"
+    return None if problem is None else f"{scalar.name}: {problem}"
