@@ -8,13 +8,20 @@ control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
 intarsia_ops     the operators that ONNX lacks
 pattern          TOpPattern, the fusion kind of every operator
 attribute_check  values that onnx's inference cannot be asked about
+constant_argument  which arguments have to be constants: shapes, axes, pads
 call             building calls with their types
+evaluate         the value of a call on constants
+operator_predicate, pattern_table
+                 which calls, and which groups of calls, a toolchain can run
+purity           which calls draw random numbers, and what contains them
+rewrite_typed    rewriting that keeps types, spans and devices
 """
 
 from intarsia.op.call import absent, call, tuple_get
 from intarsia.op.infer import infer_call_type, infer_types
 from intarsia.op.opset import OPSETS, PINNED_OPSET
 from intarsia.op.pattern import OpPatternKind, op_pattern
+from intarsia.op.rewrite_typed import rewrite_typed
 from intarsia.op.verify import verify
 
 __all__ = [
@@ -26,6 +33,7 @@ __all__ = [
     "infer_call_type",
     "infer_types",
     "op_pattern",
+    "rewrite_typed",
     "tuple_get",
     "verify",
 ]

@@ -235,12 +235,15 @@ def infer_types(module: IRModule) -> IRModule:
         InvalidModelError: Types that do not fit.
     """
     while True:
-        typed = {name: function.result_type for name, function in _by_name(module).items()}
+        results = {name: function.result_type for name, function in _by_name(module).items()}
 
-        def rule(expr: Expr, typed: dict[str, Type | None] = typed) -> Expr:
-            return _typed(expr, typed)
+        def rule(expr: Expr, results: dict[str, Type | None] = results) -> Expr:
+            return _typed(expr, results)
 
-        functions = {var: rewrite(function, rule) for var, function in module.functions.items()}
+        functions = {
+            var: rewrite(function, rule) if isinstance(function, Function) else function
+            for var, function in module.functions.items()
+        }
         after = with_module_fields(module, functions=functions)  # type: ignore[arg-type]  # the rule keeps kinds
         if after is module:
             return module
@@ -248,7 +251,14 @@ def infer_types(module: IRModule) -> IRModule:
 
 
 def _by_name(module: IRModule) -> dict[str, Function]:
-    return {var.name: function for var, function in module.functions.items()}
+    return {var.name: function for var, function in module.graph_functions.items()}
+
+
+def typed(expr: Expr) -> Expr:
+    """An expression with its type inferred from those of its children, where it can be known."""
+    if isinstance(expr, Call) and isinstance(expr.op, GlobalVar):
+        return expr if expr.checked_type is not None else with_fields(expr, checked_type=_rechecked(expr))
+    return _typed(expr, {})
 
 
 def _typed(expr: Expr, globals_: dict[str, Type | None]) -> Expr:
@@ -256,9 +266,9 @@ def _typed(expr: Expr, globals_: dict[str, Type | None]) -> Expr:
         case Call(op=GlobalVar(name=name)):
             return with_fields(expr, checked_type=globals_.get(name) or expr.checked_type)
         case Call():
-            typed = with_fields(expr, checked_type=_rechecked(expr))
-            record_known_value(typed)
-            return typed
+            checked = with_fields(expr, checked_type=_rechecked(expr))
+            record_known_value(checked)
+            return checked
     if expr.checked_type is not None and not _has_open_result(expr):
         return expr
     match expr:

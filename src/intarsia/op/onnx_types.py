@@ -221,16 +221,22 @@ def _text(data: bytes) -> str | bytes:
         return bytes(data)
 
 
+def _constant(tensor: TensorProto) -> Constant:
+    array = tensor_from_proto(tensor)
+    array.flags.writeable = False
+    return Constant(array)
+
+
 _READERS: Mapping[str, Callable[[AttributeProto], AttrValue | None]] = MappingProxyType(
     {
         "FLOAT": lambda proto: float(proto.f),
         "INT": lambda proto: int(proto.i),
         "STRING": lambda proto: _text(proto.s),
-        "TENSOR": lambda proto: Constant(tensor_from_proto(proto.t)),
+        "TENSOR": lambda proto: _constant(proto.t),
         "FLOATS": lambda proto: tuple(map(float, proto.floats)),
         "INTS": lambda proto: tuple(map(int, proto.ints)),
         "STRINGS": lambda proto: tuple(map(_text, proto.strings)),
-        "TENSORS": lambda proto: tuple(Constant(tensor_from_proto(tensor)) for tensor in proto.tensors),
+        "TENSORS": lambda proto: tuple(map(_constant, proto.tensors)),
         "TYPE_PROTO": lambda proto: type_from_proto(proto.tp),
     }
 )

@@ -8,6 +8,7 @@ from intarsia.ir import Call, DType, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.onnxruntime_refusals import onnxruntime_refuses
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
@@ -30,8 +31,11 @@ class OnnxRuntime:
         return package_availability("onnxruntime", "pip install 'intarsia[onnxruntime]'")
 
     def supports(self, call: Call) -> bool:
-        """Any operator of ONNX or ONNX-ML on tensors, strings included; no sequences, no complex numbers."""
-        return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES)
+        """Any operator of ONNX or ONNX-ML on tensors, strings included; no sequences, no complex numbers.
+
+        Calls that ONNX's backend tests have shown it to lack are left out: see `onnxruntime_refusals`.
+        """
+        return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES) and not onnxruntime_refuses(call)
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

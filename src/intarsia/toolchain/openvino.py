@@ -8,6 +8,7 @@ from intarsia.ir import Call, DType, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.openvino_refusals import openvino_refuses
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
@@ -32,8 +33,11 @@ class OpenVino:
         return package_availability("openvino", "pip install 'intarsia[openvino]'")
 
     def supports(self, call: Call) -> bool:
-        """Any operator of ONNX on numbers; no strings, sequences or complex numbers."""
-        return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES)
+        """Any operator of ONNX on numbers; no strings, sequences or complex numbers.
+
+        Calls that ONNX's backend tests have shown it to lack are left out: see `openvino_refusals`.
+        """
+        return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES) and not openvino_refuses(call)
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

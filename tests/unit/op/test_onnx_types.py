@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, TensorProto, TypeProto, helper
+from onnx import AttributeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from intarsia.ir import (
     ANY,
@@ -147,3 +147,15 @@ def test_sparse_tensors() -> None:
     assert densify((2, 3), values, np.array([[0, 0], [1, 2]])).tolist() == expected
     with pytest.raises(InvalidModelError, match=r"a sparse tensor of shape \(2, 3\) cannot be read"):
         densify((2, 3), values, np.array([0, 6]))
+
+
+def test_tensors_in_attributes_are_read_only() -> None:
+    tensor = numpy_helper.from_array(np.ones(2, np.float32))
+    attribute = helper.make_attribute("value", tensor)
+    several = helper.make_attribute("values", [tensor])
+    found = attributes_from_protos([attribute, several])
+    values = found["values"]
+    assert isinstance(values, tuple)
+    for constant in (found["value"], *values):
+        assert isinstance(constant, Constant)
+        assert not constant.data.flags.writeable

@@ -1,0 +1,139 @@
+"""The value of one call of an operator on constants, by onnx's reference implementation of the operator.
+
+What that returns is not always what the operator's type says: Python scalars, wider element types, arrays of
+strings of fixed width, and views of its inputs. Results here have the type that inference says.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import (
+    ABSENT,
+    Call,
+    Constant,
+    DType,
+    Op,
+    TensorType,
+    TupleType,
+    Type,
+    is_compatible,
+)
+from intarsia.op.control_flow import BODY_OPERATORS
+from intarsia.op.infer import infer_call_type
+from intarsia.op.intarsia_ops import layout_permutation
+from intarsia.op.node import OUTPUTS, node_of
+from intarsia.op.onnx_types import type_to_proto
+from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS
+from intarsia.support.errors import ExecutionError, UsageError
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
+
+Array = npt.NDArray[Any]
+
+_IR_VERSION = 13
+_CACHED_NODE = 4096
+"""Bytes; an evaluator of a larger node (tables in its attributes) is not kept."""
+
+
+def evaluate_call(call: Call) -> Array | tuple[Array, ...]:
+    """The value of a call of an operator all of whose arguments are constants or absent.
+
+    Random operators draw. The arrays are contiguous and read-only, and may share memory with the arguments.
+
+    Returns:
+        One array, or a tuple if the call returns one.
+
+    Raises:
+        UsageError: The call is not of that kind.
+        ExecutionError: The operator has no reference implementation, which failed, or returned something else
+            than tensors of the types that are inferred.
+    """
+    if not can_evaluate(call):
+        raise UsageError("only operators applied to constants can be evaluated")
+    assert isinstance(call.op, Op)
+    values = [arg.data for arg in call.args if isinstance(arg, Constant)]
+    type_ = call.checked_type or infer_call_type(call.op, call.args, call.attrs)
+    if call.op.domain == INTARSIA_DOMAIN:
+        found: list[Any] = [_own_value(call, values[0])]
+    else:
+        found = _reference_values(call, values)
+    if OUTPUTS not in call.attrs:
+        return _as_declared(call.op, found[0], type_)
+    types = type_.fields if isinstance(type_, TupleType) else (None,) * len(found)
+    return tuple(_as_declared(call.op, value, item) for value, item in zip(found, types, strict=True))
+
+
+def can_evaluate(call: Call) -> bool:
+    """Whether a call is of an operator without a body, and all its arguments are constants or absent."""
+    if not isinstance(call.op, Op) or (call.op.name in BODY_OPERATORS and not call.op.domain):
+        return False
+    return all(isinstance(arg, Constant) or arg.checked_type == ABSENT for arg in call.args)
+
+
+def _own_value(call: Call, value: Array) -> Array:
+    """The value of one of the operators that ONNX lacks: two say where a value is to be, one permutes it."""
+    assert isinstance(call.op, Op)
+    if call.op.name != "layout_transform":
+        return value
+    source, destination = str(call.attrs["src_layout"]), str(call.attrs["dst_layout"])
+    return value.transpose(layout_permutation(source, destination))
+
+
+def _reference_values(call: Call, values: list[Array]) -> list[Any]:
+    try:
+        evaluator = _evaluator(call)
+        feeds = dict(zip(evaluator.input_names, values, strict=True))
+        with np.errstate(all="ignore"):  # infinities and NaNs are results like others
+            return list(evaluator.run(None, feeds))
+    except Exception as error:  # the evaluator raises whatever its operators do
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ExecutionError(f"operator {str(call.op)!r} cannot be evaluated: {text[:300]}") from error
+
+
+def _evaluator(call: Call) -> ReferenceEvaluator:
+    assert isinstance(call.op, Op)
+    outputs = call.attrs.get(OUTPUTS, 1)
+    assert isinstance(outputs, int)
+    node = node_of(call.op, call.args, call.attrs, outputs).SerializeToString(deterministic=True)
+    types = tuple(TensorType.of(arg.data) if isinstance(arg, Constant) else None for arg in call.args)
+    if len(node) > _CACHED_NODE:
+        return _make_evaluator.__wrapped__(node, types)
+    return _make_evaluator(node, types)
+
+
+@lru_cache(maxsize=512)
+def _make_evaluator(node: bytes, types: tuple[TensorType | None, ...]) -> ReferenceEvaluator:
+    """An evaluator of a model of that node; operators defined by others need the types of its inputs."""
+    from onnx import ModelProto
+    from onnx.reference import ReferenceEvaluator
+
+    model = ModelProto(ir_version=_IR_VERSION)
+    model.graph.node.add().ParseFromString(node)
+    for domain, version in OPSETS.items():
+        model.opset_import.add(domain=domain, version=version)
+    for name, type_ in zip(model.graph.node[0].input, types, strict=True):
+        if type_ is not None:
+            model.graph.input.add(name=name, type=type_to_proto(type_))
+    for name in model.graph.node[0].output:
+        model.graph.output.add(name=name)
+    return ReferenceEvaluator(model)
+
+
+def _as_declared(op: Op, value: Any, type_: Type | None) -> Array:
+    if isinstance(value, (list, dict)) or value is None or not isinstance(type_, (TensorType, type(None))):
+        raise ExecutionError(f"operator {str(op)!r} returned no tensor")
+    array = np.asarray(value)
+    dtype = DType.of(array) if type_ is None else type_.dtype
+    array = np.asarray(array, dtype.numpy, order="C").view()
+    if not is_compatible(TensorType.of(array), type_):
+        raise ExecutionError(
+            f"operator {str(op)!r} returned {TensorType.of(array)}, expected {type_} as inferred"
+        )
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,97 @@
+"""Calls that OpenVINO refuses, or computes wrong, as ONNX's backend tests show (docs/backend_tests.md).
+
+Measured with OpenVINO 2026.4.1 on the CPU. Small differences (rounding, order of equal values) are left to
+the numeric gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from intarsia.ir import Call, DType, Op
+from intarsia.toolchain.call_facts import (
+    attribute_is,
+    call_types,
+    is_computed,
+    is_given,
+    known_shape,
+    passes_packed_types,
+)
+
+_NO_CONVERSION = frozenset(
+    {
+        *("Bernoulli", "BitCast", "CumProd", "DFT", "DeformConv", "Det", "ImageDecoder", "MaxUnpool"),
+        *("MelWeightMatrix", "STFT", "TensorScatter", "TfIdfVectorizer"),
+    }
+)
+
+_SIGNED = frozenset({DType.INT8, DType.INT16, DType.INT32, DType.INT64})
+_FLOATS = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32})
+
+_WRONG_TYPES = frozenset(
+    {
+        DType.FLOAT64,  # computed in float32
+        *(DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2, DType.FLOAT8_E8M0FNU),  # casts do not saturate
+    }
+)
+
+
+def openvino_refuses(call: Call) -> bool:
+    """Whether a call of an operator of ONNX's default domain is known not to work."""
+    if not isinstance(call.op, Op) or call.op.domain:
+        return False
+    name = call.op.name
+    special = _SPECIAL.get(name)
+    return (
+        name in _NO_CONVERSION
+        or not call_types(call).isdisjoint(_WRONG_TYPES)
+        or passes_packed_types(call)
+        or (name.startswith("Reduce") and _has_unknown_rank(call))
+        or (special is not None and special(call))
+    )
+
+
+def _has_unknown_rank(call: Call) -> bool:
+    """Whether the axes of a reduction are computed, and more or fewer than one."""
+    return attribute_is(call, "keepdims", 0) and is_computed(call, 1) and known_shape(call, 1) != (1,)
+
+
+def _is_unknown_resize(call: Call) -> bool:
+    return (
+        attribute_is(call, "antialias", 1)
+        or attribute_is(call, "exclude_outside", 1)
+        or attribute_is(call, "coordinate_transformation_mode", "tf_crop_and_resize", "half_pixel_symmetric")
+        or attribute_is(call, "coordinate_transformation_mode", "align_corners")
+        or attribute_is(call, "keep_aspect_ratio_policy", "not_larger", "not_smaller")
+    )
+
+
+def _is_floored_modulo_of_floats(call: Call) -> bool:
+    return not attribute_is(call, "fmod", 1) and not call_types(call).isdisjoint(_FLOATS)
+
+
+def _is_batchwise(call: Call) -> bool:
+    return attribute_is(call, "layout", 1)
+
+
+_SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
+    {
+        "BitShift": lambda call: not call_types(call).isdisjoint(_SIGNED),
+        "Celu": lambda call: not call_types(call).isdisjoint({DType.FLOAT16, DType.BFLOAT16}),
+        "Col2Im": lambda call: known_shape(call, 1) != (2,),
+        "DequantizeLinear": lambda call: "block_size" in call.attrs,
+        "Dropout": lambda call: is_computed(call, 2),
+        "GRU": _is_batchwise,
+        "GridSample": lambda call: len(known_shape(call, 0) or ()) != 4,
+        "LSTM": lambda call: _is_batchwise(call) or is_given(call, 7),
+        "Mod": _is_floored_modulo_of_floats,
+        "Pad": lambda call: attribute_is(call, "mode", "wrap"),
+        "QuantizeLinear": lambda call: "block_size" in call.attrs,
+        "RNN": _is_batchwise,
+        "Resize": _is_unknown_resize,
+        "RoiAlign": lambda call: attribute_is(call, "mode", "max"),
+        "Tile": lambda call: is_computed(call, 1),
+        "Unsqueeze": lambda call: is_computed(call, 1),
+    }
+)
