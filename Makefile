@@ -46,13 +46,13 @@ slow: $(READY) ## Run the tests that need minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
-	@for file in overhead scaling importing models; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+	@for file in overhead scaling passes importing models; do $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 lock: ## Write constraints.txt anew from the newest versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
 	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev]'
-	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia --exclude setuptools > constraints.txt
+	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia > constraints.txt
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what the targets made

@@ -15,7 +15,18 @@ from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.op import call
 from intarsia.passes import partition_whole
 
-HEAVY = ("onnx", "onnxruntime", "openvino", "torch", "rich", "typer", "lark", "ml_dtypes", "lightgbm")
+HEAVY = (
+    "onnx",
+    "onnxruntime",
+    "openvino",
+    "torch",
+    "rich",
+    "typer",
+    "lark",
+    "ml_dtypes",
+    "lightgbm",
+    "sqlalchemy",
+)
 
 
 def loaded_by(code: str) -> set[str]:
@@ -29,6 +40,12 @@ def test_import_is_light() -> None:
     assert loaded_by("import intarsia") & set(HEAVY) == set()
 
 
+def test_records_of_measurements_need_no_database() -> None:
+    loaded = loaded_by("from intarsia.measure.database import MeasureRecord, Hint, Statistics")
+    assert "sqlalchemy" not in loaded
+    assert "sqlalchemy" in loaded_by("from intarsia.measure.database import Database")
+
+
 def test_public_names_of_the_design() -> None:
     for name in (
         "from_onnx",
@@ -40,6 +57,10 @@ def test_public_names_of_the_design() -> None:
         "Executable",
         "IRModule",
         "Target",
+        "PassContext",
+        "Sequential",
+        "get_pass",
+        "load_pass_sequence",
     ):
         assert callable(getattr(ia, name)), name
     import intarsia.build

@@ -1,0 +1,121 @@
+"""Finding the first pass after which a program computes something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from intarsia.ir import IRModule
+from intarsia.transform.compiler_pass import Pass
+from intarsia.transform.instrument.change_tracking import ChangeTracking, PassChange
+from intarsia.transform.pass_context import PassContext
+
+
+@dataclass(frozen=True, slots=True)
+class BisectedPass:
+    """One pass of the sequence that was searched.
+
+    Attributes:
+        name: The pass.
+        change: What it did.
+        is_right: Whether the program was right after it; None if this was not needed to know.
+    """
+
+    name: str
+    change: PassChange
+    is_right: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """What a search has found.
+
+    Attributes:
+        passes: The passes that ran, in order, required ones included.
+        guilty: The first pass after which the program is wrong, or None.
+        error: What the last pass raised, if the sequence ended so.
+        evaluations: How many programs were judged.
+    """
+
+    passes: tuple[BisectedPass, ...]
+    guilty: BisectedPass | None
+    error: Exception | None
+    evaluations: int
+
+
+def bisect_passes(
+    sequence: Pass,
+    mod: IRModule,
+    is_right: Callable[[IRModule], bool],
+    *,
+    exhaustive: bool = False,
+    ctx: PassContext | None = None,
+) -> Bisection:
+    """Run a sequence once, then judge as few of the programs between its passes as possible.
+
+    A binary search: if the program stays wrong once it is, the pass is found with about log2 of as many
+    judgements as passes changed the program. Where a later pass may make up for an earlier one, `exhaustive`
+    judges every program.
+
+    Args:
+        sequence: The passes.
+        mod: The program; it counts as right.
+        is_right: Judges a program.
+        exhaustive: Whether to judge the program after every pass that changed it, in order.
+        ctx: Level and names to run under; default: the current context. Its own instruments are not called.
+    """
+    changes, error = _run(sequence, mod, PassContext.current() if ctx is None else ctx)
+    found = [BisectedPass(item.name, item) for item in changes]
+    steps = [index for index, item in enumerate(found) if item.change.is_changed]
+    judged = _Judge(found, is_right)
+    guilty = _first_wrong(steps, judged) if exhaustive else _search(steps, judged)
+    return Bisection(tuple(found), None if guilty is None else found[guilty], error, judged.count)
+
+
+class _Judge:
+    """Judges the program after a pass, and notes it."""
+
+    def __init__(self, passes: list[BisectedPass], is_right: Callable[[IRModule], bool]) -> None:
+        self._passes = passes
+        self._is_right = is_right
+        self.count = 0
+
+    def __call__(self, index: int) -> bool:
+        verdict = self._is_right(self._passes[index].change.after)
+        self._passes[index] = replace(self._passes[index], is_right=verdict)
+        self.count += 1
+        return verdict
+
+
+def _first_wrong(steps: list[int], is_right: Callable[[int], bool]) -> int | None:
+    wrong = [index for index in steps if not is_right(index)]
+    return wrong[0] if wrong else None
+
+
+def _search(steps: list[int], is_right: Callable[[int], bool]) -> int | None:
+    if not steps or is_right(steps[-1]):
+        return None
+    low, high = 0, len(steps) - 1  # the program after steps[high] is wrong, that before steps[low] right
+    while low < high:
+        middle = (low + high) // 2
+        if is_right(steps[middle]):
+            low = middle + 1
+        else:
+            high = middle
+    return steps[high]
+
+
+def _run(sequence: Pass, mod: IRModule, ctx: PassContext) -> tuple[list[PassChange], Exception | None]:
+    """What each innermost pass did, and what ended the run early."""
+    tracking = ChangeTracking()
+    settings = PassContext(ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.config, [tracking])
+    try:
+        with settings:
+            sequence(mod, settings)
+    except Exception as error:  # what a pass raises is a finding like any other
+        return _innermost(tracking), error
+    return _innermost(tracking), None
+
+
+def _innermost(tracking: ChangeTracking) -> list[PassChange]:
+    return [item for item in tracking.changes if item.is_innermost]

@@ -1,0 +1,45 @@
+"""Program text before and after passes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+
+from intarsia.ir import IRModule
+from intarsia.transform.instrument.pass_instrument import PassInstrument
+from intarsia.transform.pass_info import PassInfo
+
+
+class PrintBefore(PassInstrument):
+    """Writes the program before passes (seed pass_infra, PrintIRBefore).
+
+    Args:
+        passes: Names of the passes; None is every pass.
+        write: Takes the text; default: standard output.
+    """
+
+    def __init__(
+        self, passes: Collection[str] | None = None, write: Callable[[str], object] | None = None
+    ) -> None:
+        self._passes = passes
+        self._write = write
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the program if the pass is one of those."""
+        self._show(mod, info, "before")
+
+    def _show(self, mod: IRModule, info: PassInfo, when: str) -> None:
+        if self._passes is None or info.name in self._passes:
+            write = sys.stdout.write if self._write is None else self._write
+            write(f"# {when} {info.name}\n{mod}\n")
+
+
+class PrintAfter(PrintBefore):
+    """Writes the program after passes (seed pass_infra, PrintAfter); arguments as for `PrintBefore`."""
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Nothing."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Write the program if the pass is one of those."""
+        self._show(mod, info, "after")

@@ -1,0 +1,95 @@
+"""Typed, registered options of a `PassContext`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, cast
+
+from intarsia.support.errors import UsageError
+from intarsia.support.registry import Registry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOption(Generic[T]):
+    """A key of `PassContext.config`.
+
+    Attributes:
+        key: Its name, such as "FuseOps.max_depth": the pass, a dot, the option.
+        type: What values are: bool, int, float, str, or a dataclass (which may be given as a dict).
+        default: Value where a context does not set the key.
+        doc: One line for people.
+    """
+
+    key: str
+    type: type[T]
+    default: T
+    doc: str
+
+    def checked(self, value: object) -> T:
+        """The value as the option's type; whole numbers of NumPy become ints, dicts become dataclasses.
+
+        Raises:
+            UsageError: The value is None or of another type.
+        """
+        wanted: Any = self.type
+        if is_dataclass(wanted) and isinstance(value, Mapping):
+            return self._from_fields(value)
+        if wanted in (int, float) and not isinstance(value, bool) and hasattr(value, "__index__"):
+            whole: T = wanted(value.__index__())
+            return whole
+        if value is None or not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise UsageError(
+                f"config key {self.key!r} has the value {value!r} of {type(value).__name__}, "
+                f"expected {wanted.__name__}",
+                help=self.doc,
+            )
+        return cast("T", value)
+
+    def _from_fields(self, values: Mapping[str, object]) -> T:
+        wanted: Any = self.type
+        known = {item.name for item in fields(wanted)}
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            raise UsageError(
+                f"config key {self.key!r} has no field {unknown[0]!r}",
+                help=f"its fields: {', '.join(sorted(known))}",
+            )
+        return wanted(**values)  # type: ignore[no-any-return]  # a dataclass of that type
+
+
+_OPTIONS: Registry[ConfigOption[Any]] = Registry("config key")
+
+
+def register_config_option(key: str, type_: type[T], default: T, doc: str) -> ConfigOption[T]:
+    """Declare a key that contexts may set; `ctx.option(...)` reads it.
+
+    Raises:
+        UsageError: The key is declared already, differently.
+    """
+    option = ConfigOption(key, type_, default, doc)
+    if key in _OPTIONS and _OPTIONS[key] == option:
+        return _OPTIONS[key]
+    return _OPTIONS.register(key, option)
+
+
+def config_options() -> tuple[ConfigOption[Any], ...]:
+    """Every declared key, by name."""
+    return tuple(_OPTIONS[key] for key in _OPTIONS)
+
+
+def checked_config(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The values of a context, each of the type that its key declares.
+
+    Raises:
+        UsageError: An unknown key (all that there are are listed), or a value of another type.
+    """
+    unknown = next((key for key in config if key not in _OPTIONS), None)
+    if unknown is not None:
+        raise UsageError(
+            f"unknown config key {unknown!r}", help=f"the keys are: {', '.join(_OPTIONS) or 'none'}"
+        )
+    return MappingProxyType({key: _OPTIONS[key].checked(value) for key, value in config.items()})

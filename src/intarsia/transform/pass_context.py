@@ -1,0 +1,147 @@
+"""What passes run under: level, enabled and disabled passes, options, instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform.pass_config import ConfigOption, checked_config, config_options
+from intarsia.transform.pass_info import PassInfo
+from intarsia.transform.pass_trace import PassTrace
+
+if TYPE_CHECKING:
+    from intarsia.transform.instrument.pass_instrument import PassInstrument
+
+T = TypeVar("T")
+
+
+class PassContext:
+    """The settings that passes run under; enter it with `with` (seed pass_infra, PassContext).
+
+    Entered contexts nest; each thread and each asyncio task has its own nesting. `current()` is the
+    innermost, or a default context. An inner context replaces the outer one, it inherits nothing.
+
+    Attributes:
+        opt_level: A `Sequential` runs the passes whose level is not above it.
+        required_pass: Names that a `Sequential` runs at any level, without asking instruments.
+        disabled_pass: Names that a `Sequential` never runs; stronger than `required_pass`.
+        config: Values of registered options, by key.
+        trace: The passes applied under this context, if it was made with `record=True`; else None.
+
+    Raises:
+        UsageError: An unknown config key, a value of the wrong type, a string for a list of names.
+    """
+
+    def __init__(
+        self,
+        opt_level: int = 2,
+        required_pass: Iterable[str] = (),
+        disabled_pass: Iterable[str] = (),
+        config: Mapping[str, object] | None = None,
+        instruments: Iterable[PassInstrument] = (),
+        record: bool = False,
+    ) -> None:
+        self.opt_level = opt_level
+        self.required_pass = _names("required_pass", required_pass)
+        self.disabled_pass = _names("disabled_pass", disabled_pass)
+        self.config = checked_config(config or {})
+        self.trace = PassTrace() if record else None
+        self._instruments = list(instruments)
+
+    @staticmethod
+    def current() -> PassContext:
+        """The innermost context entered in this thread or task, or its default context."""
+        stack = _ENTERED.get()
+        if stack:
+            return stack[-1]
+        default = _DEFAULT.get()
+        if default is None:
+            default = PassContext()
+            _DEFAULT.set(default)
+        return default
+
+    @staticmethod
+    def list_configs() -> tuple[ConfigOption[object], ...]:
+        """Every option that `config` may set, with its type, default and meaning."""
+        return config_options()
+
+    def option(self, option: ConfigOption[T]) -> T:
+        """The value of an option under this context."""
+        return self.config.get(option.key, option.default)  # type: ignore[return-value]  # checked on entry
+
+    @property
+    def instruments(self) -> tuple[PassInstrument, ...]:
+        """The instruments in use, in calling order."""
+        return tuple(self._instruments)
+
+    def __enter__(self) -> Self:
+        self._enter_instruments()
+        _ENTERED.set((*_ENTERED.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _ENTERED.set(_ENTERED.get()[:-1])
+        self._exit_instruments()
+
+    def override_instruments(self, instruments: Iterable[PassInstrument]) -> None:
+        """Leave the instruments in use, and enter others in their place (also on the default context)."""
+        self._exit_instruments()
+        self._instruments = list(instruments)
+        self._enter_instruments()
+
+    def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
+        """Ask and tell the instruments before a pass; whether it is to run.
+
+        Every `should_run` is asked, also after one has said no; a pass of `required_pass` runs unasked.
+        """
+        instruments = self.instruments
+        if info.name not in self.required_pass:
+            answers = [instrument.should_run(mod, info) for instrument in instruments]
+            if not all(answers):
+                return False
+        for instrument in instruments:
+            instrument.run_before_pass(mod, info)
+        return True
+
+    def after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        """Tell the instruments what a pass returned."""
+        for instrument in self.instruments:
+            instrument.run_after_pass(mod, info)
+
+    def _enter_instruments(self) -> None:
+        """Enter each in turn; if one raises, those entered are left in reverse order, and all are dropped."""
+        entered: list[PassInstrument] = []
+        try:
+            for instrument in self._instruments:
+                instrument.enter_pass_ctx()
+                entered.append(instrument)
+        except BaseException:
+            self._instruments = []
+            for instrument in reversed(entered):
+                instrument.exit_pass_ctx()
+            raise
+
+    def _exit_instruments(self) -> None:
+        """Leave each in turn; if one raises, the later ones are not left, and all are dropped."""
+        try:
+            for instrument in self._instruments:
+                instrument.exit_pass_ctx()
+        except BaseException:
+            self._instruments = []
+            raise
+
+
+_ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("entered pass contexts", default=())
+_DEFAULT: ContextVar[PassContext | None] = ContextVar("default pass context", default=None)
+
+
+def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{argument} is the string {names!r}, expected a list of pass names")
+    return tuple(names)

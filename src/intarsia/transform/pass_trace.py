@@ -1,0 +1,104 @@
+"""The passes that were applied, as plain data; `replay_trace` applies them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from intarsia.ir import IRModule, structural_digest
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from intarsia.transform.compiler_pass import Pass
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPass:
+    """One pass that ran.
+
+    Attributes:
+        name: Its name.
+        options: Its fields; numbers, strings, lists and dicts of such.
+        before: Structural digest of the module it was given.
+        after: Structural digest of the module it returned.
+    """
+
+    name: str
+    options: Mapping[str, object]
+    before: str
+    after: str
+
+
+class PassTrace:
+    """The passes applied under a `PassContext(record=True)`, in order; sequences appear as what is in them.
+
+    Attributes:
+        applied: The passes.
+    """
+
+    def __init__(self, applied: tuple[AppliedPass, ...] = ()) -> None:
+        self.applied = applied
+        self._last: tuple[IRModule, str] | None = None
+        self._is_inside = False
+
+    def recorded(self, item: Pass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
+        """Run a pass and add it; the passes that it runs itself are not added."""
+        if self._is_inside:
+            return run()
+        self._is_inside = True
+        try:
+            after = run()
+        finally:
+            self._is_inside = False
+        options = {name: _plain(value) for name, value in item.options.items()}
+        self.applied += (AppliedPass(item.info.name, options, self._digest(before), self._digest(after)),)
+        return after
+
+    def _digest(self, mod: IRModule) -> str:
+        """The module's digest; that of the module asked for last is at hand."""
+        if self._last is None or self._last[0] is not mod:
+            self._last = (mod, structural_digest(mod))
+        return self._last[1]
+
+    def to_json(self) -> str:
+        """JSON text; `from_json` reads it, also in another process."""
+        return json.dumps([asdict(item) for item in self.applied], indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> PassTrace:
+        """What `to_json` wrote.
+
+        Raises:
+            UsageError: The text is not such a trace.
+        """
+        try:
+            return cls(tuple(AppliedPass(**item) for item in json.loads(text)))
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"not a recorded pass trace: {error}") from None
+
+    def __str__(self) -> str:
+        """A line a pass; those that changed nothing say so."""
+        return "\n".join(
+            f"{item.name}({', '.join(f'{key}={value!r}' for key, value in item.options.items())})  "
+            + ("unchanged" if item.before == item.after else f"-> {item.after[:12]}")
+            for item in self.applied
+        )
+
+
+def _plain(value: Any) -> object:
+    """A value as JSON holds it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case _ if hasattr(value, "info"):  # a pass
+            return {"pass": value.info.name, "options": _plain(value.options)}
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case frozenset() | set():
+            return sorted(map(str, value))
+        case _:
+            return str(value)

@@ -1,0 +1,100 @@
+"""Passes in a row; the only place that decides whether a pass runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform.compiler_pass import Pass
+from intarsia.transform.enablement import enablement
+from intarsia.transform.pass_context import PassContext
+from intarsia.transform.pass_order import check_order
+from intarsia.transform.pass_registry import get_pass
+
+if TYPE_CHECKING:
+    from intarsia.transform.explanation import Explanation
+
+
+class Sequential(Pass):
+    """Runs passes one after the other (seed pass_infra, sequential passes). Sequences nest.
+
+    For each pass: if the context enables it, its required passes run first, then the pass itself. Required
+    passes run whatever the context says, and so do passes that are called without a sequence. `explain` says
+    what will run and why.
+
+    Args:
+        passes: The passes, in order.
+        name: For people, and for the sequence around this one.
+        opt_level: Level from which a sequence around this one runs it; it does not bear on the passes inside.
+        required: Passes to run before this sequence, if it stands in another one.
+    """
+
+    def __init__(
+        self,
+        passes: Iterable[Pass],
+        name: str = "sequential",
+        opt_level: int = 0,
+        required: Iterable[str] = (),
+    ) -> None:
+        self.passes = tuple(passes)
+        wrong = next((item for item in self.passes if not isinstance(item, Pass)), None)
+        if wrong is not None:
+            hint = " (an instance is needed: add parentheses)" if isinstance(wrong, type) else ""
+            raise UsageError(f"a Sequential takes passes, got {wrong!r}{hint}")
+        self.info = replace(self.info, name=name, opt_level=opt_level, required=tuple(required))
+        self._is_constrained = any(item.info.is_constrained for item in self.flattened())
+
+    def __call__(self, mod: IRModule, ctx: PassContext | None = None) -> IRModule:
+        """Check the order of all passes, then run those that are enabled.
+
+        Raises:
+            PassOrderError: The sequence breaks a constraint of its passes; nothing has run.
+        """
+        ctx = PassContext.current() if ctx is None else ctx
+        if self._is_constrained:
+            check_order(self, ctx)
+        return super().__call__(mod, ctx)
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Run the passes that are enabled."""
+        for item in self.passes:
+            if enablement(item.info, ctx).is_enabled:
+                mod = _with_required(item, mod, ctx)
+        return mod
+
+    def flattened(self) -> Iterator[Pass]:
+        """Every pass inside, also inside nested sequences, in order; a sequence comes before its passes."""
+        for item in self.passes:
+            yield item
+            if isinstance(item, Sequential):
+                yield from item.flattened()
+
+    def explain(self, ctx: PassContext | None = None) -> Explanation:
+        """What would run under a context (default: the current one), and why; `print` it."""
+        from intarsia.transform.explanation import explain
+
+        return explain(self, PassContext.current() if ctx is None else ctx)
+
+    @property
+    def is_recorded(self) -> bool:
+        """No: a trace lists the passes inside."""
+        return False
+
+    @property
+    def options(self) -> dict[str, object]:
+        """None: the passes inside are what it is."""
+        return {}
+
+    def __str__(self) -> str:
+        """Its name, and its passes a line each, nested sequences indented."""
+        inner = "\n".join(str(item) for item in self.passes)
+        return "\n".join([f"{self.info.name}:", *(f"  {line}" for line in inner.splitlines())])
+
+
+def _with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
+    for name in item.info.required:
+        mod = _with_required(get_pass(name), mod, ctx)
+    return Pass.__call__(item, mod, ctx)  # of a nested sequence, the order has been checked with the whole

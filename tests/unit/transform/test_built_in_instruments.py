@@ -1,0 +1,189 @@
+"""The instruments that come with the infrastructure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.ir_programs import relu, var
+
+from intarsia.ir import Function, IRModule
+from intarsia.support.errors import VerifyError
+from intarsia.transform import (
+    Pass,
+    PassContext,
+    Sequential,
+    function_pass,
+    module_pass,
+)
+from intarsia.transform.instrument import (
+    ChangeTracking,
+    DumpIR,
+    PassMemoryInstrument,
+    PassTimingInstrument,
+    PrintAfter,
+    PrintBefore,
+    VerifyAfterPass,
+)
+
+
+def program() -> IRModule:
+    x = var()
+    return IRModule.from_expr(Function((x,), relu(x)))
+
+
+@module_pass(opt_level=0)
+def first(mod: IRModule, ctx: PassContext) -> IRModule:
+    return mod
+
+
+@module_pass(opt_level=0)
+def second(mod: IRModule, ctx: PassContext) -> IRModule:
+    return mod
+
+
+@module_pass(opt_level=0)
+def failing(mod: IRModule, ctx: PassContext) -> IRModule:
+    raise RuntimeError("the pass fails")
+
+
+@function_pass(opt_level=0)
+def add_relu(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+    return Function(function.params, relu(function.body), function.attrs)
+
+
+class TestTiming:
+    def test_a_tree_with_total_and_own_time(self) -> None:
+        now = [0]
+
+        def taking(name: str, cost: int) -> Pass:
+            @module_pass(opt_level=0, name=name)
+            def timed(mod: IRModule, ctx: PassContext) -> IRModule:
+                now[0] += cost
+                return mod
+
+            return timed
+
+        timing = PassTimingInstrument(lambda: now[0])
+        short, long = taking("short", 1_000_000), taking("long", 3_000_000)
+        with PassContext(instruments=[timing]):
+            Sequential([short, Sequential([long], name="inner")], name="outer")(program())
+            short(program())
+        outer, alone = timing.runs
+        assert (outer.name, outer.total, outer.own) == ("outer", 4_000_000, 0)
+        assert [(run.name, run.total) for run in outer.inner] == [("short", 1_000_000), ("inner", 3_000_000)]
+        assert alone.total == alone.own == 1_000_000
+        assert timing.render() == (
+            "pass             total          self  of all  of outer\n"
+            "outer         4.000 ms      0.000 ms   80.0%     80.0%\n"
+            "  short       1.000 ms      1.000 ms   20.0%     25.0%\n"
+            "  inner       3.000 ms      0.000 ms   60.0%     75.0%\n"
+            "    long      3.000 ms      3.000 ms   60.0%    100.0%\n"
+            "short         1.000 ms      1.000 ms   20.0%     20.0%"
+        )
+
+    def test_a_pass_that_raises_is_closed_with_the_context(self) -> None:
+        timing = PassTimingInstrument()
+        with pytest.raises(RuntimeError), PassContext(instruments=[timing]):
+            Sequential([first, failing])(program())
+        assert [run.name for run in timing.runs[0].inner] == ["first", "failing"]
+        assert timing.runs[0].total >= timing.runs[0].inner[1].total
+
+    def test_nothing_ran(self) -> None:
+        assert PassTimingInstrument().render() == ""
+
+
+class TestPrinting:
+    def test_all_passes(self) -> None:
+        before: list[str] = []
+        after: list[str] = []
+        mod = program()
+        with PassContext(instruments=[PrintBefore(write=before.append), PrintAfter(write=after.append)]):
+            changed = add_relu(mod)
+        assert before == [f"# before add_relu\n{mod}\n"]
+        assert after == [f"# after add_relu\n{changed}\n"]
+
+    def test_named_passes(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with PassContext(instruments=[PrintAfter(["second"])]):
+            Sequential([first, second])(program())
+        assert capsys.readouterr().out == f"# after second\n{program()}\n"
+
+
+class TestDump:
+    def test_files_are_numbered_and_only_changes_are_written(self, tmp_path: Path) -> None:
+        folder = tmp_path / "dump"
+        folder.mkdir()
+        (folder / "007_old.txt").write_text("from an earlier run")
+        (folder / "notes.txt").write_text("mine")
+        with PassContext(instruments=[DumpIR(folder, refresh=True)]):
+            Sequential([first, first, add_relu], name="a/b")(program())
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "000_first.txt",
+            "002_add_relu.txt",
+            "notes.txt",
+        ]
+        assert (folder / "002_add_relu.txt").read_text().count("Relu") == 2
+
+
+class TestVerify:
+    def test_names_the_pass_that_broke_the_program(self) -> None:
+        @function_pass(opt_level=0)
+        def unbind(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+            return Function((), function.body)
+
+        with (
+            pytest.raises(VerifyError, match="broken by pass unbind"),
+            PassContext(instruments=[VerifyAfterPass()]),
+        ):
+            Sequential([add_relu, unbind, first])(program())
+
+    def test_a_program_that_was_broken_before(self) -> None:
+        function = program()["main"]
+        broken = IRModule.from_expr(Function((), function.body))
+        with (
+            pytest.raises(VerifyError, match="before pass first"),
+            PassContext(instruments=[VerifyAfterPass()]),
+        ):
+            first(broken)
+
+
+class TestChanges:
+    def test_each_pass_with_its_diff(self) -> None:
+        tracking = ChangeTracking()
+        with PassContext(instruments=[tracking]):
+            Sequential([first, add_relu], name="all")(program())
+        assert [(item.name, item.is_changed, item.is_innermost) for item in tracking.changes] == [
+            ("first", False, True),
+            ("add_relu", True, True),
+            ("all", True, False),
+        ]
+        assert tracking.changes[0].diff() == ""
+        added = [line for line in tracking.changes[1].diff().splitlines() if line.startswith("+ ")]
+        assert sum("Relu" in line for line in added) >= 1
+        assert str(tracking).startswith("# first: unchanged\n--- before add_relu\n+++ after add_relu\n")
+
+
+class TestMemory:
+    def test_retained_and_peak(self) -> None:
+        kept: list[bytes] = []
+
+        @module_pass(opt_level=0)
+        def keeps(mod: IRModule, ctx: PassContext) -> IRModule:
+            kept.append(bytes(1 << 20))
+            return mod
+
+        @module_pass(opt_level=0)
+        def borrows(mod: IRModule, ctx: PassContext) -> IRModule:
+            assert bytes(4 << 20)
+            return mod
+
+        memory = PassMemoryInstrument()
+        with PassContext(instruments=[memory]):
+            Sequential([keeps, borrows], name="both")(program())
+        found = {run.name: run for run in memory.runs}
+        assert 1 << 20 <= found["keeps"].retained < 2 << 20
+        freed = 4096  # what a pass itself may free meanwhile
+        assert found["borrows"].retained < 1 << 20
+        assert found["borrows"].peak > (4 << 20) - freed
+        assert found["both"].peak > (5 << 20) - freed
+        assert memory.render().count("KiB") == 6

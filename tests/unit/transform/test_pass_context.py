@@ -1,0 +1,110 @@
+"""Contexts nest, are private to threads and tasks, and check their options."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from intarsia.support.errors import UsageError
+from intarsia.transform import (
+    PassContext,
+    register_config_option,
+)
+from intarsia.transform.immutable_module import IMMUTABLE_MODULE
+
+
+class TestContext:
+    def test_the_innermost_is_current(self) -> None:
+        default = PassContext.current()
+        assert default.opt_level == 2
+        with PassContext(opt_level=3) as outer:
+            assert PassContext.current() is outer
+            with PassContext() as inner:
+                assert PassContext.current() is inner
+            assert PassContext.current() is outer
+        assert PassContext.current() is default
+
+    def test_one_context_can_be_entered_twice(self) -> None:
+        ctx = PassContext()
+        with ctx:
+            with ctx:
+                assert PassContext.current() is ctx
+            assert PassContext.current() is ctx
+        assert PassContext.current() is not ctx
+
+    def test_threads_have_their_own(self) -> None:
+        seen: list[int] = []
+        with PassContext(opt_level=3):
+            thread = threading.Thread(target=lambda: seen.append(PassContext.current().opt_level))
+            thread.start()
+            thread.join()
+        assert seen == [2]
+
+    def test_tasks_have_their_own(self) -> None:
+        async def level(wanted: int) -> int:
+            with PassContext(opt_level=wanted):
+                await asyncio.sleep(0)
+                found = PassContext.current().opt_level
+                await asyncio.sleep(0)
+            return found
+
+        async def several() -> list[int]:
+            return await asyncio.gather(*(level(wanted) for wanted in range(8)))
+
+        assert asyncio.run(several()) == list(range(8))
+
+    def test_names_are_a_list(self) -> None:
+        with pytest.raises(UsageError, match="disabled_pass is the string 'FuseOps', expected a list"):
+            PassContext(disabled_pass="FuseOps")
+
+
+@dataclass(frozen=True)
+class UnrollOptions:
+    steps: int = 1
+
+
+STEPS = register_config_option("test.steps", int, 7, "how many")
+OPTIONS = register_config_option("test.options", UnrollOptions, UnrollOptions(), "a group")
+RATIO = register_config_option("test.ratio", float, 0.5, "a ratio")
+
+
+class TestConfig:
+    def test_a_value_or_the_default(self) -> None:
+        assert PassContext().option(STEPS) == 7
+        assert PassContext(config={"test.steps": 3}).option(STEPS) == 3
+
+    def test_numbers_of_numpy_and_dicts_are_converted(self) -> None:
+        ctx = PassContext(config={"test.steps": np.int64(4), "test.options": {"steps": 2}, "test.ratio": 1})
+        assert (type(ctx.option(STEPS)), ctx.option(STEPS)) == (int, 4)
+        assert ctx.option(OPTIONS) == UnrollOptions(2)
+        assert (type(ctx.option(RATIO)), ctx.option(RATIO)) == (float, 1.0)
+
+    def test_an_unknown_key_lists_all(self) -> None:
+        with pytest.raises(UsageError, match=r"unknown config key 'test.step'") as caught:
+            PassContext(config={"test.step": 1})
+        assert caught.value.help.startswith("the keys are: ")
+        assert "test.steps" in caught.value.help
+
+    @pytest.mark.parametrize("value", [None, "3", 3.5, True])
+    def test_a_value_of_another_type(self, value: object) -> None:
+        with pytest.raises(UsageError, match=r"config key 'test.steps' has the value .*, expected int"):
+            PassContext(config={"test.steps": value})
+
+    def test_an_unknown_field_of_a_group(self) -> None:
+        with pytest.raises(UsageError, match=r"config key 'test.options' has no field 'step'") as caught:
+            PassContext(config={"test.options": {"step": 1}})
+        assert caught.value.help == "its fields: steps"
+
+    def test_every_key_is_listed(self) -> None:
+        keys = {option.key: option for option in PassContext.list_configs()}
+        assert keys["test.steps"].type is int
+        assert keys[IMMUTABLE_MODULE.key].default is False
+
+    def test_the_same_key_twice(self) -> None:
+        assert register_config_option("test.steps", int, 7, "how many") is STEPS
+        with pytest.raises(UsageError, match=r"config key 'test.steps' is already registered"):
+            register_config_option("test.steps", int, 8, "how many")
