@@ -1,5 +1,66 @@
 """Heuristic graph passes, one per file: `IRModule -> IRModule`, decided by rule (DESIGN section 1)."""
 
-from intarsia.passes.partition_whole import partition_whole
+from intarsia.passes.annotate_target import AnnotateTarget
+from intarsia.passes.backward_fold_scale_axis import BackwardFoldScaleAxis
+from intarsia.passes.canonicalize_ops import CanonicalizeOps
+from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
+from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
+from intarsia.passes.convert_layout import ConvertLayout
+from intarsia.passes.defuse_ops import DefuseOps
+from intarsia.passes.eliminate_common_subexpr import EliminateCommonSubexpr
+from intarsia.passes.eliminate_dead_code import EliminateDeadCode
+from intarsia.passes.fold_constant import FoldConstant
+from intarsia.passes.fold_scale_axis import FoldScaleAxis
+from intarsia.passes.forward_fold_scale_axis import ForwardFoldScaleAxis
+from intarsia.passes.fuse_ops import FuseOps
+from intarsia.passes.infer_type import InferType
+from intarsia.passes.inline import Inline
+from intarsia.passes.lambda_lift import LambdaLift
+from intarsia.passes.merge_compiler_regions import MergeCompilerRegions
+from intarsia.passes.merge_composite import MergeComposite
+from intarsia.passes.partition_for import partition_for, partition_sequence
+from intarsia.passes.partition_graph import PartitionGraph
+from intarsia.passes.partition_whole import PartitionWhole, partition_whole
+from intarsia.passes.pipelines import default_heuristic, experiment_heuristic
+from intarsia.passes.print_ir import PrintIR
+from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
+from intarsia.passes.simplify_expr import SimplifyExpr
+from intarsia.passes.simplify_inference import SimplifyInference
+from intarsia.passes.to_a_normal_form import ToANormalForm
+from intarsia.passes.to_graph_normal_form import ToGraphNormalForm
+from intarsia.passes.to_mixed_precision import ToMixedPrecision
 
-__all__ = ["partition_whole"]
+__all__ = [
+    "AnnotateTarget",
+    "BackwardFoldScaleAxis",
+    "CanonicalizeOps",
+    "CombineParallelConv2D",
+    "CombineParallelMatMul",
+    "ConvertLayout",
+    "DefuseOps",
+    "EliminateCommonSubexpr",
+    "EliminateDeadCode",
+    "FoldConstant",
+    "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
+    "FuseOps",
+    "InferType",
+    "Inline",
+    "LambdaLift",
+    "MergeCompilerRegions",
+    "MergeComposite",
+    "PartitionGraph",
+    "PartitionWhole",
+    "PrintIR",
+    "RemoveUnusedFunctions",
+    "SimplifyExpr",
+    "SimplifyInference",
+    "ToANormalForm",
+    "ToGraphNormalForm",
+    "ToMixedPrecision",
+    "default_heuristic",
+    "experiment_heuristic",
+    "partition_for",
+    "partition_sequence",
+    "partition_whole",
+]

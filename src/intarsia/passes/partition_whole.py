@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, with_fields, with_module_fields
+from intarsia.support.errors import UsageError
 from intarsia.target import Target
+from intarsia.transform import ModulePass, PassContext, register_pass
 
 
-def partition_whole(module: IRModule, target: Target) -> IRModule:
-    """Move the body of @main to a function that is marked for the target's toolchain, and call it.
+@register_pass
+@dataclass(frozen=True)
+class PartitionWhole(ModulePass, opt_level=0):
+    """Moves the body of @main to a function that is marked for a target's toolchain, and calls it.
+
+    A @main that only calls such a function, or that is one, is left as it is.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { Relu(%x) }
     After:
         def @main(%x: Tensor[(2,), float32]) { @main_onnxruntime(%x) }
-        def @main_onnxruntime(%x: Tensor[(2,), float32]) attributes {Compiler="onnxruntime", ...} { Relu(%x) }
+        def @main_onnxruntime(%x: Tensor[(2,), float32]) attributes {
+          Compiler="onnxruntime", global_symbol="main_onnxruntime", target="cpu -toolchain=onnxruntime"
+        } { Relu(%x) }
+
+    Attributes:
+        target: Text of a target with a toolchain, such as "cpu -toolchain=openvino -threads=2".
     """
+
+    target: str
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """The module whose @main is partitioned.
+
+        Raises:
+            UsageError: There is no @main, or the target is none, or names no toolchain.
+        """
+        target = Target(self.target)
+        if target.toolchain is None:
+            raise UsageError(
+                f'target "{target}" names no toolchain', help="write, for example, -toolchain=openvino"
+            )
+        return mod if _is_partitioned(mod) else partition_whole(mod, target)
+
+
+def partition_whole(module: IRModule, target: Target) -> IRModule:
+    """What `PartitionWhole` does, whether it is done already or not."""
     main = module["main"]
     symbol = _free_name(module, f"main_{target.toolchain}")
     marks = {"Compiler": target.toolchain, "target": str(target), "global_symbol": symbol}
@@ -24,10 +56,30 @@ def partition_whole(module: IRModule, target: Target) -> IRModule:
         Var(p.name, checked_type=p.checked_type, virtual_device=p.virtual_device, span=p.span)
         for p in main.params
     )
-    call = Call(callee, params, checked_type=main.result_type, span=main.span)
+    body = main.body
+    call = Call(
+        callee,
+        params,
+        checked_type=main.result_type,
+        virtual_device=body.virtual_device,
+        span=body.span or main.span,
+    )
     caller = Function(params, call, main.attrs, virtual_device=main.virtual_device, span=main.span)
     functions = {**module.functions, module.global_var("main"): caller, callee: region}
     return with_module_fields(module, functions=functions)
+
+
+def _is_partitioned(mod: IRModule) -> bool:
+    """Whether @main belongs to a toolchain, or hands all its parameters to a function that does."""
+    main = mod["main"]
+    if "Compiler" in main.attrs:
+        return True
+    match main.body:
+        case Call(op=GlobalVar(name=name), args=args) if args == main.params:
+            callee = mod.functions.get(mod.global_var(name)) if name in mod else None
+            return isinstance(callee, Function) and "Compiler" in callee.attrs
+        case _:
+            return False
 
 
 def _free_name(module: IRModule, wanted: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from tests.pass_checks import assert_facts_kept, checked
 
 import intarsia as ia
 from intarsia.ir import Call, Constant, DType, Function, GlobalVar, If, IRModule, TensorType, Var
 from intarsia.op import call, verify
-from intarsia.passes import partition_whole
+from intarsia.passes import PartitionWhole, partition_whole
+from intarsia.support.errors import UsageError
 
 TARGET = ia.Target.for_toolchain("onnxruntime")
 
@@ -44,3 +47,22 @@ def test_names_that_are_taken_are_avoided() -> None:
     module = module.with_function("main_onnxruntime", module["main"])
     after = partition_whole(module, TARGET)
     assert [var.name for var in after] == ["main", "main_onnxruntime", "main_onnxruntime_1"]
+
+
+def test_the_pass_does_it_once() -> None:
+    after = checked(PartitionWhole(str(TARGET)), branching())
+    assert [var.name for var in after] == ["main", "main_onnxruntime"]
+
+
+def test_the_pass_keeps_spans_and_devices() -> None:
+    assert_facts_kept(PartitionWhole(str(TARGET)), branching())
+
+
+def test_the_pass_takes_options_of_the_target() -> None:
+    after = PartitionWhole("cpu -toolchain=openvino -threads=1")(branching())
+    assert "-threads=1" in str(after["main_openvino"].attrs["target"])
+
+
+def test_the_pass_needs_a_toolchain() -> None:
+    with pytest.raises(UsageError, match='target "cpu" names no toolchain'):
+        PartitionWhole("cpu")(branching())

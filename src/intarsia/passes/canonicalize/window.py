@@ -1,0 +1,78 @@
+"""Attributes of convolutions and pools, spelled out: the same window has the same attributes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.ir import Call, Dim, Expr, with_fields
+from intarsia.passes.rules.tensor_facts import dims_of, int_attr, ints_attr, operator_name
+
+_WITH_WEIGHTS: Final = frozenset({"Conv", "ConvTranspose"})
+_WITH_DILATIONS: Final = frozenset({"Conv", "ConvTranspose", "MaxPool", "AveragePool"})
+_PADDED: Final = frozenset({"Conv", "MaxPool", "AveragePool", "LpPool"})
+"""Operators whose automatic padding depends on sizes in one way; that of ConvTranspose is another."""
+
+
+def explicit_window(call: Call) -> Expr | None:
+    """Strides, dilations, pads, group and the kernel's shape as attributes, also where they are the default.
+
+    Automatic padding becomes pads where it depends on sizes that are known.
+    """
+    name = operator_name(call)
+    kernel = _kernel(call, name)
+    if kernel is None:
+        return None
+    ones = (1,) * len(kernel)
+    strides = ints_attr(call.attrs, "strides") or ones
+    dilations = ints_attr(call.attrs, "dilations") or ones
+    attrs = call.attrs.updated(kernel_shape=kernel, strides=strides)
+    if name in _WITH_DILATIONS:
+        attrs = attrs.updated(dilations=dilations)
+    if name in _WITH_WEIGHTS:
+        attrs = attrs.updated(group=int_attr(attrs, "group", 1))
+    spans = tuple(dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True))
+    pads = _pads(call, name, spans, strides)
+    if pads is not None:
+        attrs = attrs.updated(auto_pad=None, pads=pads)
+    return with_fields(call, attrs=attrs)
+
+
+def _kernel(call: Call, name: str) -> tuple[int, ...] | None:
+    given = ints_attr(call.attrs, "kernel_shape")
+    if given is not None or name not in _WITH_WEIGHTS:
+        return given
+    dims = dims_of(call.args[1])
+    sizes = tuple(dim for dim in (dims or ())[2:] if isinstance(dim, int))
+    return sizes if dims is not None and len(sizes) == len(dims) - 2 else None
+
+
+def _pads(call: Call, name: str, spans: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """All begins, then all ends; None where they are not known, or not for this operator."""
+    mode = call.attrs.get("auto_pad", "NOTSET")
+    none = (0,) * (2 * len(spans))
+    if mode == "NOTSET":
+        has_output_shape = "output_shape" in call.attrs
+        return None if has_output_shape else ints_attr(call.attrs, "pads") or none
+    if name not in _PADDED or int_attr(call.attrs, "ceil_mode", 0):
+        return None
+    if mode == "VALID":
+        return none
+    dims = dims_of(call.args[0])
+    if dims is None:
+        return None
+    return _same_pads(dims[2:], spans, strides, is_upper=mode == "SAME_UPPER")
+
+
+def _same_pads(
+    sizes: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[int, ...], *, is_upper: bool
+) -> tuple[int, ...] | None:
+    """Pads with which a window fits ceil(size / stride) times; the odd one goes to the end if `is_upper`."""
+    begins, ends = [], []
+    for size, span, stride in zip(sizes, spans, strides, strict=True):
+        if not isinstance(size, int):
+            return None
+        total = max(0, (-(-size // stride) - 1) * stride + span - size)
+        less, more = total // 2, total - total // 2
+        begins.append(less if is_upper else more)
+        ends.append(more if is_upper else less)
+    return (*begins, *ends)

@@ -1,0 +1,158 @@
+"""Evaluation at compile time of what depends on constants and known shapes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from intarsia.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    IRModule,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    is_compatible,
+)
+from intarsia.op import rewrite_typed
+from intarsia.op.evaluate import Array, can_evaluate, evaluate_call
+from intarsia.op.known_value import known_value, record_known_value
+from intarsia.op.opset import INTARSIA_DOMAIN
+from intarsia.op.pattern import OpPatternKind, op_pattern
+from intarsia.op.purity import is_random
+from intarsia.passes.rules.tuple_field import tuple_field
+from intarsia.support.errors import ExecutionError
+from intarsia.transform import FunctionPass, PassContext, register_pass
+
+LARGEST_SLOW = 1 << 16
+"""Elements in and out of an operator whose reference implementation may be a Python loop over them."""
+
+_FAST = frozenset(
+    {OpPatternKind.ELEMWISE, OpPatternKind.BROADCAST, OpPatternKind.INJECTIVE, OpPatternKind.COMM_REDUCE}
+)
+_FAST_PRODUCTS = frozenset({"MatMul", "Gemm", "Einsum"})
+_PLACEMENTS = frozenset({"on_device", "device_copy"})
+_DEQUANTIZING = frozenset({"DequantizeLinear"})
+
+
+@register_pass
+@dataclass(frozen=True)
+class FoldConstant(FunctionPass, opt_level=2, required=("InferType",)):
+    """Replaces what is known at compile time by its value.
+
+    * Calls of operators on constants, by onnx's reference implementation; what that cannot evaluate stays.
+    * Shapes and sizes of tensors of static type, and what is computed from them.
+    * An If whose condition is constant, by its branch; a field of a written-out tuple, by the field.
+
+    Random operators are never evaluated, nor Loop, Scan and SequenceMap, nor calls of functions, nor the
+    operators that place a value on a device, nor DequantizeLinear: toolchains that compute with quantized
+    weights look for it. Operators that the reference computes in Python loops are evaluated up to
+    `LARGEST_SLOW` elements. Variables are not looked through: ToGraphNormalForm does that.
+
+    Before:
+        def @main(%x: Tensor[(2, 3), float32]) {
+          if (Equal(Size(%x), meta[Constant][0])) { Relu(%x) } else { Neg(%x) }
+        }
+    After:
+        def @main(%x: Tensor[(2, 3), float32]) { Relu(%x) }
+    Constants:
+        6
+
+    Attributes:
+        max_bytes: A larger result is kept as a call, so that programs and artifacts do not grow, unless the
+            constants that it is computed from are together at least as large (a transposed weight).
+    """
+
+    max_bytes: int = 16 << 20
+
+    def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        """The function with everything evaluated that is known."""
+        after = rewrite_typed(function, self._folded)
+        assert isinstance(after, Function)
+        return after
+
+    def _folded(self, expr: Expr) -> Expr:
+        match expr:
+            case Call(op=Op()):
+                return self._value_of(expr)
+            case TupleGetItem():
+                return tuple_field(expr)
+            case If(cond=Constant(data=data)) if data.size == 1:
+                return expr.true_branch if data.item() else expr.false_branch
+            case _:
+                return expr
+
+    def _value_of(self, call: Call) -> Expr:
+        if _is_kept(call):
+            return call
+        if not can_evaluate(call):
+            known = _known_shape(call)
+            return call if known is None else Constant(known)
+        if not self._is_worthwhile(call):
+            return call
+        try:
+            found = evaluate_call(call)
+        except ExecutionError:
+            return call
+        values = found if isinstance(found, tuple) else (found,)
+        if not self._is_small(call, sum(value.nbytes for value in values)):
+            return call
+        constants = tuple(map(Constant, values))
+        return Tuple(constants) if isinstance(found, tuple) else constants[0]
+
+    def _is_worthwhile(self, call: Call) -> bool:
+        """Whether to evaluate a call, as far as its type and its arguments say."""
+        return self._is_small(call, _declared_bytes(call.checked_type)) and (
+            _is_fast(call) or _elements(call) <= LARGEST_SLOW
+        )
+
+    def _is_small(self, call: Call, size: int) -> bool:
+        return size <= max(self.max_bytes, sum(data.nbytes for data in _arrays(call)))
+
+
+def _is_kept(call: Call) -> bool:
+    assert isinstance(call.op, Op)
+    kept = _PLACEMENTS if call.op.domain == INTARSIA_DOMAIN else _DEQUANTIZING
+    return is_random(call) or call.op.name in kept
+
+
+def _known_shape(call: Call) -> Array | None:
+    """The value of a call that is known though its arguments are not: the shape of a static tensor."""
+    if known_value(call) is None:
+        record_known_value(call)  # of a call that was built without op.call
+    value = known_value(call)
+    if value is None or not is_compatible(TensorType.of(value), call.checked_type):
+        return None
+    return value
+
+
+def _is_fast(call: Call) -> bool:
+    assert isinstance(call.op, Op)
+    is_own = call.op.domain == INTARSIA_DOMAIN
+    return is_own or op_pattern(call.op) in _FAST or (call.op.name in _FAST_PRODUCTS and not call.op.domain)
+
+
+def _arrays(call: Call) -> tuple[Array, ...]:
+    return tuple(arg.data for arg in call.args if isinstance(arg, Constant))
+
+
+def _elements(call: Call) -> int:
+    """Elements of the arguments and of the results whose size is known."""
+    results = sum(prod(type_.static_shape) for type_ in _static_parts(call.checked_type))
+    return results + sum(data.size for data in _arrays(call))
+
+
+def _declared_bytes(type_: Type | None) -> int:
+    """Bytes of the results whose size is known."""
+    return sum(prod(part.static_shape) * part.dtype.numpy.itemsize for part in _static_parts(type_))
+
+
+def _static_parts(type_: Type | None) -> tuple[TensorType, ...]:
+    parts = type_.fields if isinstance(type_, TupleType) else (type_,)
+    return tuple(part for part in parts if isinstance(part, TensorType) and part.is_static)

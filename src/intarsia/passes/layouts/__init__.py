@@ -1,0 +1,1 @@
+"""Moving transposes, and operators in another layout."""

@@ -1,0 +1,1 @@
+"""Branches that do the same to one value."""

@@ -1,0 +1,145 @@
+"""Parts of a function made into function literals that are called in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intarsia.ir import (
+    Attrs,
+    Call,
+    Expr,
+    Function,
+    Let,
+    Tuple,
+    TupleGetItem,
+    Var,
+    children,
+    post_order,
+    substitute,
+    with_children,
+)
+from intarsia.passes.regions.dataflow import Dataflow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Expressions of one scope that are to become a function.
+
+    Nothing outside lies on a way from one member to another, over all regions together: contracted to
+    one expression each, they leave a graph without cycles.
+
+    Attributes:
+        members: The expressions, each after what it needs.
+        outputs: Those of them that something outside uses.
+        attrs: Attributes of the function.
+    """
+
+    members: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    attrs: Attrs
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """A region's function, and what it is called with.
+
+    Attributes:
+        function: Its body is the output, or a tuple of them.
+        arguments: Expressions of the program before.
+        outputs: What the results stand for.
+    """
+
+    function: Function
+    arguments: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+
+
+def outlined(function: Function, regions: Sequence[Region], dataflow: Dataflow) -> Function:
+    """The function with every region replaced by a call of a literal that computes it.
+
+    What flows in becomes parameters, in order of first use, but for constants, which are used inside; what
+    flows out is the result, or a tuple of them. Spans and devices of values stay with them. Linear.
+    """
+    made = [_outline(region, dataflow) for region in regions]
+    outlines = {output: outline for outline in made for output in outline.outputs}
+    done: dict[Expr, Expr] = {}
+    stack: list[tuple[Expr, bool]] = [(function, False)]
+    while stack:
+        expr, is_ready = stack.pop()
+        if expr in done:
+            continue
+        found = outlines.get(expr)
+        below = children(expr) if found is None else found.arguments
+        if not is_ready:
+            stack.append((expr, True))
+            stack.extend((child, False) for child in reversed(below) if child not in done)
+            continue
+        ready = tuple(done[child] for child in below)
+        if found is None:
+            done[expr] = with_children(expr, ready)
+        else:
+            done.update(_results(found, ready))
+    after = done[function]
+    assert isinstance(after, Function)
+    return after
+
+
+def _outline(region: Region, dataflow: Dataflow) -> _Outline:
+    members = set(region.members)
+    needed = {item for member in region.members for item in dataflow.needs[member]} - members
+    arguments = _arguments(region.outputs, needed)
+    params = {arg: _param(arg, position) for position, arg in enumerate(arguments)}
+    last = region.outputs[-1]
+    result: Expr = last
+    if len(region.outputs) > 1:
+        result = Tuple(region.outputs, virtual_device=last.virtual_device, span=last.span)
+    body = substitute(result, dict(params))
+    function = Function(
+        tuple(params.values()), body, region.attrs, virtual_device=last.virtual_device, span=last.span
+    )
+    return _Outline(function, arguments, region.outputs)
+
+
+def _arguments(outputs: tuple[Expr, ...], needed: set[Expr]) -> tuple[Expr, ...]:
+    """What is needed, and the variables that are bound outside, in order of first use."""
+    used: dict[Expr, None] = {}
+    bound: set[Expr] = set()
+    for expr in post_order(*outputs, stop=needed):
+        if isinstance(expr, Function):
+            bound.update(expr.params)
+        elif isinstance(expr, Let):
+            bound.add(expr.var)
+        used.update((child, None) for child in children(expr) if child in needed or isinstance(child, Var))
+    return tuple(expr for expr in used if expr not in bound)
+
+
+def _param(arg: Expr, position: int) -> Var:
+    return Var(
+        f"p{position}", checked_type=arg.checked_type, virtual_device=arg.virtual_device, span=arg.span
+    )
+
+
+def _results(outline: _Outline, arguments: tuple[Expr, ...]) -> dict[Expr, Expr]:
+    """What stands for each output."""
+    last = outline.outputs[-1]
+    function = outline.function
+    call = Call(
+        function,
+        arguments,
+        checked_type=function.result_type,
+        virtual_device=last.virtual_device,
+        span=last.span,
+    )
+    if len(outline.outputs) == 1:
+        return {last: call}
+    return {
+        output: TupleGetItem(
+            call,
+            index,
+            checked_type=output.checked_type,
+            virtual_device=output.virtual_device,
+            span=output.span,
+        )
+        for index, output in enumerate(outline.outputs)
+    }

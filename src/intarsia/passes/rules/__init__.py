@@ -1,0 +1,1 @@
+"""What rewrite rules are written with."""

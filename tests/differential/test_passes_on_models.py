@@ -1,0 +1,54 @@
+"""Every pass on every model of the zoo: the model computes the same after it, by the numeric gate."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from tests.every_pass import every_pass
+
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model, zoo
+from intarsia.ir import IRModule
+from intarsia.measure.gate import Gate, run_arrays
+from intarsia.measure.inputs import random_inputs
+from intarsia.op import verify
+from intarsia.passes import partition_whole
+from intarsia.target import Target
+from intarsia.transform import PassContext
+
+QUICK = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")
+PASSES = every_pass()
+ENGINE = Target("cpu -toolchain=onnxruntime")
+HALF = {"ToMixedPrecision"}
+"""Passes whose results are meant to differ by more than rounding in float32."""
+
+
+@cache
+def model(name: str) -> tuple[IRModule, Gate]:
+    mod = from_onnx(build_model(name, 0))
+    return mod, Gate.for_module(mod, random_inputs(mod["main"], 0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()],
+)
+def test_every_pass_keeps_the_results(name: str) -> None:
+    mod, gate = model(name)
+    inputs = random_inputs(mod["main"], 0)
+    wrong = {}
+    for item in PASSES:
+        after = item(mod, PassContext(opt_level=9))
+        verify(after)
+        if after is mod or item.info.name in HALF:
+            continue
+        is_partitioned = any("Compiler" in function.attrs for function in after.graph_functions.values())
+        executable = build(after if is_partitioned else partition_whole(after, ENGINE))
+        report = gate.check(run_arrays(executable, inputs))
+        executable.close()
+        if not report.passed:
+            wrong[str(item)] = report.message
+    model.cache_clear()
+    assert wrong == {}

@@ -1,0 +1,41 @@
+"""Every registered pass, with options where it needs some: what the tests of all passes run over."""
+
+from __future__ import annotations
+
+from intarsia.ir.pattern import is_constant, is_op, wildcard
+from intarsia.op.pattern_table import CompositePattern, register_pattern_table
+from intarsia.transform import Pass, get_pass, pass_names
+from intarsia.transform.pass_registry import registered_pass
+
+register_pattern_table(
+    "acme",
+    [
+        CompositePattern("conv_relu", is_op("Relu")(is_op("Conv")(wildcard(), is_constant(), ...))),
+        CompositePattern("neg_relu", is_op("Relu")(is_op("Neg")(wildcard()))),
+        CompositePattern("add_mul", is_op("Mul")(is_op("Add")(wildcard(), wildcard()), wildcard())),
+    ],
+)
+
+WITH_OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
+    "AnnotateTarget": ({"toolchains": ("onnxruntime",)}, {"toolchains": ("openvino", "onnxruntime")}),
+    "MergeComposite": ({"toolchain": "acme"},),
+    "PartitionWhole": ({"target": "cpu -toolchain=onnxruntime"},),
+    "PrintIR": ({"header": "shown"},),
+    "CombineParallelConv2D": ({}, {"min_num_branches": 2}),
+    "CombineParallelMatMul": ({}, {"min_num_branches": 2}),
+    "ConvertLayout": ({}, {"layout": "NHWC"}),
+    "ToMixedPrecision": ({}, {"dtype": "bfloat16"}),
+    "FuseOps": ({}, {"max_depth": 2}),
+}
+"""Options to run a pass with; one that is not here runs with its defaults."""
+
+
+def instances(name: str) -> list[Pass]:
+    """The pass with each of its options."""
+    return [get_pass(name, **options) for options in WITH_OPTIONS.get(name, ({},))]
+
+
+def every_pass() -> list[Pass]:
+    """All passes of `intarsia.passes`, by name."""
+    names = [name for name in pass_names() if registered_pass(name).__module__.startswith("intarsia.passes.")]
+    return [item for name in names for item in instances(name)]
