@@ -1,6 +1,7 @@
 """Intarsia: a model compiler that measures which inference toolchain should run which piece of a network.
 
     mod = intarsia.from_onnx("model.onnx")     a program
+    mod = intarsia.load_pass_sequence("default_heuristic")(mod)    the same program, transformed by passes
     exe = intarsia.build(mod)                  an executable; exe(x) runs it
     result = intarsia.tune("model.onnx")       the fastest right executable on this machine
     exe = intarsia.load("model.intarsia")      a saved one
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
+    from intarsia.transform import PassContext, Sequential, get_pass, load_pass_sequence
     from intarsia.tune.result import TuneResult
 
 __version__ = VERSION
@@ -30,11 +32,15 @@ __version__ = VERSION
 _HOMES = {
     "Executable": "intarsia.runtime.executable",
     "IRModule": "intarsia.ir",
+    "PassContext": "intarsia.transform",
+    "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
     "TuneResult": "intarsia.tune.result",
     "VirtualDevice": "intarsia.target",
     "from_onnx": "intarsia.frontend.onnx",
+    "get_pass": "intarsia.transform",
     "load": "intarsia.runtime.artifact_load",
+    "load_pass_sequence": "intarsia.transform",
     "targets": "intarsia.toolchain",
     "to_onnx": "intarsia.frontend.onnx",
 }
@@ -42,13 +48,17 @@ _HOMES = {
 __all__ = [
     "Executable",
     "IRModule",
+    "PassContext",
+    "Sequential",
     "Target",
     "TuneResult",
     "VirtualDevice",
     "__version__",
     "build",
     "from_onnx",
+    "get_pass",
     "load",
+    "load_pass_sequence",
     "targets",
     "to_onnx",
     "tune",

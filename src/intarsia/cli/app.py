@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from intarsia.cli import bench, compare, doctor, run, tune, verify, zoo
+from intarsia.cli import bench, bisect, compare, doctor, passes, run, tune, verify, zoo
 
 HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
 
@@ -16,7 +16,7 @@ def command() -> Callable[..., Any]:
     """The whole command line as typer's command."""
     app = typer.Typer(name="intarsia", help=HELP, rich_markup_mode=None)
     app.callback()(_program)
-    for function in (doctor.doctor, tune.tune, run.run, bench.bench, compare.compare, verify.verify):
+    for function in _commands():
         app.command(function.__name__)(function)
     shelf = typer.Typer(help="Models that need no download.", rich_markup_mode=None)
     shelf.command("list")(zoo.list_models)
@@ -25,6 +25,19 @@ def command() -> Callable[..., Any]:
     group = typer.main.get_command(app)
     _share_flags(group)
     return group
+
+
+def _commands() -> tuple[Callable[..., Any], ...]:
+    return (
+        doctor.doctor,
+        tune.tune,
+        run.run,
+        bench.bench,
+        compare.compare,
+        verify.verify,
+        bisect.bisect,
+        passes.passes,
+    )
 
 
 def _version(wanted: bool) -> None:

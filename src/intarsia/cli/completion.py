@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 ZOO_PREFIX = "zoo:"
+AFTER_PREFIX = "_INTARSIA_AFTER_ZOO_PREFIX"
+"""Environment variable: set where the shell completes only what follows the prefix (see `bash_words`)."""
 
 
 def complete_zoo(incomplete: str) -> list[tuple[str, str]]:
@@ -14,6 +18,8 @@ def complete_zoo(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_model(incomplete: str) -> list[tuple[str, str]]:
     """`zoo:NAME` once that much is typed; before, nothing, so that the shell completes files."""
+    if AFTER_PREFIX in os.environ:
+        return complete_zoo(incomplete)
     if not incomplete.startswith(ZOO_PREFIX):
         return []
     found = complete_zoo(incomplete.removeprefix(ZOO_PREFIX))
@@ -25,3 +31,17 @@ def complete_toolchain(incomplete: str) -> list[str]:
     from intarsia.runtime.kernel import TOOLCHAINS
 
     return [name for name in TOOLCHAINS if name.startswith(incomplete)]
+
+
+def complete_pass(incomplete: str) -> list[str]:
+    """Passes whose names begin like this."""
+    from intarsia.transform import pass_names
+
+    return [name for name in pass_names() if name.startswith(incomplete)]
+
+
+def complete_pipeline(incomplete: str) -> list[str]:
+    """Pipelines whose names begin like this."""
+    from intarsia.transform import pipeline_names
+
+    return [name for name in pipeline_names() if name.startswith(incomplete)]

@@ -1,0 +1,94 @@
+"""Which pass makes a program compute something else: bisection by the numeric gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from intarsia.build import build
+from intarsia.ir import IRModule
+from intarsia.measure.gate import Gate, run_arrays
+from intarsia.passes import partition_whole
+from intarsia.support.errors import IntarsiaError
+from intarsia.target import Target
+from intarsia.transform import Bisection, Pass, PassContext, bisect_passes
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What running a program has shown.
+
+    Attributes:
+        is_right: Whether its results agree with the reference.
+        max_error: Largest difference relative to the reference's largest value; None if it could not run.
+        message: What is wrong, or "".
+    """
+
+    is_right: bool
+    max_error: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassBisection:
+    """The search for a wrong pass, and what was seen of each program that was run.
+
+    Attributes:
+        bisection: The passes, and the guilty one.
+        verdicts: By the program that was run (identity).
+        reference: How the reference result was made, in words.
+    """
+
+    bisection: Bisection
+    verdicts: Mapping[IRModule, Verdict]
+    reference: str
+
+
+def find_wrong_pass(
+    mod: IRModule,
+    sequence: Pass,
+    inputs: Mapping[str, Array],
+    target: Target,
+    *,
+    exhaustive: bool = False,
+    ctx: PassContext | None = None,
+) -> PassBisection:
+    """Find the first pass of a sequence after which a program computes something else.
+
+    Args:
+        mod: The program; its own result on the reference toolchain is what is right.
+        sequence: The passes.
+        inputs: Arrays by parameter name.
+        target: Who runs the programs between the passes; functions that passes gave to toolchains go there.
+        exhaustive: Whether to run the program after every pass that changed it.
+        ctx: Level and names to run the passes under; default: the current context.
+
+    Raises:
+        ExecutionError: Not even the reference computes the program before the passes.
+    """
+    gate = Gate.for_module(mod, inputs)
+    verdicts: dict[IRModule, Verdict] = {}
+
+    def is_right(candidate: IRModule) -> bool:
+        if candidate not in verdicts:
+            verdicts[candidate] = _verdict(candidate, inputs, target, gate)
+        return verdicts[candidate].is_right
+
+    found = bisect_passes(sequence, mod, is_right, exhaustive=exhaustive, ctx=ctx)
+    return PassBisection(found, verdicts, gate.reference)
+
+
+def _verdict(mod: IRModule, inputs: Mapping[str, Array], target: Target, gate: Gate) -> Verdict:
+    """Run a program; one that cannot be compiled or run any more is wrong too."""
+    is_partitioned = any("Compiler" in function.attrs for function in mod.graph_functions.values())
+    try:
+        executable = build(mod if is_partitioned else partition_whole(mod, target))
+        report = gate.check(run_arrays(executable, inputs))
+    except IntarsiaError as error:
+        return Verdict(False, None, error.problem)
+    return Verdict(report.passed, report.max_rel_error, "" if report.passed else report.message)

@@ -1,0 +1,232 @@
+"""`intarsia passes` and `intarsia bisect`: what there is, and which pass is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.command_line import Outcome, process, within
+from tests.end_to_end.pass_packages import found_in, install_module
+
+from intarsia.ir import Call, Expr, Function, IRModule, Op, rewrite
+from intarsia.op import call, rewrite_typed
+from intarsia.support.errors import UnsupportedModelError
+from intarsia.transform import FunctionPass, ModulePass, PassContext, pass_names
+from intarsia.transform.pass_registry import holding_pass
+
+WRONG = """
+from intarsia.ir import Call, Op
+from intarsia.op import rewrite_typed
+from intarsia.transform import Sequential, function_pass, register_pass, register_pipeline
+
+def relu_is_its_input(expr):
+    match expr:
+        case Call(op=Op(name="Relu"), args=(x,)):
+            return x
+    return expr
+
+@function_pass(opt_level=3)
+def drop_relu(function, mod, ctx):
+    return rewrite_typed(function, relu_is_its_input)
+
+register_pass(drop_relu)
+
+@register_pipeline("wrong")
+def wrong():
+    return Sequential([drop_relu])
+"""
+
+
+@dataclass(frozen=True)
+class DropRelu(FunctionPass, opt_level=3):
+    """Replaces each Relu by its input, which is wrong."""
+
+    def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        after = rewrite_typed(function, _dropped)
+        assert isinstance(after, Function)
+        return after
+
+
+@dataclass(frozen=True)
+class ReluTwice(FunctionPass, opt_level=1):
+    """Applies each Relu twice, which is right."""
+
+    def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
+        after = rewrite(function, _doubled)
+        assert isinstance(after, Function)
+        return after
+
+
+@dataclass(frozen=True)
+class Fails(ModulePass, opt_level=0):
+    """Refuses every module."""
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        raise UnsupportedModelError("not this one")
+
+
+def _dropped(expr: Expr) -> Expr:
+    match expr:
+        case Call(op=Op(name="Relu"), args=(x,)):
+            return x
+        case _:
+            return expr
+
+
+def _doubled(expr: Expr) -> Expr:
+    match expr:
+        case Call(op=Op(name="Relu")):
+            return call("Relu", expr)
+        case _:
+            return expr
+
+
+@pytest.fixture
+def passes() -> Iterator[None]:
+    """The passes above can be found by name."""
+    with (
+        holding_pass("DropRelu", DropRelu),
+        holding_pass("ReluTwice", ReluTwice),
+        holding_pass("Fails", Fails),
+    ):
+        yield
+
+
+def bisected(*names: str, flags: tuple[str, ...] = ()) -> Outcome:
+    chosen = [word for name in names for word in ("--pass", name)]
+    return within(["bisect", "zoo:mnist", *chosen, *flags])
+
+
+class TestPasses:
+    def test_the_list(self) -> None:
+        outcome = within(["passes"])
+        assert (outcome.code, outcome.err) == (0, "")
+        header, *rows = outcome.out.split("\n\n")[0].splitlines()
+        assert header.split() == ["pass", "level", "what", "it", "does"]
+        assert [row.split()[0] for row in rows] == list(pass_names())
+        assert all(len(row.split()) > 3 for row in rows), "every pass says what it does"
+
+    def test_the_list_as_json(self) -> None:
+        document = within(["passes", "--json"]).document
+        (found,) = (item for item in document["passes"] if item["name"] == "InferType")
+        assert found == {
+            "name": "InferType",
+            "opt_level": 0,
+            "required": [],
+            "summary": "Fills in the types that are not known, and checks the others (DESIGN section 2).",
+        }
+        assert document["broken_packages"] == []
+
+    def test_a_pipeline_is_explained(self, tmp_path: Path) -> None:
+        env = found_in(install_module(tmp_path, "wrong_passes", WRONG))
+        assert process("passes", "wrong", cwd=tmp_path, env=env) == Outcome(
+            0, "         pass       reason\nskipped  drop_relu  level 3 > 2\n", ""
+        )
+        assert process("passes", "wrong", "--opt-level", "3", "--json", cwd=tmp_path, env=env).document == {
+            "pipeline": "wrong",
+            "opt_level": 3,
+            "passes": [{"name": "drop_relu", "runs": True, "reason": "level 3 <= 3", "depth": 0}],
+        }
+
+    def test_an_unknown_pipeline(self) -> None:
+        outcome = within(["passes", "none such"])
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith("error: unknown pipeline 'none such'\nhelp: ")
+
+
+@pytest.mark.usefixtures("passes")
+class TestBisect:
+    def test_the_wrong_pass_is_named_with_what_it_changed(self) -> None:
+        outcome = bisected("ReluTwice", "DropRelu", "InferType")
+        assert outcome.code == 4
+        rows = [line.split()[:3] for line in outcome.out.splitlines()[1:4]]
+        assert rows == [
+            ["ReluTwice", "changed", "right"],
+            ["DropRelu", "changed", "wrong"],
+            ["InferType", "unchanged", "-"],
+        ]
+        assert 'output "logits"' in outcome.out.splitlines()[2]
+        assert "reference result: onnx.reference\n" in outcome.out
+        assert "\nwhat DropRelu changed:\n--- before DropRelu\n+++ after DropRelu\n" in outcome.out
+        assert "\n-  %" in outcome.out
+        assert outcome.err == (
+            "error: DropRelu is the first pass of ReluTwice, DropRelu, InferType "
+            "after which the program is wrong\n"
+            "help: see what it changed above\n"
+        )
+
+    def test_as_json(self) -> None:
+        outcome = bisected("DropRelu", "ReluTwice", flags=("--json", "--exhaustive"))
+        document = outcome.document
+        assert (outcome.code, document["exit_code"]) == (4, 4)
+        assert (document["guilty"], document["raised"], document["runs"]) == ("DropRelu", None, 1)
+        assert document["error"].startswith("DropRelu is the first pass")
+        assert document["diff"].startswith("--- before DropRelu\n")
+        found = [(item["name"], item["changed"], item["right"]) for item in document["passes"]]
+        assert found == [("DropRelu", True, False), ("ReluTwice", False, None)]
+        assert document["passes"][0]["max_error"] > 0
+
+    def test_every_pass_is_right(self) -> None:
+        outcome = bisected("ReluTwice", "ReluTwice", flags=("--exhaustive",))
+        assert (outcome.code, outcome.err) == (0, "")
+        assert [line.split()[2] for line in outcome.out.splitlines()[1:3]] == ["right", "right"]
+        assert outcome.out.endswith("right after every pass; programs run: 2\n")
+
+    def test_an_engine_may_run_the_programs(self) -> None:
+        pytest.importorskip("onnxruntime", reason="it runs the programs")
+        outcome = bisected("ReluTwice", "DropRelu", flags=("--toolchain", "onnxruntime"))
+        assert outcome.code == 4
+        assert "error: DropRelu is the first pass" in outcome.err
+
+    def test_a_pass_that_fails(self) -> None:
+        message = "error: not this one\n  in pass Fails\n  in pass ReluTwice, Fails\n"
+        assert bisected("ReluTwice", "Fails") == Outcome(3, "", message)
+
+    def test_a_pass_that_fails_after_a_wrong_one(self) -> None:
+        outcome = bisected("DropRelu", "Fails")
+        assert outcome.code == 4
+        assert "\na later pass has failed: not this one\n" in outcome.out
+        document = bisected("DropRelu", "Fails", flags=("--json",)).document
+        assert document["raised"].startswith("not this one\n")
+
+    def test_a_wrong_pass_of_a_package(self, tmp_path: Path) -> None:
+        env = found_in(install_module(tmp_path, "wrong_passes", WRONG))
+        outcome = process(
+            "bisect", "zoo:mnist", "--pipeline", "wrong", "--opt-level", "3", cwd=tmp_path, env=env
+        )
+        assert outcome.code == 4
+        assert outcome.err.startswith("error: drop_relu is the first pass of wrong after which")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--pass", "InferTypes"], "unknown pass 'InferTypes'\nhelp: did you mean InferType?\n"),
+            (
+                ["--pass", "Fails", "--pipeline", "x"],
+                "both --pipeline and --pass are given\nhelp: give one of them\n",
+            ),
+            (["--pass", "Fails", "--toolchain", "none"], "unknown toolchain 'none'"),
+        ],
+    )
+    def test_what_is_given_wrongly(self, arguments: list[str], message: str) -> None:
+        outcome = within(["bisect", "zoo:mnist", *arguments])
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"error: {message}")
+
+    def test_an_unknown_pipeline(self) -> None:
+        outcome = within(["bisect", "zoo:mnist", "--pipeline", "none such"])
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith("error: unknown pipeline 'none such'\nhelp: ")
+
+    def test_an_artifact(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from intarsia.build import build
+        from intarsia.frontend.onnx import from_onnx
+        from intarsia.frontend.zoo import build_model
+
+        monkeypatch.chdir(tmp_path)
+        build(from_onnx(build_model("mnist"))).save("mnist.intarsia")
+        assert within(["bisect", "mnist.intarsia", "--pass", "Fails"]) == Outcome(
+            2, "", "error: an artifact is compiled already\nhelp: give the model it was made of\n"
+        )
