@@ -1,0 +1,82 @@
+"""What is to be measured: a candidate for a workload on a target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from intarsia.ir import DType, IRModule, structural_digest
+from intarsia.support.digest import digest_bytes, digest_text
+from intarsia.target import Target
+
+PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, PlainData] | None"
+"""What JSON holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """What is to be computed; candidates are ways to compute it.
+
+    Attributes:
+        module: The program; its @main is run.
+        name: For people.
+        special_inputs: Real data for parameters, by name; the others are random, in their declared ranges.
+    """
+
+    module: IRModule
+    name: str = ""
+    special_inputs: Mapping[str, npt.NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def digest(self) -> str:
+        """Of program and special inputs, equal in every process; the key in databases."""
+        data = (
+            f"{name}:{DType.of(array)}{array.shape}:{digest_bytes(array.tobytes()).hex()}"
+            for name, array in sorted(self.special_inputs.items())
+        )
+        program = structural_digest(self.module)
+        return digest_text((program, *data)) if self.special_inputs else program
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One way to compute a workload, as plain data, so that any process can carry it out.
+
+    Attributes:
+        kind: Registered name of what makes, of workload, target and trace, the module to build.
+        trace: The decisions, as JSON holds them.
+    """
+
+    kind: str
+    trace: PlainData = None
+
+    @cached_property
+    def text(self) -> str:
+        """The trace as canonical JSON: equal traces have equal texts."""
+        return json.dumps(self.trace, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of kind and trace; the key in databases."""
+        return digest_text((self.kind, self.text))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasureInput:
+    """A candidate for a workload on a target.
+
+    Attributes:
+        workload: What to compute.
+        target: Who compiles what the candidate leaves to the target.
+        candidate: How.
+    """
+
+    workload: Workload
+    target: Target
+    candidate: Candidate

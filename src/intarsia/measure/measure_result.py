@@ -1,0 +1,53 @@
+"""What measuring a candidate has given; a failure is a value like any other."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MeasureError(StrEnum):
+    """How measuring a candidate ended (DESIGN section 11: failures are values)."""
+
+    OK = "ok"
+    INSTANTIATION = "instantiation"
+    COMPILE = "compile"
+    LOAD = "load"
+    RUNTIME = "runtime"
+    WRONG_ANSWER = "wrong answer"
+    BUILD_TIMEOUT = "build timeout"
+    RUN_TIMEOUT = "run timeout"
+    CRASH = "crash"
+    OUT_OF_MEMORY = "out of memory"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureResult:
+    """The result of one candidate.
+
+    Attributes:
+        costs: Seconds of one run, a number a repetition; empty unless the error is OK.
+        error: How it ended.
+        message: What went wrong, for people; "" if nothing.
+        wall_seconds: Time that building and running took in all.
+        timestamp: When it was finished, in seconds since 1970 (UTC).
+    """
+
+    costs: tuple[float, ...]
+    error: MeasureError
+    message: str
+    wall_seconds: float
+    timestamp: float
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether there is a cost."""
+        return self.error is MeasureError.OK
+
+    @property
+    def cost(self) -> float:
+        """The median of the costs in seconds; infinite for a failure."""
+        return statistics.median(self.costs) if self.is_ok and self.costs else math.inf

@@ -1,0 +1,40 @@
+"""Which processes and files there are, for tests that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from intarsia.measure.worker_pool.process_tree import children
+
+PATIENCE_S = 30.0
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true in time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has reaped yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def open_files() -> int:
+    """How many file descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def own_children() -> set[int]:
+    """The children of this process."""
+    return set(children(os.getpid()))
