@@ -40,6 +40,12 @@ def test_import_is_light() -> None:
     assert loaded_by("import intarsia") & set(HEAVY) == set()
 
 
+def test_records_of_measurements_need_no_database() -> None:
+    loaded = loaded_by("from intarsia.measure.database import MeasureRecord, Hint, Statistics")
+    assert "sqlalchemy" not in loaded
+    assert "sqlalchemy" in loaded_by("from intarsia.measure.database import Database")
+
+
 def test_public_names_of_the_design() -> None:
     for name in (
         "from_onnx",

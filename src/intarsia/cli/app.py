@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from intarsia.cli import bench, bisect, compare, doctor, passes, run, tune, verify, zoo
+from intarsia.cli import bench, bisect, compare, db, doctor, passes, run, tune, verify, zoo
 
 HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
 
@@ -22,6 +22,15 @@ def command() -> Callable[..., Any]:
     shelf.command("list")(zoo.list_models)
     shelf.command("export")(zoo.export_model)
     app.add_typer(shelf, name="zoo")
+    records = typer.Typer(help="What has been measured.", rich_markup_mode=None)
+    records.command("list")(db.list_workloads)
+    records.command("show")(db.show_workload)
+    records.command("top")(db.top_candidates)
+    records.command("export")(db.export_lines)
+    records.command("import")(db.import_lines)
+    records.command("merge")(db.merge_database)
+    records.command("gc")(db.collect_garbage)
+    app.add_typer(records, name="db")
     group = typer.main.get_command(app)
     _share_flags(group)
     return group

@@ -14,7 +14,8 @@
     ├── ArtifactError                 3   an artifact that is damaged or does not fit this machine
     ├── ExecutionError                1   a kernel failed at run time
     ├── VerificationError             4   a result differs from the reference
-    └── TooSlowError                  5   slower than the user required
+    ├── TooSlowError                  5   slower than the user required
+    └── DatabaseError                 6   measurements that cannot be read or kept
 
 An error says what is wrong, what was found and what was expected; `help` says what to do. Layers it
 passes on the way up add where it happened with `add_note` (operator, pass, node of the model).
@@ -137,3 +138,10 @@ class TooSlowError(IntarsiaError):
     """A measured latency is above what the user required."""
 
     exit_code: ClassVar[int] = 5
+
+
+@dataclass(eq=False)
+class DatabaseError(IntarsiaError):
+    """A database of measurements that is missing, damaged, locked, of another version, or out of reach."""
+
+    exit_code: ClassVar[int] = 6

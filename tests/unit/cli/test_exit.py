@@ -153,4 +153,5 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "bisect",
         "passes",
         "zoo",
+        "db",
     ]

@@ -41,4 +41,5 @@ def test_the_tree_in_the_module_names_every_error_with_its_exit_code() -> None:
     assert codes["ModelError"] == codes["CompileError"] == codes["ArtifactError"] == 3
     assert codes["VerificationError"] == 4
     assert codes["TooSlowError"] == 5
+    assert codes["DatabaseError"] == 6
     assert codes["ExecutionError"] == 1

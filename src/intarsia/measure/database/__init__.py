@@ -1,0 +1,61 @@
+"""Measurements that last: what was measured once is never measured again, on this machine or after a crash.
+
+    with Database.open("measurements.db") as database:        # or postgresql://user@server/name
+        database.commit(MeasureRecord.of(measure_input, host.digest, result))
+        database.best(workload.digest, target, host.digest)
+
+record          a candidate with all its measurements, and a hint, which has no cost
+answers         what the database counts and sums up
+place           a path or URL -> which database
+connections     transactions on it
+failure         what SQLite and PostgreSQL complain about -> DatabaseError
+tables, schema  the tables; their version and migrations
+rows            records <-> rows of the tables
+commits, queries, garbage, summaries, descriptions, json_lines
+                what is done in a transaction
+database        all of it behind one class
+
+Decided here:
+* The key of a record is (workload digest, target's text, host digest, candidate digest). A search reaches
+  records of other hosts by `hints` only, and a hint has no cost.
+* A second measurement of the same adds to the first (`MeasureRecord`): repeats are pooled, the newest verdict
+  counts. To combine is commutative, associative and idempotent, so that merging databases in any order and
+  any number of times gives the same.
+* SQLite runs with a write-ahead log and `synchronous=NORMAL`. Once `commit` has returned, the death of the
+  process (kill -9) loses nothing; only when the whole machine loses power may the last few commits be
+  missing, and even then the database is consistent. `FULL` would wait for the disk at every commit.
+* SQLAlchemy is loaded when a database is opened, not before.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from intarsia.measure.database.answers import (
+    LineCounts,
+    MergeCounts,
+    RemovedCounts,
+    Statistics,
+    WorkloadSummary,
+)
+from intarsia.measure.database.record import Hint, Measurement, MeasureRecord
+
+if TYPE_CHECKING:
+    from intarsia.measure.database.database import Database
+
+__all__ = [
+    "Database",
+    "Hint",
+    "LineCounts",
+    "MeasureRecord",
+    "Measurement",
+    "MergeCounts",
+    "RemovedCounts",
+    "Statistics",
+    "WorkloadSummary",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Database":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("intarsia.measure.database.database").Database

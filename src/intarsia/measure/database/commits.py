@@ -1,0 +1,92 @@
+"""What is written, within a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, Insert, Select, Table, bindparam, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from intarsia.measure.database.answers import MergeCounts
+from intarsia.measure.database.queries import RECORD_COLUMNS
+from intarsia.measure.database.record import MeasureRecord
+from intarsia.measure.database.rows import record_of, row_of
+from intarsia.measure.database.tables import RECORDS
+
+BATCH: Final = 500
+"""Rows written by one statement."""
+
+T = TypeVar("T")
+
+_CHANGEABLE: Final = ("cost", "error", "measured_at", "measurements")
+_UPDATE: Final = (
+    update(RECORDS)
+    .where(RECORDS.c.key == bindparam("of_key"))
+    .values({name: bindparam(f"new_{name}") for name in _CHANGEABLE})
+)
+_LOCKED: Final[Select[Any]] = select(RECORDS.c.key, *RECORD_COLUMNS).with_for_update()
+_INSERTS: Final = {
+    dialect: {table: insert(table).on_conflict_do_nothing() for table in RECORDS.metadata.sorted_tables}
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+}
+
+
+def insert_new(connection: Connection, table: Table) -> Insert:
+    """The statement that inserts rows and leaves those alone that are there already."""
+    return _INSERTS[connection.dialect.name][table]
+
+
+def commit_one(connection: Connection, record: MeasureRecord) -> None:
+    """Add a record, or its measurements to those of the same that are there."""
+    row = row_of(record)
+    if connection.execute(insert_new(connection, RECORDS), row).rowcount == 1:
+        return
+    (found,) = connection.execute(_LOCKED.where(RECORDS.c.key == row["key"])).all()
+    before = record_of(found)
+    if (after := before.combined(record)) is not before:
+        connection.execute(_UPDATE, [_changes(after)])
+
+
+def commit_batches(connection: Connection, records: Iterable[MeasureRecord]) -> MergeCounts:
+    """As `commit_one` for many, in a transaction that is alone."""
+    return sum((_commit_batch(connection, batch) for batch in batches(records)), MergeCounts())
+
+
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    """The items in lists of at most `size`."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _commit_batch(connection: Connection, records: Sequence[MeasureRecord]) -> MergeCounts:
+    given: dict[str, MeasureRecord] = {}
+    for record in records:
+        key = record.key
+        given[key] = record if key not in given else given[key].combined(record)
+    keys = sorted(given)
+    statement = insert_new(connection, RECORDS).returning(RECORDS.c.key)
+    added = set(connection.execute(statement, [row_of(given[key]) for key in keys]).scalars())
+    present = [key for key in keys if key not in added]
+    changes = [
+        _changes(after)
+        for key, before in _present(connection, present)
+        if (after := before.combined(given[key])) is not before
+    ]
+    if changes:
+        connection.execute(_UPDATE, changes)
+    return MergeCounts(len(added), len(changes), len(present) - len(changes))
+
+
+def _present(connection: Connection, keys: Sequence[str]) -> list[tuple[str, MeasureRecord]]:
+    if not keys:
+        return []
+    query = _LOCKED.where(RECORDS.c.key.in_(keys)).order_by(RECORDS.c.key)
+    return [(row.key, record_of(row)) for row in connection.execute(query)]
+
+
+def _changes(record: MeasureRecord) -> dict[str, Any]:
+    row = row_of(record)
+    return {"of_key": row["key"], **{f"new_{name}": row[name] for name in _CHANGEABLE}}

@@ -1,0 +1,209 @@
+"""The database of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Self
+
+from intarsia.measure.database import garbage, json_lines, queries, summaries
+from intarsia.measure.database.answers import (
+    LineCounts,
+    MergeCounts,
+    RemovedCounts,
+    Statistics,
+    WorkloadSummary,
+)
+from intarsia.measure.database.commits import BATCH, commit_batches, commit_one
+from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.descriptions import (
+    host_of,
+    insert_descriptions,
+    insert_host,
+    insert_workload,
+    program_of,
+)
+from intarsia.measure.database.place import Place
+from intarsia.measure.database.record import Hint, MeasureRecord, record_key
+from intarsia.measure.database.rows import record_of
+from intarsia.measure.database.schema import prepare
+from intarsia.measure.measure_input import Candidate
+from intarsia.target import Host, Target
+
+BUSY_SECONDS: Final = 30.0
+"""How long a transaction waits for those of other processes."""
+
+
+class Database:
+    """Measurements of candidates, in an SQLite file or a PostgreSQL database.
+
+    Any number of threads may use one; any number of processes may open the same place. Each method is one
+    transaction. Digests are those of `Workload`, `Host` and `Candidate`.
+
+    Every method may raise DatabaseError: damaged, locked for too long, read-only, disk full, server out of
+    reach. What was committed before is kept then.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @classmethod
+    def open(cls, where: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Self:
+        """Open a database, make it if there is none, bring an older one up to date.
+
+        Args:
+            where: A path, sqlite:///PATH (sqlite:////PATH for one from the root), or
+                postgresql://USER:PASSWORD@SERVER:PORT/NAME.
+            create: Whether a file that does not exist is made.
+            busy_seconds: How long to wait for transactions of other processes.
+
+        Raises:
+            DatabaseError: Not a database of ours, of a newer version, or any of the above.
+        """
+        connections = Connections(Place.of(where), create=create, busy_seconds=busy_seconds)
+        try:
+            prepare(connections)
+        except BaseException:
+            connections.close()
+            raise
+        return cls(connections)
+
+    def close(self) -> None:
+        """Close the connections; used again, it opens new ones."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def place(self) -> str:
+        """Path or URL, without password."""
+        return str(self._connections.place)
+
+    def commit(self, record: MeasureRecord) -> None:
+        """Add a record; if there is one of the same already, add its measurements to that.
+
+        Once it returns, the death of this process does not lose it.
+        """
+        with self._connections.writing() as connection:
+            commit_one(connection, record)
+
+    def commit_many(self, records: Iterable[MeasureRecord]) -> MergeCounts:
+        """As `commit`, for all of them or none."""
+        with self._connections.writing(alone=True) as connection:
+            return commit_batches(connection, records)
+
+    def add_workload(self, digest: str, name: str, program: str | None = None) -> None:
+        """Tell what a workload's digest stands for; what was told first stays."""
+        with self._connections.writing() as connection:
+            insert_workload(connection, digest, name, program)
+
+    def add_host(self, host: Host) -> None:
+        """Tell what a host's digest stands for."""
+        with self._connections.writing() as connection:
+            insert_host(connection, host)
+
+    def program(self, workload: str) -> str | None:
+        """The program text of a workload, if it was told."""
+        return program_of(self._connections, workload)
+
+    def host(self, digest: str) -> Host | None:
+        """The machine of a digest, if it was told in words that this version knows."""
+        return host_of(self._connections, digest)
+
+    def find(
+        self, workload: str, target: Target | str, candidate: Candidate, host: str
+    ) -> MeasureRecord | None:
+        """What is known of a candidate on this host; None if it was never measured."""
+        key = record_key(workload, str(target), host, candidate.digest)
+        rows = self._connections.rows(queries.FIND, key=key)
+        return record_of(rows[0]) if rows else None
+
+    def top_k(self, workload: str, target: Target | str, host: str, k: int) -> tuple[MeasureRecord, ...]:
+        """The `k` candidates with the lowest costs, the best first; failures are not among them."""
+        rows = self._connections.rows(queries.TOP, workload=workload, target=str(target), host=host, k=k)
+        return tuple(map(record_of, rows))
+
+    def best(self, workload: str, target: Target | str, host: str) -> MeasureRecord | None:
+        """The candidate with the lowest cost."""
+        return next(iter(self.top_k(workload, target, host, 1)), None)
+
+    def best_per_workload(self, host: str, target: Target | str | None = None) -> dict[str, MeasureRecord]:
+        """The best of each workload by its digest: on one target, or on whichever is best for each."""
+        text = None if target is None else str(target)
+        parameters = {"host": host} if text is None else {"host": host, "target": text}
+        rows = self._connections.rows(queries.best_per_workload(text), **parameters)
+        return {record.workload: record for record in map(record_of, rows)}
+
+    def records_of(self, workload: str) -> tuple[MeasureRecord, ...]:
+        """All that is known of a workload, on every target and host: by cost, failures last.
+
+        To look at: costs of different hosts and targets do not compare.
+        """
+        rows = self._connections.rows(queries.EVERY_CANDIDATE, workload=workload)
+        return tuple(map(record_of, rows))
+
+    def hints(self, workload: str, target: Target | str, k: int, except_host: str) -> tuple[Hint, ...]:
+        """At most `k` candidates that were good on other machines, to be measured first on this one.
+
+        Those best on each machine come first, then the second of each; each candidate once.
+        """
+        rows = self._connections.rows(
+            queries.HINTS, workload=workload, target=str(target), host=except_host, k=k
+        )
+        return tuple(Hint(row.host, row.kind, row.trace, row.rank) for row in rows)
+
+    def merge(self, other: Database) -> MergeCounts:
+        """Add all that another database has; once more changes nothing."""
+        with other._connections.snapshot() as source, self._connections.writing(alone=True) as connection:
+            insert_descriptions(source, connection)
+            rows = source.execution_options(yield_per=BATCH).execute(queries.ALL)
+            return commit_batches(connection, map(record_of, rows))
+
+    def export_lines(self, path: Path) -> LineCounts:
+        """Write all as JSON lines: the whole file or nothing.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        with self._connections.snapshot() as connection:
+            return json_lines.export_lines(connection, path)
+
+    def import_lines(self, path: Path) -> MergeCounts:
+        """Add what an export has: all of it, or nothing if a line is bad."""
+        with self._connections.writing(alone=True) as connection:
+            return json_lines.import_lines(connection, path)
+
+    def collect_garbage(
+        self,
+        *,
+        keep_top: int | None = None,
+        older_than: float | None = None,
+        other_hosts: str | None = None,
+    ) -> RemovedCounts:
+        """Remove the records that meet every condition given, and workloads and hosts that are then unused.
+
+        Args:
+            keep_top: Not among that many best of its workload, target and host; failures never are.
+            older_than: Measured last before this time, in seconds since 1970 (UTC).
+            other_hosts: Not of the host with this digest.
+
+        Raises:
+            UsageError: No condition is given.
+        """
+        with self._connections.writing(alone=True) as connection:
+            removed = garbage.remove(connection, keep_top, older_than, other_hosts)
+        if removed.records:
+            self._connections.compact()
+        return removed
+
+    def statistics(self) -> Statistics:
+        """How much there is."""
+        return summaries.statistics(self._connections)
+
+    def summaries(self) -> tuple[WorkloadSummary, ...]:
+        """How much there is of each workload on each target and host; the newest first."""
+        return summaries.workload_summaries(self._connections)

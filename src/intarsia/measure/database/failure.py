@@ -1,0 +1,112 @@
+"""What a database complains about, in words for people.
+
+What is not in these tables is a mistake of ours, and is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from intarsia.measure.database.place import Place
+from intarsia.support.errors import DatabaseError
+
+_LOCKED: Final = "is locked by another process"
+_WAIT: Final = "wait until the other process has finished, or end it; all that was measured before is kept"
+_FULL: Final = "cannot be written: the disk is full"
+_SPACE: Final = "free some space, then run the same command again: all that was measured before is kept"
+_WRITABLE: Final = "choose a database in a folder that you may write to"
+_UNREADABLE: Final = (
+    "move it aside and measure again, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW_FILE"
+)
+
+_SQLITE: Final = (
+    ("SQLITE_BUSY", _LOCKED, _WAIT),
+    ("SQLITE_LOCKED", _LOCKED, _WAIT),
+    ("SQLITE_NOTADB", "is not a database", "give the name of a database or of a new file"),
+    ("SQLITE_CORRUPT", "is damaged", _UNREADABLE),
+    ("SQLITE_FULL", _FULL, _SPACE),
+    ("SQLITE_READONLY", "cannot be written: it is read-only", _WRITABLE),
+    ("SQLITE_PERM", "cannot be opened: permission denied", _WRITABLE),
+    ("SQLITE_CANTOPEN", "cannot be opened", "see that its folder exists and that you may write to it"),
+    ("SQLITE_IOERR", "cannot be read or written: the disk failed", "see that the disk works and is not full"),
+)
+"""Beginnings of SQLite's names of errors; longer names are kinds of them."""
+
+_SERVER: Final = "see that the server runs, and that host and port are right"
+_SQLSTATES: Final = (
+    ("55P03", _LOCKED, _WAIT),
+    ("40P01", _LOCKED, "run the same command again; all that was measured before is kept"),
+    ("53100", _FULL, _SPACE),
+    ("53300", "has too many connections", "wait until others have finished, or raise max_connections"),
+    ("42501", "does not let this user do that", "ask for the right to create tables, read and write there"),
+    ("25006", "cannot be written: it is read-only", "use the primary server"),
+    ("28", "refuses this user", "see that user and password in the URL are right"),
+    ("3D000", "does not exist on the server", "create it first: createdb NAME"),
+    ("08001", "cannot be reached", _SERVER),
+    ("08", "has lost the connection", _SERVER),
+    ("57P", "has ended the connection", "see that the server runs, then run the same command again"),
+)
+"""Beginnings of PostgreSQL's codes of errors."""
+
+_CONNECTING: Final = (
+    (r"password authentication failed|no password supplied", "28"),
+    (r'role ".*" does not exist|no pg_hba\.conf entry', "28"),
+    (r'database ".*" does not exist', "3D000"),
+    (r"too many clients|remaining connection slots", "53300"),
+    (r"", "08001"),
+)
+"""An error while connecting has no code, only a text; whatever else it says, the server is out of reach."""
+
+
+def database_error(place: Place, error: SQLAlchemyError | sqlite3.Error) -> DatabaseError | None:
+    """The error for people, None if it is none of theirs."""
+    if isinstance(error, PoolTimeoutError):
+        return DatabaseError(
+            f"the database {place} is used by too many threads at once", help="use fewer threads"
+        )
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return _of_sqlite(place, cause)
+    if isinstance(error, DBAPIError) and cause is not None:
+        return _of_postgresql(place, error, cause)
+    return None
+
+
+def _of_sqlite(place: Place, error: sqlite3.Error) -> DatabaseError | None:
+    name = getattr(error, "sqlite_errorname", "")
+    for prefix, problem, help_text in _SQLITE:
+        if name.startswith(prefix):
+            return DatabaseError(f"the database {place} {problem}", help=help_text)
+    return None
+
+
+def _of_postgresql(place: Place, error: DBAPIError, cause: BaseException) -> DatabaseError | None:
+    code: str | None = getattr(cause, "sqlstate", None)
+    text = str(cause).strip()
+    if code is None and type(cause).__name__ == "OperationalError":
+        code = "08" if error.connection_invalidated else _code_of_connecting(text)
+    if code is None:
+        return None
+    for prefix, problem, help_text in _SQLSTATES:
+        if code.startswith(prefix):
+            reason = text.splitlines()[-1].strip() if text else ""
+            found = f"the database {place} {problem}"
+            return DatabaseError(f"{found}: {reason}" if reason else found, help=help_text)
+    return None
+
+
+def _code_of_connecting(text: str) -> str:
+    return next(code for pattern, code in _CONNECTING if re.search(pattern, text))
+
+
+def missing_driver(place: Place) -> DatabaseError:
+    """The error for a database whose driver is not installed."""
+    return DatabaseError(
+        f"the database {place} needs the package psycopg, which is not installed or does not work",
+        help="pip install 'intarsia[postgresql]'",
+    )

@@ -1,0 +1,148 @@
+"""Records as rows of the table, and as plain data for JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Row
+
+from intarsia.measure.database.record import Measurement, MeasureRecord, record_key
+from intarsia.measure.measure_input import Candidate, PlainData
+from intarsia.measure.measure_result import MeasureError, MeasureResult
+
+_TEXTS: Final = ("workload", "target", "host", "kind")
+_RECORD: Final = frozenset({*_TEXTS, "trace", "measurements"})
+_MEASUREMENT: Final = frozenset({"costs", "error", "message", "wall_seconds", "timestamp", "max_error"})
+_INFINITE: Final = "inf"
+"""Stands for what JSON has no number for."""
+_ERRORS: Final = {error.value: error for error in MeasureError}
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def row_of(record: MeasureRecord) -> dict[str, object]:
+    """The values of the columns of `RECORDS`."""
+    candidate, cost = record.candidate_digest, record.cost
+    return {
+        "key": record_key(record.workload, record.target, record.host, candidate),
+        "workload": record.workload,
+        "target": record.target,
+        "host": record.host,
+        "candidate": candidate,
+        "kind": record.kind,
+        "trace": record.trace,
+        "cost": cost if math.isfinite(cost) else None,
+        "error": record.error.value,
+        "measured_at": record.timestamp,
+        "measurements": compact_json([_plain_measurement(each) for each in record.measurements]),
+    }
+
+
+def record_of(row: Row[Any]) -> MeasureRecord:
+    """The record of a row with `queries.RECORD_COLUMNS`; it is ours, so it is not checked."""
+    measurements = tuple(map(_own_measurement, json.loads(row.measurements)))
+    return MeasureRecord(row.workload, row.target, row.host, row.kind, row.trace, measurements)
+
+
+def plain_record(record: MeasureRecord) -> dict[str, PlainData]:
+    """The record as plain data, which `read_record` reads."""
+    trace: PlainData = json.loads(record.trace)
+    return {
+        "workload": record.workload,
+        "target": record.target,
+        "host": record.host,
+        "kind": record.kind,
+        "trace": trace,
+        "measurements": [_plain_measurement(each) for each in record.measurements],
+    }
+
+
+def read_record(data: object) -> MeasureRecord:
+    """The record of plain data from anywhere.
+
+    Raises:
+        ValueError: It is none; the message says why.
+    """
+    fields = _checked(data, _RECORD, "a record")
+    texts = {name: read_text(fields, name) for name in _TEXTS}
+    measurements = fields["measurements"]
+    if not isinstance(measurements, list):
+        raise _bad(f"measurements are a list, unlike {measurements!r}")
+    candidate = Candidate(texts["kind"], fields["trace"])
+    return MeasureRecord(**texts, trace=candidate.text, measurements=tuple(map(_measurement, measurements)))
+
+
+def read_text(fields: Mapping[str, Any], name: str) -> str:
+    """A field that is a text.
+
+    Raises:
+        ValueError: It is missing, or no text.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise _bad(f"{name!r} is a text, unlike {value!r}")
+    return value
+
+
+def compact_json(data: object) -> str:
+    """JSON in ASCII without spaces."""
+    return _ENCODE(data)
+
+
+def _plain_measurement(measurement: Measurement) -> PlainData:
+    result, error = measurement.result, measurement.max_error
+    return {
+        "costs": list(map(float, result.costs)),  # whatever number they are, NumPy's too
+        "error": result.error.value,
+        "message": result.message,
+        "wall_seconds": float(result.wall_seconds),
+        "timestamp": float(result.timestamp),
+        "max_error": None if error is None else _INFINITE if error == math.inf else float(error),
+    }
+
+
+def _own_measurement(fields: Mapping[str, Any]) -> Measurement:
+    costs, kind, error = tuple(fields["costs"]), _ERRORS[fields["error"]], fields["max_error"]
+    result = MeasureResult(costs, kind, fields["message"], fields["wall_seconds"], fields["timestamp"])
+    return Measurement(result, math.inf if error == _INFINITE else error)
+
+
+def _measurement(data: object) -> Measurement:
+    fields = _checked(data, _MEASUREMENT, "a measurement")
+    costs, error = fields["costs"], fields["max_error"]
+    if not isinstance(costs, list):
+        raise _bad(f"costs are a list, unlike {costs!r}")
+    result = MeasureResult(
+        tuple(_number(cost) for cost in costs),
+        MeasureError(fields["error"]),
+        read_text(fields, "message"),
+        _number(fields["wall_seconds"]),
+        _number(fields["timestamp"]),
+    )
+    return Measurement(result, None if error is None else math.inf if error == _INFINITE else _number(error))
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _bad(f"expected a number, found {value!r}")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{value} is too large") from error
+
+
+def _checked(data: object, names: frozenset[str], what: str) -> Mapping[str, Any]:
+    if not isinstance(data, dict):
+        raise _bad(f"{what} is an object, unlike {data!r}")
+    if missing := sorted(names - data.keys()):
+        raise ValueError(f"{what} has no {missing[0]!r}")
+    if unknown := sorted(data.keys() - names):
+        raise ValueError(f"{what} has an unknown {unknown[0]!r}")
+    return data
+
+
+def _bad(problem: str) -> ValueError:
+    """Data from elsewhere of the wrong type is a wrong value, not a mistake in a program."""
+    return ValueError(problem)

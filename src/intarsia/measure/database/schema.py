@@ -1,0 +1,72 @@
+"""The version of the tables, and how older ones are brought up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from sqlalchemy import Connection, insert, inspect, select, update
+
+from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.tables import META, METADATA
+from intarsia.support.errors import DatabaseError
+
+Migration: TypeAlias = Callable[[Connection], None]
+"""Changes the tables of one version to those of the next, with all that is in them."""
+
+VERSION: Final = 1
+"""Of the tables in `tables`."""
+
+MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({})
+"""By the version that each starts from. One that was released is never changed; version 1 was the first."""
+
+_NAME: Final = "schema_version"
+
+
+def prepare(connections: Connections) -> None:
+    """Make the tables, or bring them up to the newest version, all of it or nothing.
+
+    Raises:
+        DatabaseError: The database is of another program, or of a version that is newer or too old.
+    """
+    with connections.snapshot() as connection:
+        if _version(connections, connection) == VERSION:
+            return
+    with connections.writing(alone=True) as connection:
+        version = _version(connections, connection)  # again: another process may have been faster
+        if version is None:
+            METADATA.create_all(connection)
+            connection.execute(insert(META).values(name=_NAME, value=VERSION))
+        else:
+            _migrate(connections, connection, version)
+
+
+def _migrate(connections: Connections, connection: Connection, version: int) -> None:
+    if version > VERSION:
+        raise DatabaseError(
+            f"the database {connections.place} has version {version}, expected at most {VERSION}",
+            help="it was made by a newer Intarsia: update this one, or use another database",
+        )
+    for step in range(version, VERSION):
+        if step not in MIGRATIONS:
+            raise DatabaseError(
+                f"the database {connections.place} has version {version}, expected {VERSION}",
+                help="this Intarsia cannot bring it up to date: use another database",
+            )
+        MIGRATIONS[step](connection)
+    connection.execute(update(META).where(META.c.name == _NAME).values(value=VERSION))
+
+
+def _version(connections: Connections, connection: Connection) -> int | None:
+    """None if there is nothing of ours yet."""
+    names = inspect(connection).get_table_names()
+    if META.name not in names:
+        if names and connections.is_sqlite:  # a server's database may be shared with others
+            raise DatabaseError(
+                f"the database {connections.place} is of another program: it has a table {min(names)!r}",
+                help="give the name of another database or of a new file",
+            )
+        return None
+    found = connection.execute(select(META.c.value).where(META.c.name == _NAME)).scalar()
+    return int(found or 0)

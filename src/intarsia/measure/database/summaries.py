@@ -1,0 +1,75 @@
+"""Numbers about all records."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from sqlalchemy import Connection, func, select, text
+
+from intarsia.measure.database.answers import Statistics, WorkloadSummary
+from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.schema import VERSION
+from intarsia.measure.database.tables import RECORDS, WORKLOADS
+from intarsia.measure.measure_result import MeasureError
+
+_C = RECORDS.c
+
+
+def workload_summaries(connections: Connections) -> tuple[WorkloadSummary, ...]:
+    """One for each workload, target and host; the newest first."""
+    group = (_C.workload, _C.target, _C.host)
+    counts = (
+        func.count().label("records"),
+        func.count().filter(_C.error != MeasureError.OK.value).label("failed"),
+        func.min(_C.cost).label("best"),
+        func.max(_C.measured_at).label("newest"),
+    )
+    grouped = select(*group, *counts).group_by(*group).subquery()
+    joined = grouped.outerjoin(WORKLOADS, WORKLOADS.c.digest == grouped.c.workload)
+    rows = connections.rows(select(grouped, WORKLOADS.c.name).select_from(joined))
+    found = [
+        WorkloadSummary(
+            row.workload,
+            "" if row.name is None else json.loads(row.name),
+            row.target,
+            row.host,
+            row.records,
+            row.failed,
+            math.inf if row.best is None else row.best,
+            row.newest,
+        )
+        for row in rows
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.newest, each.workload, each.target, each.host)))
+
+
+def statistics(connections: Connections) -> Statistics:
+    """How much there is."""
+    with connections.snapshot() as connection:
+        totals = connection.execute(
+            select(
+                func.count(),
+                func.count(_C.workload.distinct()),
+                func.count(_C.host.distinct()),
+                func.min(_C.measured_at),
+                func.max(_C.measured_at),
+            )
+        ).one()
+        kinds = connection.execute(select(_C.error, func.count()).group_by(_C.error)).all()
+        size = _bytes(connections, connection)
+    by_error = sorted(
+        ((MeasureError(kind), count) for kind, count in kinds), key=lambda each: (-each[1], each[0])
+    )
+    records, workloads, hosts, oldest, newest = totals
+    return Statistics(
+        str(connections.place), VERSION, records, tuple(by_error), workloads, hosts, oldest, newest, size
+    )
+
+
+def _bytes(connections: Connections, connection: Connection) -> int:
+    if connections.is_sqlite:
+        pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        return int(connection.execute(text(pages)).scalar_one())
+    sizes = " + ".join(f"pg_total_relation_size('{table.name}')" for table in RECORDS.metadata.sorted_tables)
+    return int(connection.execute(text(f"SELECT {sizes}")).scalar_one())

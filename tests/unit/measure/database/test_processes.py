@@ -1,0 +1,131 @@
+"""Several processes on one database, and one that dies."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.measure_records import HERE, TARGET, candidate, record, worked
+
+from intarsia.measure.database import Database
+from intarsia.support.errors import DatabaseError
+
+ROOT = Path(__file__).parents[4]
+
+COMMITTING = """
+import sys
+from tests.measure_records import record, worked
+from intarsia.measure.database import Database
+
+place, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with Database.open(place) as database:
+    print("open", flush=True)
+    sys.stdin.readline()
+    for number in range(count):
+        database.commit(record([name, number], worked(1.0 + number)))
+        database.commit(record("shared", worked(1.0, timestamp=float(name))))
+        print(number, flush=True)
+"""
+
+
+def committing(place: str, name: str, count: int) -> subprocess.Popen[str]:
+    """A process that opens the database, waits for a line, then tells the number of each commit."""
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMITTING, place, name, str(count)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def started(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def opened(process: subprocess.Popen[str]) -> bool:
+    assert process.stdout is not None
+    return process.stdout.readline() == "open\n"
+
+
+def test_several_processes_make_and_fill_one_database(place: str) -> None:
+    processes = [committing(place, str(number), 50) for number in range(3)]  # they all make the tables
+    try:
+        assert all(map(opened, processes))
+        for process in processes:
+            started(process)
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert all(output.splitlines() == [str(number) for number in range(50)] for output in outputs)
+    with Database.open(place) as database:
+        assert database.statistics().records == 151
+        shared = database.find("workload", TARGET, candidate("shared"), HERE)
+        assert shared is not None
+        assert [each.result.timestamp for each in shared.measurements] == [0, 1, 2]
+
+
+def test_what_was_committed_survives_the_death_of_the_process(place: str) -> None:
+    process = committing(place, "1", 1_000_000)
+    assert process.stdout is not None
+    try:
+        assert opened(process)
+        started(process)
+        lines = [process.stdout.readline() for _ in range(40)]
+    finally:
+        process.send_signal(signal.SIGKILL)
+    lines += process.communicate(timeout=300)[0].splitlines(keepends=True)
+    assert process.returncode == -signal.SIGKILL
+    told = len([line for line in lines if line.endswith("\n")])
+    assert told >= 40
+    if "://" not in place:
+        with sqlite3.connect(place) as connection:  # as it is, without any repair of ours
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with Database.open(place, create=False) as database:
+        for number in range(told):
+            found = database.find("workload", TARGET, candidate(["1", number]), HERE)
+            assert found == record(["1", number], worked(1.0 + number))
+        assert database.statistics().records - 1 in {told, told + 1}  # one may have been in flight
+        database.commit(record("after"))
+
+
+def test_a_transaction_of_another_process_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "measurements.db"
+    with Database.open(path, busy_seconds=0.1) as database:
+        database.commit(record("before"))
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseError) as caught:
+            database.commit(record("c"))
+        assert str(caught.value) == (
+            f"the database {path} is locked by another process\n"
+            "help: wait until the other process has finished, or end it; all that was measured before is kept"
+        )
+        assert database.find("workload", TARGET, candidate("before"), HERE) == record(
+            "before"
+        )  # reading goes on
+        holder.execute("ROLLBACK")
+        holder.close()
+        database.commit(record("c"))
+        assert database.statistics().records == 2
+
+
+def test_a_database_that_another_process_has_for_itself(tmp_path: Path) -> None:
+    path = tmp_path / "measurements.db"
+    with Database.open(path) as database:
+        database.commit(record("c"))
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("PRAGMA locking_mode=EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DatabaseError, match="is locked by another process"):
+        Database.open(path, busy_seconds=0.1)
+    holder.close()
+    with Database.open(path) as database:
+        assert database.statistics().records == 1
