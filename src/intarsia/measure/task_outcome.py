@@ -1,0 +1,46 @@
+"""What a task of a pool gave, with the ways in which a worker can end as values."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, Future
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.worker_pool import (
+    PoolBrokenError,
+    TaskFailedError,
+    TaskOutOfMemoryError,
+    TaskStoppedError,
+    TaskTimedOutError,
+    WorkerCrashedError,
+)
+
+
+def task_outcome(future: Future[Outcome], timeout_kind: MeasureError) -> Outcome:
+    """Wait for a task, and say how it ended.
+
+    Args:
+        future: The task.
+        timeout_kind: BUILD_TIMEOUT or RUN_TIMEOUT, whichever a task over its time is.
+
+    Raises:
+        TaskStoppedError, CancelledError, PoolBrokenError: Nothing was learnt of the candidate.
+    """
+    try:
+        return future.result()
+    except (TaskStoppedError, CancelledError, PoolBrokenError):
+        raise
+    except TaskTimedOutError as error:
+        return _outcome(timeout_kind, error)
+    except TaskOutOfMemoryError as error:
+        return _outcome(MeasureError.OUT_OF_MEMORY, error)
+    except WorkerCrashedError as error:
+        return _outcome(MeasureError.CRASH, error)
+    except TaskFailedError as error:
+        return _outcome(MeasureError.UNKNOWN, error)
+
+
+def _outcome(kind: MeasureError, error: TaskFailedError) -> Outcome:
+    """The last line that the task printed often says why it ended."""
+    printed = error.output.strip().splitlines()
+    return Outcome(kind, error.problem + (f" (it printed: {printed[-1][-200:]})" if printed else ""))

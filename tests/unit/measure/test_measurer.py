@@ -1,0 +1,220 @@
+"""Candidates are built and run in workers; a bad one loses only itself, and nothing is measured twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tests.unit.measure.odd_candidates as odd
+from tests.ir_programs import relu, var
+
+from intarsia.ir import Constant, Function, IRModule
+from intarsia.measure.builder import Builder
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.database import Database
+from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.runner import Runner
+from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.worker_pool import WorkerPool
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.op import call
+from intarsia.target import Host, Target
+
+REFERENCE = Target("cpu -toolchain=reference")
+POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=6, min_repeats=6, min_repeat_seconds=0)
+HOST = Host.detect()
+
+
+def program() -> IRModule:
+    x = var()
+    weights = Constant(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+    return IRModule.from_expr(Function((x,), relu(call("Add", x, weights))))
+
+
+WORKLOAD = Workload(program(), "small")
+
+
+def candidate(kind: str, trace: int | None = None) -> MeasureInput:
+    return MeasureInput(WORKLOAD, REFERENCE, Candidate(kind, trace))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    preload = ("intarsia.measure.candidate_task", odd.__name__)
+    with WorkerPool(2, preload=preload) as workers:
+        yield workers
+
+
+@pytest.fixture
+def measurer(pool: WorkerPool, tmp_path: Path) -> Measurer:
+    return Measurer(
+        Builder(pool, tmp_path / "built", timeout_s=60, memory_bytes=2 << 30),
+        Runner(pool, POLICY, timeout_s=60),
+        tmp_path / "workloads",
+        HOST,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path) -> None:
+    (tmp_path / "built").mkdir()
+    (tmp_path / "workloads").mkdir()
+
+
+def test_a_workload_comes_back_from_its_folder(tmp_path: Path) -> None:
+    data = np.full((2, 3), 2, np.float32)
+    workload = Workload(program(), special_inputs={"x": data})
+    folder = WorkloadFolder.write(workload, tmp_path / "workloads")
+    assert Workload(folder.module()).digest == Workload(program()).digest
+    assert folder.inputs()["x"].tolist() == data.tolist()
+    assert not folder.inputs()["x"].flags.owndata  # mapped, not read
+    gate = folder.gate()
+    assert gate.check(gate.expected).passed
+    assert not gate.check([gate.expected[0] + 1]).passed
+    assert WorkloadFolder.write(workload, tmp_path / "workloads").path == folder.path
+
+
+def test_costs_of_candidates_that_work(measurer: Measurer) -> None:
+    inputs = [MeasureInput(WORKLOAD, REFERENCE, item) for item in (WHOLE, AS_IT_IS)]
+    for result in measurer.measure(inputs):
+        assert result is not None
+        assert result.is_ok, result.message
+        assert len(result.costs) == 6
+        assert 0 < result.cost < 1
+    assert list(measurer.builder.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        ("test wrong", MeasureError.WRONG_ANSWER, "output"),
+        ("test nobody", MeasureError.COMPILE, "unknown toolchain 'nobody'"),
+        ("no such kind", MeasureError.INSTANTIATION, "unknown candidate kind 'no such kind'"),
+        ("test raises", MeasureError.INSTANTIATION, "ValueError: trace 7 makes no sense"),
+    ],
+)
+def test_failures_are_values(measurer: Measurer, kind: str, error: MeasureError, message: str) -> None:
+    (result,) = measurer.measure([candidate(kind, 7)])
+    assert result is not None
+    assert result.error is error
+    assert message in result.message
+    assert result.costs == ()
+
+
+BAD = {
+    "test raises": {MeasureError.INSTANTIATION},
+    "test segfaults": {MeasureError.CRASH},
+    "test aborts": {MeasureError.CRASH},
+    "test exits": {MeasureError.CRASH, MeasureError.INSTANTIATION, MeasureError.UNKNOWN},
+    "test loops": {MeasureError.BUILD_TIMEOUT},
+    "test grows": {MeasureError.OUT_OF_MEMORY},
+    "test closes_files": {MeasureError.OK, MeasureError.CRASH, MeasureError.UNKNOWN, MeasureError.COMPILE},
+    "test kills": {MeasureError.CRASH},
+    "test floods": {MeasureError.INSTANTIATION},
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_candidate_loses_only_itself(measurer: Measurer, kind: str) -> None:
+    """Each kind of fault among good candidates; the pool's own fault table has twenty of each."""
+    limits = {"timeout_s": 4.0} if kind == "test loops" else {"memory_bytes": 512 << 20}
+    builder = replace(measurer.builder, **limits)
+    inputs = [candidate(kind if index % 4 == 1 else "test right", index) for index in range(8)]
+    results = replace(measurer, builder=builder).measure(inputs)
+    for index, result in enumerate(results):
+        assert result is not None
+        expected = BAD[kind] if index % 4 == 1 else {MeasureError.OK}
+        assert result.error in expected, result.message
+
+
+def test_equal_candidates_are_measured_once(measurer: Measurer) -> None:
+    seen: list[MeasureProgress] = []
+    measurer.on_progress = seen.append
+    first, other, again = measurer.measure(
+        [candidate("test right", 1), candidate("test right", 2), candidate("test right", 1)]
+    )
+    assert first is again is not other
+    assert [(item.done, item.total) for item in seen] == [(1, 2), (2, 2)]
+
+
+class TestDatabase:
+    @pytest.fixture
+    def kept(self, measurer: Measurer, tmp_path: Path) -> Iterator[Measurer]:
+        with Database.open(tmp_path / "measurements.db") as database:
+            measurer.database = database
+            yield measurer
+
+    def test_what_is_known_is_not_measured_again(self, kept: Measurer) -> None:
+        inputs = [candidate("test right"), candidate("test raises")]
+        before = kept.measure(inputs)
+        seen: list[MeasureProgress] = []
+        kept.on_progress = seen.append
+        after = kept.measure([*inputs, candidate("test wrong")])
+        assert after[:2] == before
+        assert [(item.done, item.known, item.total) for item in seen] == [(3, 2, 3)]
+        assert seen[0].failed == {MeasureError.INSTANTIATION: 1, MeasureError.WRONG_ANSWER: 1}
+
+    def test_costs_of_another_host_do_not_count(self, kept: Measurer) -> None:
+        kept.measure([candidate("test right")])
+        seen: list[MeasureProgress] = []
+        elsewhere = replace(kept, host=replace(HOST, cpu_model="another"), on_progress=seen.append)
+        elsewhere.measure([candidate("test right")])
+        assert [item.known for item in seen] == [0]
+
+    def test_every_result_is_kept_at_once(self, kept: Measurer) -> None:
+        """A run that ends in the middle goes on where it was."""
+        inputs = [candidate("test right", index) for index in range(6)]
+
+        def interrupt(progress: MeasureProgress) -> None:
+            if progress.done == 3:
+                raise KeyboardInterrupt
+
+        kept.on_progress = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            kept.measure(inputs)
+        seen: list[MeasureProgress] = []
+        kept.on_progress = seen.append
+        results = kept.measure(inputs)
+        assert all(result is not None and result.is_ok for result in results)
+        assert [(item.done, item.known) for item in seen] == [(4, 3), (5, 3), (6, 3)]
+
+
+class TestBudget:
+    def test_trials(self, measurer: Measurer) -> None:
+        inputs = [candidate("test right", index) for index in range(5)]
+        results = measurer.measure(inputs, MeasureBudget(trials=2))
+        assert [result is not None for result in results] == [True, True, False, False, False]
+
+    def test_seconds(self, measurer: Measurer) -> None:
+        now = [0.0]
+
+        def advance(_: MeasureProgress) -> None:
+            now[0] += 10
+
+        measurer.clock, measurer.on_progress = (lambda: now[0]), advance
+        inputs = [candidate("test right", index) for index in range(5)]
+        results = measurer.measure(inputs, MeasureBudget(seconds=25))
+        assert [result is not None for result in results] == [True, True, True, False, False]
+
+    def test_a_wish_to_stop_keeps_what_there_is(self, measurer: Measurer) -> None:
+        wishes: list[bool] = []
+        measurer.on_progress = lambda progress: wishes.append(True)
+        measurer.should_stop = lambda: bool(wishes)
+        results = measurer.measure([candidate("test right", index) for index in range(3)])
+        assert [result is not None for result in results] == [True, False, False]
+
+    def test_progress_tells_the_time_left(self, measurer: Measurer) -> None:
+        now, seen = [0.0], list[MeasureProgress]()
+
+        def note(progress: MeasureProgress) -> None:
+            now[0] += 10
+            seen.append(progress)
+
+        measurer.clock, measurer.on_progress = (lambda: now[0]), note
+        measurer.measure([candidate("test right", index) for index in range(3)], MeasureBudget(seconds=60))
+        assert [(item.seconds, item.seconds_left) for item in seen] == [(0, 0), (10, 5), (20, 0)]
