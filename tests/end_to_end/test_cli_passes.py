@@ -13,8 +13,9 @@ from tests.end_to_end.pass_packages import found_in, install_module
 from intarsia.ir import Call, Expr, Function, IRModule, Op, rewrite
 from intarsia.op import call, rewrite_typed
 from intarsia.support.errors import UnsupportedModelError
-from intarsia.transform import FunctionPass, ModulePass, PassContext, pass_names
+from intarsia.transform import FunctionPass, ModulePass, PassContext, Sequential, pass_names
 from intarsia.transform.pass_registry import holding_pass
+from intarsia.transform.pipeline import holding_pipeline
 
 WRONG = """
 from intarsia.ir import Call, Op
@@ -118,6 +119,47 @@ class TestPasses:
             "summary": "Fills in the types that are not known, and checks the others (DESIGN section 2).",
         }
         assert document["broken_packages"] == []
+        (found,) = (item for item in document["config"] if item["key"] == "FuseOps.max_depth")
+        assert (found["type"], found["default"]) == ("int", "256")
+
+    def test_a_pipeline_that_cannot_be_made_takes_nothing_else_down(self) -> None:
+        def fails() -> Sequential:
+            raise RuntimeError("half written")
+
+        with holding_pipeline("mine", fails):
+            outcome = within(["passes"])
+            document = within(["passes", "--json"]).document
+        assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "cannot be made: mine: half written")
+        assert document["broken_pipelines"] == ["mine: half written"]
+        assert "default_heuristic" in document["pipelines"]
+
+    def test_a_pass_is_described(self) -> None:
+        outcome = within(["passes", "AnnotateTarget"])
+        assert (outcome.code, outcome.err) == (0, "")
+        lines = outcome.out.splitlines()
+        assert lines[:3] == [
+            "AnnotateTarget, level 0",
+            "required: InferType",
+            "option toolchains: tuple[str, ...], needed",
+        ]
+        assert "Before:" in lines
+        document = within(["passes", "AppendRelu", "--json"]).document
+        assert document["exit_code"] == 2
+        document = within(["passes", "ToMixedPrecision", "--json"]).document
+        assert (document["opt_level"], document["constraints"]) == (0, {"required": ["InferType"]})
+        assert document["options"][0] == {"name": "dtype", "type": "str", "default": "'float16'"}
+
+    def test_a_registered_sequence_is_described_by_its_passes(self) -> None:
+        outcome = within(["passes", "FoldScaleAxis"])
+        assert outcome.code == 0
+        assert outcome.out.startswith("FoldScaleAxis, level 2\n\nFoldScaleAxis:\n  BackwardFoldScaleAxis(")
+
+    def test_the_nearest_names(self) -> None:
+        assert within(["passes", "FoldConstnat"]) == Outcome(
+            2,
+            "",
+            "error: no pass or pipeline is named 'FoldConstnat'\nhelp: did you mean FoldConstant?\n",
+        )
 
     def test_a_pipeline_is_explained(self, tmp_path: Path) -> None:
         env = found_in(install_module(tmp_path, "wrong_passes", WRONG))
@@ -133,7 +175,9 @@ class TestPasses:
     def test_an_unknown_pipeline(self) -> None:
         outcome = within(["passes", "none such"])
         assert (outcome.code, outcome.out) == (2, "")
-        assert outcome.err.startswith("error: unknown pipeline 'none such'\nhelp: ")
+        assert outcome.err == (
+            "error: no pass or pipeline is named 'none such'\nhelp: `intarsia passes` lists them\n"
+        )
 
 
 @pytest.mark.usefixtures("passes")
@@ -173,6 +217,11 @@ class TestBisect:
         assert (outcome.code, outcome.err) == (0, "")
         assert [line.split()[2] for line in outcome.out.splitlines()[1:3]] == ["right", "right"]
         assert outcome.out.endswith("right after every pass; programs run: 2\n")
+
+    def test_what_has_not_been_looked_at_is_not_called_right(self) -> None:
+        end = "right after the last pass (--exhaustive looks at all); programs run: 1\n"
+        assert bisected("ReluTwice", "ReluTwice").out.endswith(end)
+        assert bisected("InferType").out.endswith("\nno pass changed the program\n")
 
     def test_an_engine_may_run_the_programs(self) -> None:
         pytest.importorskip("onnxruntime", reason="it runs the programs")

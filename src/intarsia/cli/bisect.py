@@ -17,7 +17,7 @@ from intarsia.support.errors import UsageError, VerificationError
 if TYPE_CHECKING:
     from intarsia.measure.pass_bisection import PassBisection, Verdict
     from intarsia.transform import Pass
-    from intarsia.transform.bisection import BisectedPass
+    from intarsia.transform.bisection import BisectedPass, Bisection
 
 HEADERS = ("pass", "program", "result", "max error", "what is wrong")
 DEFAULT_PIPELINE = "default_heuristic"
@@ -120,7 +120,16 @@ def _report(model: str, name: str, found: PassBisection) -> Report:
         return Report(document, tuple(blocks), VerificationError(problem, help="see what it changed above"))
     if bisection.error is not None:
         raise bisection.error
-    return Report(document, (*blocks, f"right after every pass; programs run: {bisection.evaluations}"))
+    return Report(document, (*blocks, _nothing_wrong(bisection)))
+
+
+def _nothing_wrong(bisection: Bisection) -> str:
+    changed = [item for item in bisection.passes if item.change.is_changed]
+    if not changed:
+        return "no pass changed the program"
+    is_every = all(item.is_right for item in changed)
+    where = "after every pass" if is_every else "after the last pass (--exhaustive looks at all)"
+    return f"right {where}; programs run: {bisection.evaluations}"
 
 
 def _verdict(item: BisectedPass, found: PassBisection) -> Verdict | None:

@@ -45,3 +45,8 @@ def complete_pipeline(incomplete: str) -> list[str]:
     from intarsia.transform import pipeline_names
 
     return [name for name in pipeline_names() if name.startswith(incomplete)]
+
+
+def complete_pass_or_pipeline(incomplete: str) -> list[str]:
+    """Pipelines and passes whose names begin like this."""
+    return [*complete_pipeline(incomplete), *complete_pass(incomplete)]

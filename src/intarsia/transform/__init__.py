@@ -1,12 +1,14 @@
 """Pass infrastructure: what passes are, and how they are run, watched and found (DESIGN section 5).
 
 pass_info, program_feature       what a pass says of itself
+name_list, instrument_list       what people give a pass and a context, checked
 compiler_pass                    Pass; kinds: module_pass, function_pass, prim_func_pass, sequential
 pass_decorators                  passes made of functions and classes
 pass_context, pass_config        what passes run under
 enablement, explanation          whether a sequence runs a pass, and why
 pass_order                       constraints on sequences, checked before anything runs
-pass_registry, pipeline          passes and sequences by name; packages that bring more
+pass_registry, pipeline          passes and sequences by name
+pass_packages                    packages that bring more
 pass_trace, replay               the passes applied, as data that replays
 apply_pass_to_function           a pass on some functions only
 immutable_module                 a check that passes leave their input alone

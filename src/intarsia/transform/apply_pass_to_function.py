@@ -19,17 +19,29 @@ from intarsia.transform.pass_registry import register_pass
 class ApplyPassToFunction(ModulePass):
     """Runs a pass, and keeps what it did to the functions whose whole name matches; the others stay.
 
-    Functions that the pass adds are kept, whatever their name.
+    Functions that the pass adds are kept, whatever their name. Passes that it requires do not run by
+    themselves; `Sequential([a_pass])` runs them too, on the same functions.
 
     Attributes:
         applied: The pass.
         pattern: Regular expression for names of functions.
         error_if_no_match: Whether it is an error that no function matches.
+
+    Raises:
+        UsageError: `applied` is no pass.
     """
 
     applied: Pass
     pattern: str
     error_if_no_match: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what is often given instead of a pass."""
+        if not isinstance(self.applied, Pass):
+            raise UsageError(
+                f"ApplyPassToFunction takes a pass, got {self.applied!r}",
+                help="get_pass makes a pass of a name, parentheses one of a class",
+            )
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module with the matching functions transformed.

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
@@ -50,19 +50,27 @@ class Pass(ABC):
         """Derive the info from the class statement; what is left out comes from the base class."""
         given = {
             "opt_level": opt_level,
-            "required": None if required is None else tuple(required),
-            "after": None if after is None else tuple(after),
+            "required": required,
+            "after": after,
             "directly_after": directly_after,
             "directly_before": directly_before,
-            "conflicts": None if conflicts is None else tuple(conflicts),
-            "handles": None if handles is None else frozenset(handles),
+            "conflicts": conflicts,
+            "handles": handles,
         }
         inherited = getattr(cls, "info", PassInfo(""))
-        changes = {key: value for key, value in given.items() if value is not None}
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         cls.info = replace(inherited, name=name or cls.__name__, **changes)
 
     def with_info(self, **changes: object) -> Self:
-        """The same pass under other constraints, such as `required=("InferType",)`."""
+        """The same pass under other constraints, such as `required=("InferType",)`.
+
+        Raises:
+            UsageError: `PassInfo` has no such fact, or it is of another type.
+        """
+        known = [item.name for item in fields(PassInfo)]
+        unknown = next((name for name in changes if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"passes have no fact {unknown!r}", help=f"they have: {', '.join(known)}")
         other = copy.copy(self)
         info = replace(self.info, **changes)  # type: ignore[arg-type]  # names and types are the caller's
         object.__setattr__(other, "info", info)
@@ -83,8 +91,12 @@ class Pass(ABC):
             UnhandledFeatureError: The program uses a language feature that the pass does not handle.
         """
         if not isinstance(mod, IRModule):
-            raise UsageError(f"pass {self.info.name} takes an IRModule, got {type(mod).__name__}")
+            what = type(mod).__name__
+            hint = "IRModule.from_expr(function) makes a module of one function" if what == "Function" else ""
+            raise UsageError(f"pass {self.info.name} takes an IRModule, got {what}", help=hint)
         ctx = PassContext.current() if ctx is None else ctx
+        if not isinstance(ctx, PassContext):
+            raise UsageError(f"pass {self.info.name} runs under a PassContext, got {type(ctx).__name__}")
         if not ctx.before_pass(mod, self.info):
             return mod
         try:
@@ -121,6 +133,11 @@ class Pass(ABC):
     def is_recorded(self) -> bool:
         """Whether a trace lists the pass itself (not the passes inside it)."""
         return True
+
+    @property
+    def inner_passes(self) -> tuple[Pass, ...]:
+        """The passes that it runs inside by the rules of a sequence; none but in a `Sequential`."""
+        return ()
 
     @property
     def options(self) -> dict[str, object]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
-from intarsia.transform.pass_registry import get_pass
+from intarsia.transform.pass_order import OrderProblem, order_problems
+from intarsia.transform.pass_registry import get_pass, has_pass
 
 if TYPE_CHECKING:
     from intarsia.transform.sequential import Sequential
@@ -38,9 +39,13 @@ class Explanation:
 
     Attributes:
         passes: One entry a pass; required passes before the pass that requires them.
+        problems: Constraints that the sequence breaks: with any, it is refused, and nothing runs.
+        unused: Names in the context's `disabled_pass` and `required_pass` that no pass here has.
     """
 
     passes: tuple[ExplainedPass, ...]
+    problems: tuple[OrderProblem, ...] = ()
+    unused: tuple[str, ...] = ()
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -48,31 +53,47 @@ class Explanation:
         return tuple(item.name for item in self.passes if item.runs)
 
     def __str__(self) -> str:
-        """A line a pass: whether it runs, its name, and the reason."""
+        """A line a pass: whether it runs, its name, and the reason; then what is wrong with the whole."""
         width = max((len(item.name) + 2 * item.depth for item in self.passes), default=0)
-        return "\n".join(
+        lines = [
             f"{'run ' if item.runs else 'skip'}  {'  ' * item.depth + item.name:{width}}  {item.reason}"
             for item in self.passes
-        )
+        ]
+        lines += [f"refused: {item}" for item in self.problems]
+        lines += [f"no such pass here: {name}" for name in self.unused]
+        return "\n".join(lines)
 
 
 def explain(sequence: Sequential, ctx: PassContext) -> Explanation:
     """What `sequence(mod, ctx)` will run."""
-    return Explanation(tuple(_explained(sequence, ctx, 0)))
+    passes = tuple(_explained(sequence, ctx, 0, (sequence.info.name,)))
+    names = {item.name for item in passes} | {item.info.name for item in sequence.flattened()}
+    unused = tuple(name for name in (*ctx.required_pass, *ctx.disabled_pass) if name not in names)
+    return Explanation(passes, tuple(order_problems(sequence, ctx)), unused)
 
 
-def _explained(sequence: Sequential, ctx: PassContext, depth: int) -> Iterator[ExplainedPass]:
-    for item in sequence.passes:
+def _explained(
+    sequence: Pass, ctx: PassContext, depth: int, path: tuple[str, ...]
+) -> Iterator[ExplainedPass]:
+    for item in sequence.inner_passes:
         found = enablement(item.info, ctx)
         if found.is_enabled:
-            yield from _required(item, depth)
+            yield from _required(item, ctx, depth, path)
         yield ExplainedPass(item.info.name, found.is_enabled, found.reason, depth)
-        if isinstance(item, type(sequence)) and found.is_enabled:
-            yield from _explained(item, ctx, depth + 1)
+        if found.is_enabled:
+            yield from _explained(item, ctx, depth + 1, (*path, item.info.name))
 
 
-def _required(item: Pass, depth: int) -> Iterator[ExplainedPass]:
+def _required(item: Pass, ctx: PassContext, depth: int, around: tuple[str, ...]) -> Iterator[ExplainedPass]:
+    """The passes that a pass requires; one that is being explained already closes a circle."""
+    path = (*around, item.info.name)
     for name in item.info.required:
+        reason = f"required by {item.info.name}"
+        if name in path or not has_pass(name):
+            yield ExplainedPass(name, False, f"{reason}, which cannot be met", depth)
+            continue
         needed = get_pass(name)
-        yield from _required(needed, depth)
-        yield ExplainedPass(needed.info.name, True, f"required by {item.info.name}", depth)
+        yield from _required(needed, ctx, depth, path)
+        strength = ", stronger than disabled_pass" if name in ctx.disabled_pass else ""
+        yield ExplainedPass(name, True, reason + strength, depth)
+        yield from _explained(needed, ctx, depth + 1, (*path, name))

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
+from intarsia.transform.pass_packages import load_pass_packages
 
 T = TypeVar("T")
 
@@ -68,9 +69,10 @@ def register_config_option(key: str, type_: type[T], default: T, doc: str) -> Co
     """Declare a key that contexts may set; `ctx.option(...)` reads it.
 
     Raises:
-        UsageError: The key is declared already, differently.
+        UsageError: The key is declared already, differently, or the default is of another type.
     """
     option = ConfigOption(key, type_, default, doc)
+    option.checked(default)
     if key in _OPTIONS and _OPTIONS[key] == option:
         return _OPTIONS[key]
     return _OPTIONS.register(key, option)
@@ -78,6 +80,7 @@ def register_config_option(key: str, type_: type[T], default: T, doc: str) -> Co
 
 def config_options() -> tuple[ConfigOption[Any], ...]:
     """Every declared key, by name."""
+    load_pass_packages()
     return tuple(_OPTIONS[key] for key in _OPTIONS)
 
 
@@ -87,7 +90,12 @@ def checked_config(config: Mapping[str, object]) -> Mapping[str, object]:
     Raises:
         UsageError: An unknown key (all that there are are listed), or a value of another type.
     """
+    if not isinstance(config, Mapping):
+        raise UsageError(f"config is a {type(config).__name__}, expected a dict of keys and values")
     unknown = next((key for key in config if key not in _OPTIONS), None)
+    if unknown is not None:
+        load_pass_packages()  # they declare their keys when they are imported
+        unknown = next((key for key in config if key not in _OPTIONS), None)
     if unknown is not None:
         raise UsageError(
             f"unknown config key {unknown!r}", help=f"the keys are: {', '.join(_OPTIONS) or 'none'}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
+from intarsia.transform.instrument_list import checked_instruments
+from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_config import ConfigOption, checked_config, config_options
 from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_trace import PassTrace
@@ -33,7 +36,8 @@ class PassContext:
         trace: The passes applied under this context, if it was made with `record=True`; else None.
 
     Raises:
-        UsageError: An unknown config key, a value of the wrong type, a string for a list of names.
+        UsageError: An unknown config key, a value of the wrong type, a string for a list of names, an
+            instrument that is none.
     """
 
     def __init__(
@@ -45,12 +49,14 @@ class PassContext:
         instruments: Iterable[PassInstrument] = (),
         record: bool = False,
     ) -> None:
+        if not isinstance(opt_level, int):
+            raise UsageError(f"opt_level is {opt_level!r}, expected a whole number")
         self.opt_level = opt_level
-        self.required_pass = _names("required_pass", required_pass)
-        self.disabled_pass = _names("disabled_pass", disabled_pass)
+        self.required_pass = name_list("required_pass", required_pass)
+        self.disabled_pass = name_list("disabled_pass", disabled_pass)
         self.config = checked_config(config or {})
         self.trace = PassTrace() if record else None
-        self._instruments = list(instruments)
+        self._instruments = checked_instruments(instruments)
 
     @staticmethod
     def current() -> PassContext:
@@ -91,8 +97,9 @@ class PassContext:
 
     def override_instruments(self, instruments: Iterable[PassInstrument]) -> None:
         """Leave the instruments in use, and enter others in their place (also on the default context)."""
+        checked = checked_instruments(instruments)
         self._exit_instruments()
-        self._instruments = list(instruments)
+        self._instruments = checked
         self._enter_instruments()
 
     def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
@@ -102,17 +109,19 @@ class PassContext:
         """
         instruments = self.instruments
         if info.name not in self.required_pass:
-            answers = [instrument.should_run(mod, info) for instrument in instruments]
+            answers = [_answer(instrument, mod, info) for instrument in instruments]
             if not all(answers):
                 return False
         for instrument in instruments:
-            instrument.run_before_pass(mod, info)
+            with _noting("run_before_pass", instrument, info):
+                instrument.run_before_pass(mod, info)
         return True
 
     def after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Tell the instruments what a pass returned."""
         for instrument in self.instruments:
-            instrument.run_after_pass(mod, info)
+            with _noting("run_after_pass", instrument, info):
+                instrument.run_after_pass(mod, info)
 
     def _enter_instruments(self) -> None:
         """Enter each in turn; if one raises, those entered are left in reverse order, and all are dropped."""
@@ -141,7 +150,19 @@ _ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("entered pass context
 _DEFAULT: ContextVar[PassContext | None] = ContextVar("default pass context", default=None)
 
 
-def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise UsageError(f"{argument} is the string {names!r}, expected a list of pass names")
-    return tuple(names)
+def _answer(instrument: PassInstrument, mod: IRModule, info: PassInfo) -> bool:
+    with _noting("should_run", instrument, info):
+        answer = instrument.should_run(mod, info)
+        if answer is None:
+            raise UsageError("should_run returned None, expected True or False", help="return one of them")
+    return answer
+
+
+@contextmanager
+def _noting(hook: str, instrument: PassInstrument, info: PassInfo) -> Iterator[None]:
+    """Say of an exception which hook of which instrument it comes from."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {hook} of {instrument.name}, for pass {info.name}")
+        raise

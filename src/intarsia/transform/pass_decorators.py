@@ -41,14 +41,14 @@ class PassDecorator(Generic[B, F]):
         constraints: Further facts for `PassInfo`.
 
     Raises:
-        UsageError: The level is missing.
+        UsageError: The level is missing, also because the decorator stands without parentheses.
     """
 
     def __init__(self, base: type[Any], method: str, opt_level: int | None, constraints: Constraints) -> None:
-        if opt_level is None:
+        if callable(opt_level) or opt_level is None:
             raise UsageError(
                 "a pass needs an opt_level: the lowest level of a PassContext at which sequences run it",
-                help=f"for example @{method.removeprefix('transform_')}_pass(opt_level=2)",
+                help=f"write for example @{method.removeprefix('transform_')}_pass(opt_level=2)",
             )
         self._base = base
         self._method = method

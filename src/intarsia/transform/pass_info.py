@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from intarsia.support.errors import UsageError
+from intarsia.transform.name_list import name_list
 from intarsia.transform.program_feature import ProgramFeature
 
 
@@ -20,6 +23,9 @@ class PassInfo:
         directly_before: The pass that must stand just after this one, or "".
         conflicts: Passes that must not stand in one sequence with this one.
         handles: Language features that the pass handles; None is every feature, present and future.
+
+    Raises:
+        UsageError: A fact of the wrong type, such as one name where a list of names is needed.
     """
 
     name: str
@@ -30,6 +36,23 @@ class PassInfo:
     directly_before: str = ""
     conflicts: tuple[str, ...] = ()
     handles: frozenset[ProgramFeature] | None = None
+
+    def __post_init__(self) -> None:
+        """Make tuples of lists, and check what people have given."""
+        if not isinstance(self.opt_level, int):
+            raise UsageError(
+                f"pass {self.name} has the opt_level {self.opt_level!r}, expected a whole number"
+            )
+        for fact in ("required", "after", "conflicts"):
+            names = name_list(f"{fact!r} of pass {self.name}", getattr(self, fact))
+            object.__setattr__(self, fact, names)
+        for fact in ("directly_after", "directly_before"):
+            if not isinstance(getattr(self, fact), str):
+                raise UsageError(
+                    f"{fact!r} of pass {self.name} is {getattr(self, fact)!r}, expected the name of one pass"
+                )
+        if self.handles is not None:
+            object.__setattr__(self, "handles", _features(self.name, self.handles))
 
     @property
     def is_constrained(self) -> bool:
@@ -42,3 +65,15 @@ class PassInfo:
         """`FoldConstant(opt_level=2, required=[InferType])`."""
         required = f", required=[{', '.join(self.required)}]" if self.required else ""
         return f"{self.name}(opt_level={self.opt_level}{required})"
+
+
+def _features(pass_name: str, features: Iterable[ProgramFeature]) -> frozenset[ProgramFeature]:
+    given: tuple[object, ...] = (str(features),) if isinstance(features, str) else tuple(features)
+    for item in given:
+        if not isinstance(item, ProgramFeature):
+            known = ", ".join(f"ProgramFeature.{feature.name}" for feature in ProgramFeature)
+            raise UsageError(
+                f"'handles' of pass {pass_name} has {item!r}, expected a list of ProgramFeature",
+                help=f"there are {known}",
+            )
+    return frozenset(features)

@@ -10,6 +10,7 @@ from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
+from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_registry import get_pass, has_pass
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ class OrderProblem:
         pass_name: The pass whose constraint it is.
         problem: What is wrong.
         fix: What to do.
+        is_circle: Whether passes require each other, so that nobody can say what would run.
     """
 
     pass_name: str
     problem: str
     fix: str
+    is_circle: bool = False
 
     def __str__(self) -> str:
         return f"{self.pass_name} {self.problem}: {self.fix}"
@@ -54,10 +57,15 @@ def check_order(sequence: Sequential, ctx: PassContext) -> None:
 def order_problems(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProblem]:
     """The constraints that a sequence breaks (the dependency checker of seed relax_pass_infra)."""
     stated = tuple(_running(sequence, ctx))
-    yield from _unresolved(stated)
-    executed = [item.info.name for item in _with_required(stated)]
+    unresolved = tuple(_unresolved(sequence, ctx))
+    yield from unresolved
+    if not any(problem.is_circle for problem in unresolved):
+        executed = [item.info for item in _executed(sequence, ctx)]
+        names = [info.name for info in executed]
+        for info in dict.fromkeys(executed):
+            yield from _misplaced(info, names)
     for position, item in enumerate(stated):
-        yield from _misplaced(item, position, stated, executed)
+        yield from _parted(item.info, position, [other.info.name for other in stated])
 
 
 def _running(sequence: Sequential, ctx: PassContext) -> Iterator[Pass]:
@@ -70,12 +78,21 @@ def _running(sequence: Sequential, ctx: PassContext) -> Iterator[Pass]:
                 yield item
 
 
-def _unresolved(stated: Sequence[Pass]) -> Iterator[OrderProblem]:
+def _enabled(item: Pass, ctx: PassContext) -> tuple[Pass, ...]:
+    """The passes that a pass runs inside, if it is a sequence."""
+    return tuple(each for each in item.inner_passes if enablement(each.info, ctx).is_enabled)
+
+
+def _unresolved(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProblem]:
     """Required passes that there are not, and requirements that go round in a circle."""
     reported = set()
-    pending: list[tuple[Pass, tuple[str, ...]]] = [(item, (item.info.name,)) for item in reversed(stated)]
+    outermost = (sequence.info.name,)
+    pending: list[tuple[Pass, tuple[str, ...]]] = [
+        (item, (*outermost, item.info.name)) for item in reversed(_enabled(sequence, ctx))
+    ]
     while pending:
         item, path = pending.pop()
+        pending.extend((inner, (*path, inner.info.name)) for inner in reversed(_enabled(item, ctx)))
         for name in item.info.required:
             if (item.info.name, name) in reported:
                 continue
@@ -89,35 +106,27 @@ def _unresolved(stated: Sequence[Pass]) -> Iterator[OrderProblem]:
             elif name in path:
                 circle = " requires ".join((*path[path.index(name) :], name))
                 yield OrderProblem(
-                    item.info.name, f"requires itself ({circle})", "remove one of the requirements"
+                    item.info.name, f"requires itself ({circle})", "remove one of the requirements", True
                 )
             else:
                 pending.append((get_pass(name), (*path, name)))
 
 
-def _with_required(stated: Sequence[Pass]) -> Iterator[Pass]:
-    """The passes in the order in which they run, required ones included."""
-    for item in stated:
-        pending = [(item, False)]
-        open_names: set[str] = set()
-        while pending:
-            needed, is_ready = pending.pop()
-            if is_ready:
-                open_names.discard(needed.info.name)
-                yield needed
-            elif needed.info.name not in open_names:
-                open_names.add(needed.info.name)
-                pending.append((needed, True))
-                pending.extend(
-                    (get_pass(name), False) for name in reversed(needed.info.required) if has_pass(name)
-                )
+def _executed(sequence: Sequential, ctx: PassContext) -> Iterator[Pass]:
+    """The passes in the order in which they run, required ones included; needs that there is no circle."""
+    pending = [(item, False) for item in reversed(_enabled(sequence, ctx))]
+    while pending:
+        item, is_ready = pending.pop()
+        if is_ready:
+            yield item
+            continue
+        pending.append((item, True))
+        pending.extend((inner, False) for inner in reversed(_enabled(item, ctx)))
+        pending.extend((get_pass(name), False) for name in reversed(item.info.required) if has_pass(name))
 
 
-def _misplaced(
-    item: Pass, position: int, stated: Sequence[Pass], executed: Sequence[str]
-) -> Iterator[OrderProblem]:
-    info = item.info
-    names = [other.info.name for other in stated]
+def _misplaced(info: PassInfo, executed: Sequence[str]) -> Iterator[OrderProblem]:
+    """What is wrong with the passes that run before a pass, and with those that run at all."""
     for name in info.after:
         if name not in executed:
             yield OrderProblem(
@@ -127,20 +136,24 @@ def _misplaced(
             yield OrderProblem(
                 info.name, f"must come after {name}, but comes before it", f"move {name} before it"
             )
-    before = names[position - 1] if position else "nothing"
+    for name in info.conflicts:
+        if name in executed:
+            yield OrderProblem(info.name, f"conflicts with {name}", "run one of the two, disable the other")
+
+
+def _parted(info: PassInfo, position: int, stated: Sequence[str]) -> Iterator[OrderProblem]:
+    """What is wrong with the neighbours of a pass, required passes not counted."""
+    before = stated[position - 1] if position else "nothing"
     if info.directly_after and before != info.directly_after:
         yield OrderProblem(
             info.name,
             f"must come directly after {info.directly_after}, but comes after {before}",
             f"put {info.directly_after} just before it",
         )
-    follower = names[position + 1] if position + 1 < len(names) else "nothing"
+    follower = stated[position + 1] if position + 1 < len(stated) else "nothing"
     if info.directly_before and follower != info.directly_before:
         yield OrderProblem(
             info.name,
             f"must come directly before {info.directly_before}, but {follower} comes next",
             f"put {info.directly_before} just after it",
         )
-    for name in info.conflicts:
-        if name in names:
-            yield OrderProblem(info.name, f"conflicts with {name}", "run one of the two, disable the other")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from functools import cache
-from importlib.metadata import entry_points
+from dataclasses import fields, is_dataclass
 from typing import TypeVar
 
 from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
 from intarsia.transform.compiler_pass import Pass
+from intarsia.transform.pass_info import PassInfo
+from intarsia.transform.pass_packages import load_pass_packages
 
 P = TypeVar("P", bound="type[Pass] | Pass")
 T = TypeVar("T")
-
-ENTRY_POINTS = "intarsia.passes"
-"""Entry points of this group name modules; importing one registers its passes and pipelines."""
 
 _PASSES: Registry[type[Pass] | Pass] = Registry("pass")
 
@@ -24,8 +22,13 @@ def register_pass(item: P) -> P:
     """Make a pass findable by its name; decorates a class of passes, or takes one pass.
 
     Raises:
-        UsageError: The name is taken.
+        UsageError: The name is taken, or it is no pass.
     """
+    if not isinstance(getattr(item, "info", None), PassInfo):
+        raise UsageError(
+            f"register_pass takes a pass or a class of passes, got {getattr(item, '__name__', item)!r}",
+            help="below @register_pass belongs @module_pass, @function_pass or @prim_func_pass",
+        )
     _PASSES.register(item.info.name, item)
     return item
 
@@ -44,7 +47,12 @@ def get_pass(name: str, **options: object) -> Pass:
     try:
         return found(**options)
     except TypeError as error:
-        raise UsageError(f"pass {name!r} cannot be made with {options}: {error}") from None
+        problem = f"pass {name!r} cannot be made with {options}: {error}"
+        raise UsageError(problem, help=f"its options: {_options_text(found)}") from None
+
+
+def _options_text(cls: type[Pass]) -> str:
+    return ", ".join(item.name for item in fields(cls)) or "none" if is_dataclass(cls) else "none"
 
 
 def registered_pass(name: str) -> type[Pass] | Pass:
@@ -86,19 +94,3 @@ def pass_names() -> tuple[str, ...]:
 def holding_pass(name: str, item: type[Pass] | Pass) -> AbstractContextManager[type[Pass] | Pass]:
     """Register a pass under a name for the duration of a `with` block (for tests and experiments)."""
     return _PASSES.holding(name, item)
-
-
-@cache
-def load_pass_packages() -> tuple[str, ...]:
-    """Import every installed package that announces passes, once; returns those that fail, and why.
-
-    Ours come first, so that a package that takes one of their names is the one that fails.
-    """
-    broken = []
-    points = entry_points(group=ENTRY_POINTS)
-    for point in sorted(points, key=lambda point: (not point.value.startswith("intarsia."), point.value)):
-        try:
-            point.load()
-        except Exception as error:  # a broken package must not take the others down
-            broken.append(f"{point.value}: {error}")
-    return tuple(broken)

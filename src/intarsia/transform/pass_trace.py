@@ -20,7 +20,8 @@ class AppliedPass:
 
     Attributes:
         name: Its name.
-        options: Its fields; numbers, strings, lists and dicts of such.
+        options: Its fields; numbers, strings, lists and dicts of such. What is none of these is there as
+            text, and cannot be replayed.
         before: Structural digest of the module it was given.
         after: Structural digest of the module it returned.
     """
@@ -92,6 +93,8 @@ def _plain(value: Any) -> object:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case _ if hasattr(value, "flattened"):  # a sequence
+            return {"sequence": value.info.name, "passes": [_plain(item) for item in value.passes]}
         case _ if hasattr(value, "info"):  # a pass
             return {"pass": value.info.name, "options": _plain(value.options)}
         case Mapping():
@@ -99,6 +102,6 @@ def _plain(value: Any) -> object:
         case tuple() | list():
             return [_plain(item) for item in value]
         case frozenset() | set():
-            return sorted(map(str, value))
+            return {"set": sorted((_plain(item) for item in value), key=str)}
         case _:
-            return str(value)
+            return {"not plain": f"{type(value).__name__} {value}"}

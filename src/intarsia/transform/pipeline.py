@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeAlias, TypeVar
 
+from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
-from intarsia.transform.pass_registry import load_pass_packages, look_up
+from intarsia.transform.pass_packages import load_pass_packages
+from intarsia.transform.pass_registry import look_up
 from intarsia.transform.sequential import Sequential
 
 Pipeline: TypeAlias = Callable[[], Sequential]
@@ -23,8 +26,10 @@ def register_pipeline(name: str) -> Callable[[F], F]:
     ...     return Sequential([FoldConstant()])
 
     Raises:
-        UsageError: The name is taken.
+        UsageError: The name is taken, or missing.
     """
+    if not isinstance(name, str):
+        raise UsageError("a pipeline needs a name", help='write @register_pipeline("some_name")')
 
     def register(function: F) -> F:
         _PIPELINES.register(name, function)
@@ -37,11 +42,20 @@ def load_pass_sequence(name: str) -> Sequential:
     """The sequence of a name; `print` it to see what is in it, `explain` it to see what will run.
 
     Raises:
-        UsageError: There is no such pipeline; the nearest names are listed.
+        UsageError: There is no such pipeline (the nearest names are listed), or it makes no `Sequential`.
     """
     sequence = look_up(_PIPELINES, name)()
-    sequence.info = sequence.with_info(name=name).info
-    return sequence
+    if not isinstance(sequence, Sequential):
+        raise UsageError(
+            f"pipeline {name!r} made a value of type {type(sequence).__name__}, expected a Sequential",
+            help="return Sequential([...])",
+        )
+    return sequence.with_info(name=name)
+
+
+def holding_pipeline(name: str, function: Pipeline) -> AbstractContextManager[Pipeline]:
+    """Register a pipeline under a name for the duration of a `with` block (for tests and experiments)."""
+    return _PIPELINES.holding(name, function)
 
 
 def pipeline_names() -> tuple[str, ...]:

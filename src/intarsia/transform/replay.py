@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.pass_registry import get_pass
 from intarsia.transform.pass_trace import PassTrace
+from intarsia.transform.sequential import Sequential
 
 
 @dataclass(eq=False)
@@ -22,11 +24,16 @@ def replay_trace(trace: PassTrace, mod: IRModule) -> IRModule:
 
     Raises:
         ReplayError: The module is another one than was recorded, or a pass now makes something else of it.
-        UsageError: A pass is not registered.
+        UsageError: A pass is not registered, or an option of it was no plain data.
     """
     for position, item in enumerate(trace.applied):
         _compare(mod, item.before, f"pass {position} ({item.name}) was given another program")
-        mod = _made(item.name, item.options)(mod)
+        try:
+            applied = _made(item.name, item.options)
+        except UsageError as error:
+            error.add_note(f"pass {position} of the trace; what replays it has to register it first")
+            raise
+        mod = applied(mod)
         _compare(mod, item.after, f"pass {position} ({item.name}) now makes another program")
     return mod
 
@@ -49,6 +56,15 @@ def _option(value: object) -> object:
     match value:
         case list():
             return tuple(map(_option, value))
+        case {"set": list(items)}:
+            return frozenset(map(_option, items))
+        case {"not plain": str(text)}:
+            raise ReplayError(
+                f"an option was no plain data, and cannot be made again: {text}",
+                help="give passes that are to be replayed numbers, strings, and tuples of such",
+            )
+        case {"sequence": str(name), "passes": list(passes)}:
+            return Sequential([cast("Pass", _option(item)) for item in passes], name=name)
         case {"pass": str(name), "options": dict(options)}:
             return _made(name, options)
         case _:

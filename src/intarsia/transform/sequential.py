@@ -10,6 +10,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
+from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_order import check_order
 from intarsia.transform.pass_registry import get_pass
@@ -39,12 +40,18 @@ class Sequential(Pass):
         opt_level: int = 0,
         required: Iterable[str] = (),
     ) -> None:
+        if isinstance(passes, str) or not isinstance(passes, Iterable):
+            raise UsageError(
+                f"a Sequential takes a list of passes, got {passes!r}",
+                help="write [...] around it; load_pass_sequence finds a sequence by its name",
+            )
         self.passes = tuple(passes)
         wrong = next((item for item in self.passes if not isinstance(item, Pass)), None)
         if wrong is not None:
-            hint = " (an instance is needed: add parentheses)" if isinstance(wrong, type) else ""
-            raise UsageError(f"a Sequential takes passes, got {wrong!r}{hint}")
-        self.info = replace(self.info, name=name, opt_level=opt_level, required=tuple(required))
+            raise UsageError(f"a Sequential takes passes, got {wrong!r}{_hint(wrong)}")
+        self.info = replace(
+            self.info, name=name, opt_level=opt_level, required=name_list("required", required)
+        )
         self._is_constrained = any(item.info.is_constrained for item in self.flattened())
 
     def __call__(self, mod: IRModule, ctx: PassContext | None = None) -> IRModule:
@@ -84,6 +91,11 @@ class Sequential(Pass):
         return False
 
     @property
+    def inner_passes(self) -> tuple[Pass, ...]:
+        """The passes, in order."""
+        return self.passes
+
+    @property
     def options(self) -> dict[str, object]:
         """None: the passes inside are what it is."""
         return {}
@@ -92,6 +104,16 @@ class Sequential(Pass):
         """Its name, and its passes a line each, nested sequences indented."""
         inner = "\n".join(str(item) for item in self.passes)
         return "\n".join([f"{self.info.name}:", *(f"  {line}" for line in inner.splitlines())])
+
+
+def _hint(wrong: object) -> str:
+    if isinstance(wrong, type):
+        return " (an instance is needed: add parentheses)"
+    if isinstance(wrong, str):
+        return f" (a pass is needed: get_pass({wrong!r}))"
+    if callable(wrong):
+        return " (a function becomes a pass by @module_pass or @function_pass)"
+    return ""
 
 
 def _with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:

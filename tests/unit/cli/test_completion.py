@@ -1,4 +1,11 @@
-from intarsia.cli.completion import complete_model, complete_toolchain, complete_zoo
+from intarsia.cli.completion import (
+    complete_model,
+    complete_pass,
+    complete_pass_or_pipeline,
+    complete_pipeline,
+    complete_toolchain,
+    complete_zoo,
+)
 
 
 def test_zoo_names_with_descriptions() -> None:
@@ -15,3 +22,11 @@ def test_models_are_completed_once_the_prefix_is_typed() -> None:
 def test_toolchains() -> None:
     assert complete_toolchain("ref") == ["reference"]
     assert complete_toolchain("x") == []
+
+
+def test_passes_and_pipelines() -> None:
+    assert complete_pass("FoldC") == ["FoldConstant"]
+    assert complete_pipeline("default") == ["default_heuristic"]
+    assert complete_pass_or_pipeline("FoldC") == ["FoldConstant"]
+    assert complete_pass_or_pipeline("default") == ["default_heuristic"]
+    assert complete_pass_or_pipeline("none such") == []

@@ -46,6 +46,11 @@ class TestApplyPassToFunction:
             ApplyPassToFunction(AppendRelu(), "x", error_if_no_match=True)(program())
         assert caught.value.help == "the module has: @main"
 
+    @pytest.mark.parametrize("wrong", ["AppendRelu", AppendRelu])
+    def test_takes_a_pass(self, wrong: object) -> None:
+        with pytest.raises(UsageError, match="ApplyPassToFunction takes a pass, got"):
+            ApplyPassToFunction(wrong, "main")  # type: ignore[arg-type]  # the mistake
+
     def test_no_regular_expression(self) -> None:
         with pytest.raises(UsageError, match=r"'\(' is no regular expression"):
             ApplyPassToFunction(AppendRelu(), "(")(program())

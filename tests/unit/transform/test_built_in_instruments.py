@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.ir_programs import relu, var
 
 from intarsia.ir import Function, IRModule
-from intarsia.support.errors import VerifyError
+from intarsia.support.errors import UsageError, VerifyError
 from intarsia.transform import (
     Pass,
     PassContext,
@@ -103,6 +104,10 @@ class TestPrinting:
         assert before == [f"# before add_relu\n{mod}\n"]
         assert after == [f"# after add_relu\n{changed}\n"]
 
+    def test_one_name_is_no_list(self) -> None:
+        with pytest.raises(UsageError, match="passes is the string 'second', expected a list of pass names"):
+            PrintAfter("second")
+
     def test_named_passes(self, capsys: pytest.CaptureFixture[str]) -> None:
         with PassContext(instruments=[PrintAfter(["second"])]):
             Sequential([first, second])(program())
@@ -147,7 +152,29 @@ class TestVerify:
             first(broken)
 
 
+@module_pass(opt_level=0)
+def raises(mod: IRModule, ctx: PassContext) -> IRModule:
+    raise ValueError("not this one")
+
+
+@module_pass(opt_level=0)
+def catches(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Tries a pass that raises, and does without it."""
+    with suppress(ValueError):
+        raises(mod, ctx)
+    return add_relu(mod, ctx)
+
+
 class TestChanges:
+    def test_a_pass_inside_that_raises_and_is_caught(self) -> None:
+        tracking, memory = ChangeTracking(), PassMemoryInstrument()
+        mod = program()
+        with PassContext(instruments=[tracking, memory]):
+            after = Sequential([catches], name="all")(mod)
+        found = [(item.name, item.before is mod, item.after is after) for item in tracking.changes]
+        assert found == [("add_relu", True, True), ("catches", True, True), ("all", True, True)]
+        assert [run.name for run in memory.runs] == ["add_relu", "catches", "all"]
+
     def test_each_pass_with_its_diff(self) -> None:
         tracking = ChangeTracking()
         with PassContext(instruments=[tracking]):

@@ -17,6 +17,7 @@ from intarsia.support.errors import UsageError
 from intarsia.transform import (
     PassContext,
     PassInfo,
+    ProgramFeature,
     Sequential,
     function_pass,
     module_pass,
@@ -41,6 +42,45 @@ class TestPass:
         assert changed.info == PassInfo("AppendRelu", 3, ("InferType",))
         assert changed.times == 2
         assert AppendRelu(2).info.opt_level == 1
+
+    @pytest.mark.parametrize(
+        ("facts", "message"),
+        [
+            ({"opt_level": "1"}, "pass AppendRelu has the opt_level '1', expected a whole number"),
+            (
+                {"required": "InferType"},
+                "'required' of pass AppendRelu is the string 'InferType', expected a l",
+            ),
+            ({"after": (AppendRelu,)}, "'after' of pass AppendRelu has the class AppendRelu in it"),
+            ({"conflicts": 3}, "'conflicts' of pass AppendRelu is of type int, expected a list"),
+            (
+                {"directly_after": ("a",)},
+                r"'directly_after' of pass AppendRelu is \('a',\), expected the name of o",
+            ),
+            (
+                {"handles": ["tuples"]},
+                "'handles' of pass AppendRelu has 'tuples', expected a list of ProgramF",
+            ),
+            (
+                {"handles": ProgramFeature.LET},
+                "'handles' of pass AppendRelu has 'let', expected a list of Pr",
+            ),
+            ({"requires": ("InferType",)}, "passes have no fact 'requires'"),
+        ],
+    )
+    def test_facts_of_the_wrong_type(self, facts: dict[str, object], message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            AppendRelu().with_info(**facts)
+
+    def test_a_class_statement_takes_lists_of_names(self) -> None:
+        with pytest.raises(UsageError, match="'required' of pass Wrong is the string 'InferType'"):
+
+            class Wrong(AppendRelu, required="InferType"):
+                pass
+
+    def test_runs_under_a_context(self) -> None:
+        with pytest.raises(UsageError, match="pass AppendRelu runs under a PassContext, got dict"):
+            AppendRelu()(program(), {"opt_level": 2})  # type: ignore[arg-type]  # the mistake
 
     def test_a_pass_takes_a_module(self) -> None:
         with pytest.raises(UsageError, match="pass AppendRelu takes an IRModule, got Function"):

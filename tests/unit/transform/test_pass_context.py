@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.transform_passes import AppendRelu, add_abs
 
 from intarsia.support.errors import UsageError
 from intarsia.transform import (
@@ -15,6 +19,7 @@ from intarsia.transform import (
     register_config_option,
 )
 from intarsia.transform.immutable_module import IMMUTABLE_MODULE
+from intarsia.transform.instrument import PassTimingInstrument
 
 
 class TestContext:
@@ -60,6 +65,30 @@ class TestContext:
     def test_names_are_a_list(self) -> None:
         with pytest.raises(UsageError, match="disabled_pass is the string 'FuseOps', expected a list"):
             PassContext(disabled_pass="FuseOps")
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"opt_level": "2"}, "opt_level is '2', expected a whole number"),
+            ({"required_pass": 3}, "required_pass is of type int, expected a list of pass names"),
+            ({"disabled_pass": [add_abs]}, "disabled_pass has a add_abs in it, expected the names of passes"),
+            ({"disabled_pass": [AppendRelu]}, "disabled_pass has the class AppendRelu in it"),
+            ({"config": ["test.steps"]}, "config is a list, expected a dict"),
+            ({"instruments": PassTimingInstrument()}, "type PassTimingInstrument, expected a list"),
+            ({"instruments": [PassTimingInstrument]}, "the class PassTimingInstrument, expected an instance"),
+            ({"instruments": [object()]}, "entry of type object, which is no instrument"),
+        ],
+    )
+    def test_settings_of_the_wrong_type(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            PassContext(**settings)
+
+    def test_a_wrong_list_of_instruments_leaves_those_in_use(self) -> None:
+        watch = PassTimingInstrument()
+        ctx = PassContext(instruments=[watch])
+        with pytest.raises(UsageError, match="expected an instance"):
+            ctx.override_instruments([PassTimingInstrument])  # type: ignore[list-item]  # the mistake
+        assert ctx.instruments == (watch,)
 
 
 @dataclass(frozen=True)
@@ -108,3 +137,20 @@ class TestConfig:
         assert register_config_option("test.steps", int, 7, "how many") is STEPS
         with pytest.raises(UsageError, match=r"config key 'test.steps' is already registered"):
             register_config_option("test.steps", int, 8, "how many")
+
+    def test_a_default_of_another_type(self) -> None:
+        with pytest.raises(UsageError, match=r"'test.wrong' has the value 'no' of str, expected int"):
+            register_config_option("test.wrong", int, "no", "wrong")
+        assert "test.wrong" not in [option.key for option in PassContext.list_configs()]
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "PassContext(config={'FuseOps.max_depth': 3})",
+            "assert 'FuseOps.max_depth' in [option.key for option in PassContext.list_configs()]",
+        ],
+    )
+    def test_keys_of_passes_that_are_not_imported_yet(self, code: str) -> None:
+        program = f"from intarsia.transform import PassContext\n{code}"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")

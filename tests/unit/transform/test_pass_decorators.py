@@ -83,3 +83,9 @@ class TestDecorators:
             @function_pass(opt_level=0)
             class Empty:
                 pass
+
+    @pytest.mark.parametrize("decorator", [module_pass, function_pass, prim_func_pass])
+    def test_parentheses_are_needed(self, decorator: object) -> None:
+        with pytest.raises(UsageError, match="a pass needs an opt_level") as caught:
+            decorator(print)  # type: ignore[operator]  # one of the three
+        assert caught.value.help.startswith("write for example @")

@@ -39,6 +39,37 @@ def test_requirements_in_a_circle(log: list[str]) -> None:
         ]
 
 
+def test_a_requirement_of_a_nested_sequence(log: list[str]) -> None:
+    inner = Sequential([named("b", log)], name="inner", required=("Nowhere",))
+    assert problems([named("a", log), inner], log) == [
+        "inner requires Nowhere, which is not registered: register it, or check the name"
+    ]
+
+
+def test_a_circle_through_a_registered_sequence(log: list[str]) -> None:
+    outer = Sequential([named("inner", log, required=("outer",))], name="outer")
+    with holding_pass("outer", outer), pytest.raises(PassOrderError, match="outer requires inner requires o"):
+        outer(program())
+    with holding_pass("outer", outer):
+        found = problems([named("user", log, required=("outer",))], log)
+    assert found == [
+        "inner requires itself (outer requires inner requires outer): remove one of the requirements"
+    ]
+
+
+def test_what_required_passes_ask_for(log: list[str]) -> None:
+    calibrate = named("calibrate", log, after=("annotate",), conflicts=("fold",))
+    inner = Sequential([calibrate], name="inner")
+    with holding_pass("inner", inner):
+        user = named("user", log, required=("inner",))
+        assert problems([named("fold", log), user], log) == [
+            "calibrate must come after annotate, which does not run: add annotate before it",
+            "calibrate conflicts with fold: run one of the two, disable the other",
+        ]
+        Sequential([named("annotate", log), user])(program())
+    assert log == ["annotate", "calibrate", "user"]
+
+
 def test_a_missing_predecessor(log: list[str]) -> None:
     assert problems([named("fuse", log, after=("annotate",))], log) == [
         "fuse must come after annotate, which does not run: add annotate before it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 from tests.transform_passes import AppendRelu, add_abs, program
@@ -17,6 +18,7 @@ from intarsia.ir import (
 from intarsia.support.errors import UsageError
 from intarsia.transform import (
     ApplyPassToFunction,
+    ModulePass,
     PassContext,
     PassTrace,
     Sequential,
@@ -54,6 +56,54 @@ class TestTrace:
             assert [item.name for item in ctx.trace.applied] == ["ApplyPassToFunction"]
             again = replay_trace(PassTrace.from_json(ctx.trace.to_json()), program())
         assert structural_equal(again, after)
+
+    def test_a_sequence_inside_a_pass(self) -> None:
+        inner = Sequential([AppendRelu(2), Sequential([AppendRelu()])], name="inner")
+        with holding_pass("AppendRelu", AppendRelu), PassContext(record=True) as ctx:
+            after = ApplyPassToFunction(inner, "main")(program())
+            assert ctx.trace is not None
+            again = replay_trace(PassTrace.from_json(ctx.trace.to_json()), program())
+        assert structural_equal(again, after)
+
+    def test_a_set_is_a_set_again(self) -> None:
+        seen: list[object] = []
+
+        @dataclass(frozen=True)
+        class WithSet(ModulePass, opt_level=0):
+            names: frozenset[str] = frozenset()
+
+            def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+                seen.append(self.names)
+                return mod
+
+        with holding_pass("WithSet", WithSet), PassContext(record=True) as ctx:
+            WithSet(frozenset("ba"))(program())
+            assert ctx.trace is not None
+            replay_trace(PassTrace.from_json(ctx.trace.to_json()), program())
+        assert seen == [frozenset("ab"), frozenset("ab")]
+
+    def test_an_option_that_is_no_plain_data_cannot_be_replayed(self) -> None:
+        @dataclass(frozen=True)
+        class WithObject(ModulePass, opt_level=0):
+            what: object
+
+            def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+                return mod
+
+        with holding_pass("WithObject", WithObject), PassContext(record=True) as ctx:
+            WithObject(complex(1, 2))(program())
+            assert ctx.trace is not None
+            with pytest.raises(
+                ReplayError, match=r"no plain data, and cannot be made again: complex \(1\+2j\)"
+            ):
+                replay_trace(ctx.trace, program())
+
+    def test_a_pass_that_is_not_registered(self) -> None:
+        with PassContext(record=True) as ctx:
+            add_abs(program())
+        assert ctx.trace is not None
+        with pytest.raises(UsageError, match="pass 0 of the trace; what replays it has to register it first"):
+            replay_trace(ctx.trace, program())
 
     def test_replay_on_another_program(self) -> None:
         with holding_pass("AppendRelu", AppendRelu), PassContext(record=True) as ctx:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from tests.transform_passes import AppendRelu, add_abs, named, program
 
+from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import (
+    ApplyPassToFunction,
     PassContext,
     Sequential,
 )
@@ -111,3 +115,82 @@ class TestSequential:
             )
             sequence(program(), ctx)
         assert log == ["needed", "user", "forced"]
+
+    def test_explains_requirements_that_cannot_be_met(self) -> None:
+        log: list[str] = []
+        left, right = named("left", log, required=("right",)), named("right", log, required=("left",))
+        with holding_pass("left", left), holding_pass("right", right):
+            found = Sequential([left, named("user", log, required=("Nowhere",))]).explain()
+        assert str(found) == (
+            "skip  left     required by right, which cannot be met\n"
+            "run   right    required by left\n"
+            "run   left     level 0 <= 2\n"
+            "skip  Nowhere  required by user, which cannot be met\n"
+            "run   user     level 0 <= 2\n"
+            "refused: right requires itself (left requires right requires left): "
+            "remove one of the requirements\n"
+            "refused: user requires Nowhere, which is not registered: register it, or check the name"
+        )
+
+    def test_explains_what_a_required_sequence_runs(self) -> None:
+        log: list[str] = []
+        inner = Sequential([named("low", log), named("high", log, 3)], name="inner")
+        with holding_pass("inner", inner):
+            sequence = Sequential([named("user", log, required=("inner",))])
+            found = sequence.explain()
+            sequence(program())
+        assert [(item.name, item.depth) for item in found.passes if item.runs] == [
+            ("inner", 0),
+            ("low", 1),
+            ("user", 0),
+        ]
+        assert log == ["low", "user"]
+
+    def test_explains_names_that_mean_nothing_here(self) -> None:
+        log: list[str] = []
+        ctx = PassContext(disabled_pass=["needed", "usr"], required_pass=["user"])
+        with holding_pass("needed", named("needed", log)):
+            sequence = Sequential([named("user", log, required=("needed",))])
+            assert str(sequence.explain(ctx)) == (
+                "run   needed  required by user, stronger than disabled_pass\n"
+                "run   user    in required_pass\n"
+                "no such pass here: usr"
+            )
+
+    @pytest.mark.parametrize(
+        ("passes", "message"),
+        [
+            (add_abs, "takes a list of passes, got"),
+            ("tidy", "takes a list of passes, got 'tidy'"),
+            (["InferType"], "a pass is needed: get_pass\\('InferType'\\)"),
+            ([print], "becomes a pass by @module_pass"),
+        ],
+    )
+    def test_what_is_no_list_of_passes(self, passes: object, message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            Sequential(passes)  # type: ignore[arg-type]  # the mistake
+
+
+def python_calls(sequence: Sequential, mod: IRModule) -> int:
+    """How many Python functions a run of the sequence calls."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        assert sequence(mod) is mod
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_passes_that_change_nothing_do_not_look_at_the_program() -> None:
+    log: list[str] = []
+    passes = [named("module", log), AppendRelu(0), ApplyPassToFunction(AppendRelu(), "none such")]
+    sequence = Sequential(passes * 20)
+    large = AppendRelu(2_000)(program())
+    sequence(program())  # regular expressions are compiled once
+    assert python_calls(sequence, large) < python_calls(sequence, program()) + 1_000

@@ -53,7 +53,7 @@ class ChangeTracking(PassInstrument):
 
     def __init__(self) -> None:
         self.changes: list[PassChange] = []
-        self._open: list[tuple[IRModule, int]] = []
+        self._open: list[tuple[IRModule, int, str]] = []
 
     def enter_pass_ctx(self) -> None:
         """Start anew."""
@@ -61,11 +61,13 @@ class ChangeTracking(PassInstrument):
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Remember what the pass is given."""
-        self._open.append((mod, len(self.changes)))
+        self._open.append((mod, len(self.changes), info.name))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Remember what it returned."""
-        before, earlier = self._open.pop()
+        while self._open[-1][2] != info.name:  # passes inside that raised, and were caught
+            self._open.pop()
+        before, earlier, _ = self._open.pop()
         self.changes.append(PassChange(info.name, before, mod, len(self.changes) == earlier))
 
     def __str__(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform.instrument_list import HOOKS
 from intarsia.transform.pass_info import PassInfo
 
 C = TypeVar("C")
@@ -59,9 +61,17 @@ def pass_instrument(cls: type[C]) -> type[C]:
     ...         self.passes = 0
     ...     def run_after_pass(self, mod, info):
     ...         self.passes += 1
+
+    Raises:
+        UsageError: The class has no hook, as where its name is misspelt.
     """
     if issubclass(cls, PassInstrument):
         return cls
+    if not any(hasattr(cls, hook) for hook in HOOKS):
+        raise UsageError(
+            f"class {cls.__name__} has none of the hooks of an instrument",
+            help=f"they are: {', '.join(HOOKS)}",
+        )
     made = type(cls.__name__, (cls, PassInstrument), {"__doc__": cls.__doc__, "__module__": cls.__module__})
     made.__qualname__ = cls.__qualname__
     return made

@@ -25,6 +25,15 @@ class PassMemory:
     peak: int
 
 
+@dataclass(slots=True)
+class _Running:
+    """A pass that has not returned: what was held before it, and at most since."""
+
+    name: str
+    before: int
+    peak: int
+
+
 class PassMemoryInstrument(PassInstrument):
     """Measures the memory of every pass. Tracing allocations makes passes two to four times slower.
 
@@ -34,7 +43,7 @@ class PassMemoryInstrument(PassInstrument):
 
     def __init__(self) -> None:
         self.runs: list[PassMemory] = []
-        self._open: list[list[int]] = []
+        self._open: list[_Running] = []
         self._is_ours = False
 
     def enter_pass_ctx(self) -> None:
@@ -52,19 +61,21 @@ class PassMemoryInstrument(PassInstrument):
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Note what is held; the peak so far counts for the passes around."""
         held = self._note_peak()
-        self._open.append([held, held])
+        self._open.append(_Running(info.name, held, held))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         """Note what is held now, and what was at most."""
         held = self._note_peak()
-        before, peak = self._open.pop()
-        self.runs.append(PassMemory(info.name, held - before, peak - before))
+        while self._open[-1].name != info.name:  # passes inside that raised, and were caught
+            self._open.pop()
+        run = self._open.pop()
+        self.runs.append(PassMemory(info.name, held - run.before, run.peak - run.before))
 
     def _note_peak(self) -> int:
         """Bytes held now; the peak since the last call goes to all passes that are running."""
         held, peak = tracemalloc.get_traced_memory()
         for entry in self._open:
-            entry[1] = max(entry[1], peak)
+            entry.peak = max(entry.peak, peak)
         tracemalloc.reset_peak()
         return held
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from intarsia.ir import IRModule
 from intarsia.transform.instrument.pass_instrument import PassInstrument
+from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_info import PassInfo
 
 
@@ -16,12 +17,15 @@ class PrintBefore(PassInstrument):
     Args:
         passes: Names of the passes; None is every pass.
         write: Takes the text; default: standard output.
+
+    Raises:
+        UsageError: A string instead of a list of names.
     """
 
     def __init__(
         self, passes: Collection[str] | None = None, write: Callable[[str], object] | None = None
     ) -> None:
-        self._passes = passes
+        self._passes = None if passes is None else name_list("passes", passes)
         self._write = write
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
