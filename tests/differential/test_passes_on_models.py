@@ -21,8 +21,8 @@ from intarsia.transform import PassContext
 QUICK = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")
 PASSES = every_pass()
 ENGINE = Target("cpu -toolchain=onnxruntime")
-HALF = {"ToMixedPrecision"}
-"""Passes whose results are meant to differ by more than rounding in float32."""
+HALF = {"ToMixedPrecision": 0.05}
+"""Passes that compute in half precision: how far results may be off, relative to the largest value."""
 
 
 @cache
@@ -42,13 +42,13 @@ def test_every_pass_keeps_the_results(name: str) -> None:
     for item in PASSES:
         after = item(mod, PassContext(opt_level=9))
         verify(after)
-        if after is mod or item.info.name in HALF:
-            continue
+        if after is mod or "bfloat16" in str(item):
+            continue  # onnxruntime has no bfloat16; tests of the pass run it on openvino
         is_partitioned = any("Compiler" in function.attrs for function in after.graph_functions.values())
         executable = build(after if is_partitioned else partition_whole(after, ENGINE))
         report = gate.check(run_arrays(executable, inputs))
         executable.close()
-        if not report.passed:
+        if not report.passed and not report.max_rel_error <= HALF.get(item.info.name, 0.0):
             wrong[str(item)] = report.message
     model.cache_clear()
     assert wrong == {}
