@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from intarsia.cli.report import Block, Report
 from intarsia.cli.table import Table
@@ -18,11 +20,24 @@ NO_ENGINE: Final = (
 )
 
 
-def doctor() -> Report:
+def doctor(
+    context: typer.Context,
+    *,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Test for five seconds whether the machine is quiet enough.")
+    ] = False,
+) -> Report:
     """Show what this machine has.
 
     Its CPU, every toolchain with its version or what is wrong with it, and how threads are used.
     """
+    if noise:
+        from intarsia.cli.noise_report import noise_report
+        from intarsia.measure.host_lock import exclusive_host
+        from intarsia.measure.noise import noise_self_test
+
+        with exclusive_host(on_wait=context.obj.note):
+            return noise_report(noise_self_test())
     from intarsia.support.version import VERSION
     from intarsia.toolchain import installed_toolchains
     from intarsia.toolchain.this_host import this_host

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from intarsia.measure.cache_flush import cache_flush_of_this_machine
 from intarsia.measure.clock import MONOTONIC_CLOCK, Clock
 from intarsia.measure.median_interval import SMALLEST_SAMPLE, median_interval
 from intarsia.support.errors import UsageError
@@ -33,6 +34,8 @@ class TimingPolicy:
         min_repeat_seconds: A sample times as many calls in a row as last at least this long.
         max_seconds: Time budget for each candidate, with its warm-up.
         seed: Of the order in which interleaved candidates run.
+        flush_cache: Whether the caches of the CPU are emptied before each sample, untimed. A sample is then a
+            single call whatever `min_repeat_seconds`: a second one would find the caches filled by the first.
 
     Raises:
         UsageError: A number that makes no sense.
@@ -45,6 +48,7 @@ class TimingPolicy:
     min_repeat_seconds: float = 0.01
     max_seconds: float = 10.0
     seed: int = 0
+    flush_cache: bool = False
 
     def __post_init__(self) -> None:
         for field in ("warmup_seconds", "warmup_calls", "min_repeat_seconds", "max_seconds"):
@@ -162,10 +166,22 @@ def _is_warm(policy: TimingPolicy, calls: int, seconds: float) -> bool:
     return calls >= policy.warmup_calls and seconds >= policy.warmup_seconds
 
 
-def take_sample(function: Callable[[], object], calls: int, policy: TimingPolicy, clock: Clock) -> Sample:
-    """Time groups of `calls` calls until `policy.min_repeat_seconds` have passed; one group, as a rule."""
+def take_sample(
+    function: Callable[[], object],
+    calls: int,
+    policy: TimingPolicy,
+    clock: Clock,
+    flush: Callable[[], object] | None = None,
+) -> Sample:
+    """Time groups of `calls` calls until `policy.min_repeat_seconds` have passed; one group, as a rule.
+
+    With `policy.flush_cache`, call `flush` (this machine's, unless given) first, and time one call.
+    """
     shortest = policy.min_repeat_seconds * 1e9
     done, elapsed = 0, 0
+    if policy.flush_cache:
+        calls, shortest = 1, 0.0
+        (flush or cache_flush_of_this_machine())()
     with _garbage_collector_paused():
         start = clock()
         while done == 0 or (elapsed < shortest and done < MAX_CALLS):
