@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
-from intarsia.ir import Expr, GlobalVar, Op, children, post_order, with_children, with_fields
+from intarsia.ir import Call, Expr, GlobalVar, Op, children, post_order, with_children, with_fields
 from intarsia.ir.traversal import Rule
 from intarsia.op.infer import typed
+from intarsia.op.known_value import known_value
+from intarsia.op.purity import is_random
+from intarsia.support.errors import InvalidModelError
 from intarsia.target import UNCONSTRAINED
 
 
 def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
     """Apply `rule` bottom-up to every distinct expression, each once, as `ir.rewrite` does, and keep facts.
 
-    * What the rule sees has its type inferred again if the type of an argument has changed.
+    * What the rule sees has its type inferred again if the type of an argument has changed. Where nothing
+      can be inferred it keeps the type that it had: a rewrite changes no value.
+    * An expression keeps an argument as it was where inference knows more of the new one and refuses it. The
+      evaluators take more: a Range of tensors with one element, for example.
     * What the rule builds gets a type, and where it has none, the span and device of what it replaces.
     * An expression with a virtual device is not replaced by one of the program's that has another: the
       value would move (seed virtual_device: facts survive every pass).
@@ -24,13 +30,46 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
     done: dict[Expr, Expr] = {}
     known: set[Expr] = set()
     for node in post_order(expr):
-        current = with_children(node, tuple(done[child] for child in children(node)))
-        if current is not node:
-            current = typed(current)
+        current = over_rewritten(node, done)
         known.add(current)
         done[node] = after = replacement(current, rule(current), known)
         known.add(after)
     return done[expr]
+
+
+def over_rewritten(node: Expr, done: Mapping[Expr, Expr]) -> Expr:
+    """The expression over what its children have become, typed as `rewrite_typed` says.
+
+    Raises:
+        InvalidModelError: It cannot be applied to them.
+    """
+    new = tuple(done[child] for child in children(node))
+    current = with_children(node, new)
+    if current is node:
+        return node
+    try:
+        return _typed_as(current, node)
+    except InvalidModelError:
+        old = tuple(child if _says_more(done[child], child) else done[child] for child in children(node))
+        if any(a is not b and _draws(b) for a, b in zip(new, old, strict=True)):
+            raise  # kept beside what it has become, it would draw twice
+        return _typed_as(with_children(node, old), node)
+
+
+def _typed_as(new: Expr, old: Expr) -> Expr:
+    """An expression with its inferred type, else with that of another of the same value."""
+    new = typed(new)
+    return with_fields(new, checked_type=old.checked_type) if new.checked_type is None else new
+
+
+def _says_more(new: Expr, old: Expr) -> bool:
+    """Whether inference may see more of an argument than it did: another type, or a value."""
+    has_value = known_value(new) is not None and known_value(old) is None
+    return has_value or new.checked_type != old.checked_type
+
+
+def _draws(expr: Expr) -> bool:
+    return any(isinstance(node, Call) and is_random(node) for node in post_order(expr))
 
 
 def replacement(old: Expr, new: Expr, known: Container[Expr]) -> Expr:
@@ -49,7 +88,8 @@ def replacement(old: Expr, new: Expr, known: Container[Expr]) -> Expr:
     built: dict[Expr, Expr] = {}
     for node in post_order(new, stop=known):
         current = with_children(node, tuple(built.get(child, child) for child in children(node)))
-        built[node] = _with_facts(typed(current), old)
+        current = _typed_as(current, old) if node is new else typed(current)
+        built[node] = _with_facts(current, old)
     return built[new]
 
 

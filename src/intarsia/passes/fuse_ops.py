@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from intarsia.ir import Attrs, Call, Constant, Expr, Function, IRModule, Op, Var, children, with_children
 from intarsia.ir.scope import is_atom
+from intarsia.op.known_value import known_value, record_known_value
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.fusion.fusion_graph import FusionGraph
 from intarsia.passes.fusion.fusion_groups import FusionGroups
@@ -91,7 +92,10 @@ def _with_groups(function: Function, graph: FusionGraph, groups: list[tuple[Expr
         if expr in by_result:
             done[expr] = _call_of(by_result[expr], done)
         elif expr not in inside:
-            done[expr] = with_children(expr, tuple(done.get(child, child) for child in children(expr)))
+            new = with_children(expr, tuple(done.get(child, child) for child in children(expr)))
+            if isinstance(new, Call) and known_value(expr) is not None:
+                record_known_value(new)  # else a second run would fuse what the first did not
+            done[expr] = new
     after = done.get(function, function)
     assert isinstance(after, Function)
     return after

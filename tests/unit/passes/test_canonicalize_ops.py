@@ -127,6 +127,17 @@ def test_a_pool_says_what_its_window_is(name: str, mode: str) -> None:
     np.testing.assert_allclose(np.asarray(ia.build(after)(image)), np.asarray(expected), rtol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("kernel", "is_explicit"), [((2, 2), False), ((3, 1), False), ((3, 3), True)])
+def test_pads_that_the_reference_misreads_stay_automatic(
+    mode: str, kernel: tuple[int, int], is_explicit: bool
+) -> None:
+    x = var(1, 2, 9, 8)
+    body = call("MaxPool", x, auto_pad=mode, kernel_shape=kernel)
+    after = the_call(checked(CANONICAL, program(body, x)), "MaxPool")
+    assert ("pads" in after.attrs) == is_explicit
+
+
 def test_automatic_padding_of_unknown_sizes_stays() -> None:
     x = var(1, 2, SymbolicDim("H"), 8)
     after = CANONICAL(program(call("Conv", x, weights(3, 2, 3, 3), auto_pad="SAME_UPPER"), x))

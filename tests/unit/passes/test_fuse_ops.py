@@ -288,3 +288,12 @@ def test_a_built_program_runs_its_groups() -> None:
     mod = IRModule.from_expr(Function((X,), relu(call("Add", conv(X), BIAS))))
     value = np.random.default_rng(1).normal(size=(1, 4, 6, 6)).astype(np.float32)
     np.testing.assert_allclose(ia.build(FUSE(mod))(value), ia.build(mod)(value))
+
+
+def test_small_known_values_stay_known_after_fusing_what_they_are_the_shape_of() -> None:
+    image = call("Relu", call("Neg", X))
+    rows = call("Gather", call("Shape", image), Constant(np.array(2)), axis=0)
+    index = call("Range", Constant(np.array(0)), rows, Constant(np.array(1)))
+    column = call("Cast", call("Reshape", index, whole_numbers(6, 1)), to=1)
+    body = call("Softmax", call("Add", image, column))
+    checked(FUSE, IRModule.from_expr(Function((X,), body)))

@@ -60,7 +60,20 @@ def _pads(call: Call, name: str, spans: tuple[int, ...], strides: tuple[int, ...
     dims = dims_of(call.args[0])
     if dims is None:
         return None
-    return _same_pads(dims[2:], spans, strides, is_upper=mode == "SAME_UPPER")
+    pads = _same_pads(dims[2:], spans, strides, is_upper=mode == "SAME_UPPER")
+    return None if pads is not None and _is_misread(call, name, pads) else pads
+
+
+def _is_misread(call: Call, name: str, pads: tuple[int, ...]) -> bool:
+    """Whether onnx's evaluator, which decides what is right, takes explicit pads for others.
+
+    For a MaxPool without strides and dilations it reads four pads as top, bottom, left and right, and other
+    numbers of them not at all.
+    """
+    if name != "MaxPool" or not any(pads):
+        return False
+    steps = (*(ints_attr(call.attrs, "strides") or ()), *(ints_attr(call.attrs, "dilations") or ()))
+    return set(steps) <= {1} and (len(pads) != 4 or pads[1] != pads[2])
 
 
 def _same_pads(

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from intarsia.ir import Expr, Function, children, post_order, with_children
-from intarsia.op.infer import typed
-from intarsia.op.rewrite_typed import replacement
+from intarsia.ir import Expr, Function, children, post_order
+from intarsia.op.rewrite_typed import over_rewritten, replacement
 
 OriginalRule: TypeAlias = Callable[[Expr, Expr], Expr]
 """Given an expression of the program, and the same over rewritten children, returns what replaces it."""
@@ -29,9 +28,7 @@ def rewrite_original(
     done: dict[Expr, Expr] = {}
     known: set[Expr] = set()
     for node in post_order(function):
-        current = with_children(node, tuple(done[child] for child in children(node)))
-        if current is not node:
-            current = typed(current)
+        current = over_rewritten(node, done)
         known.add(current)
         done[node] = after = replacement(current, rule(node, current), known)
         known.add(after)
