@@ -1,5 +1,6 @@
 """Options of the whole suite."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,14 @@ from tests.fake_kernels import FakeToolchain
 from tests.numpy_toolchain import NumpyToolchain
 
 from intarsia.runtime.kernel import TOOLCHAINS
+
+
+def pytest_configure() -> None:
+    """Hear the signals that a shell has told background jobs, and nohup its command, to ignore."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,12 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from intarsia.cli.interruption import Interrupted, interruptible
 
 
-@pytest.fixture
-def _heard(number: int) -> Iterator[None]:
-    """The signal is not ignored, as SIGHUP is when the tests run under nohup."""
-    before = signal.signal(number, signal.default_int_handler)
-    yield
-    signal.signal(number, before)
-
-
-@pytest.mark.usefixtures("_heard")
 @pytest.mark.parametrize(
     ("number", "word", "code"),
     [
