@@ -70,3 +70,23 @@ def named(name: str, log: list[str], opt_level: int = 0, **constraints: object) 
 
     made: ModulePass = module_pass(opt_level=opt_level, name=name)(note)
     return made.with_info(**constraints)
+
+
+@module_pass(opt_level=0)
+def first(mod: IRModule, ctx: PassContext) -> IRModule:
+    return mod
+
+
+@module_pass(opt_level=0)
+def second(mod: IRModule, ctx: PassContext) -> IRModule:
+    return mod
+
+
+@module_pass(opt_level=0)
+def failing(mod: IRModule, ctx: PassContext) -> IRModule:
+    raise RuntimeError("the pass fails")
+
+
+@function_pass(opt_level=0)
+def add_relu(function: Function, mod: IRModule, ctx: PassContext) -> Function:
+    return Function(function.params, relu(function.body), function.attrs)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.ir_programs import relu, var
+from tests.transform_passes import add_relu, failing, first, program, second
 
 from intarsia.ir import Function, IRModule
 from intarsia.support.errors import UsageError, VerifyError
@@ -26,31 +26,6 @@ from intarsia.transform.instrument import (
     PrintBefore,
     VerifyAfterPass,
 )
-
-
-def program() -> IRModule:
-    x = var()
-    return IRModule.from_expr(Function((x,), relu(x)))
-
-
-@module_pass(opt_level=0)
-def first(mod: IRModule, ctx: PassContext) -> IRModule:
-    return mod
-
-
-@module_pass(opt_level=0)
-def second(mod: IRModule, ctx: PassContext) -> IRModule:
-    return mod
-
-
-@module_pass(opt_level=0)
-def failing(mod: IRModule, ctx: PassContext) -> IRModule:
-    raise RuntimeError("the pass fails")
-
-
-@function_pass(opt_level=0)
-def add_relu(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-    return Function(function.params, relu(function.body), function.attrs)
 
 
 class TestTiming:

@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.ir_programs import relu, var
+from tests.transform_passes import add_relu, failing, first, program, second
 
-from intarsia.ir import Function, IRModule
+from intarsia.ir import IRModule
 from intarsia.transform import (
     PassContext,
     PassInfo,
     PassInstrument,
     Sequential,
-    function_pass,
-    module_pass,
     pass_instrument,
     register_pass,
 )
 from intarsia.transform.pass_registry import holding_pass
-
-
-def program() -> IRModule:
-    x = var()
-    return IRModule.from_expr(Function((x,), relu(x)))
-
-
-@module_pass(opt_level=0)
-def first(mod: IRModule, ctx: PassContext) -> IRModule:
-    return mod
-
-
-@module_pass(opt_level=0)
-def second(mod: IRModule, ctx: PassContext) -> IRModule:
-    return mod
-
-
-@module_pass(opt_level=0)
-def failing(mod: IRModule, ctx: PassContext) -> IRModule:
-    raise RuntimeError("the pass fails")
-
-
-@function_pass(opt_level=0)
-def add_relu(function: Function, mod: IRModule, ctx: PassContext) -> Function:
-    return Function(function.params, relu(function.body), function.attrs)
 
 
 class Recorder(PassInstrument):
