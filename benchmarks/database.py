@@ -1,17 +1,20 @@
 """The database of measurements: commits per second, lookups, and the best of every workload.
 
-    python benchmarks/database.py [--json] [--records 100000] [--place postgresql://...]
+    python benchmarks/database.py [--json] [--records 100000] [--postgresql | --place postgresql://...]
 
 Goals, for an SQLite file: 10,000 records committed one by one at over 1,000 per second, 1,000 lookups in
 0.2 s, the best per workload of 100,000 records in 2 s. Beside the time that passed stands the CPU time of
 this process: on a busy machine the first is about what else runs there. Lookups and loading are the best of
-several, commits are timed once. A database given as --place must be empty; it is left full.
+several, commits are timed once. A database given as --place must be empty; it is left full. --postgresql
+starts a server on this machine for as long as it takes; it writes to the disk at each commit, as servers do.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +24,10 @@ from pathlib import Path
 from intarsia.measure.database import Database, Measurement, MeasureRecord
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError, MeasureResult
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.postgresql_server import programs, running_server
 
 COMMITS, LOOKUPS, WORKLOADS = 10_000, 1_000, 200
 TARGET, HOST = "cpu -toolchain=native", "0123456789abcdef0123456789abcdef"
@@ -60,10 +67,10 @@ def records(count: int) -> Iterator[MeasureRecord]:
         result = (
             MeasureResult((), MeasureError.RUN_TIMEOUT, "it took longer than 10 s", 12.5, 1.8e9 + number)
             if number % 7 == 3
-            else MeasureResult(costs, MeasureError.OK, "", 1.25, 1.8e9 + number)
+            else MeasureResult(costs, MeasureError.OK, "", 1.25, 1.8e9 + number, 1e-6)
         )
         workload = f"{number % WORKLOADS:032x}"
-        yield MeasureRecord(workload, TARGET, HOST, trace.kind, trace.text, (Measurement(result, 1e-6),))
+        yield MeasureRecord(workload, TARGET, HOST, trace.kind, trace.text, (Measurement(result),))
 
 
 def timed(name: str, goal: float | None, function: Callable[[], object], repeats: int = 1) -> Timing:
@@ -111,16 +118,30 @@ def measure(place: str | Path, folder: Path, count: int) -> list[Timing]:
         ]
 
 
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    """The URL of an empty database of a server of its own."""
+    folder = programs()
+    if folder is None:
+        sys.exit("PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
+    with running_server(folder, durable=True) as server:
+        server.run("CREATE DATABASE measurements")
+        yield server.url("measurements")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time of commits, lookups and queries of the database.")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--records", type=int, default=100_000, help="size of the database (default 100,000)")
-    parser.add_argument("--place", help="an empty database; a new SQLite file if not given")
+    places = parser.add_mutually_exclusive_group()
+    places.add_argument("--place", help="an empty database; a new SQLite file if not given")
+    places.add_argument("--postgresql", action="store_true", help="start a PostgreSQL server for it")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        found = measure(options.place or folder / "measurements.db", folder, max(options.records, COMMITS))
-    if options.place:  # the goals are those of a file
+        place = stack.enter_context(postgresql()) if options.postgresql else options.place
+        found = measure(place or folder / "measurements.db", folder, max(options.records, COMMITS))
+    if place:  # the goals are those of a file
         found = [replace(one, goal=None) for one in found]
     if options.json:
         print(json.dumps([asdict(one) for one in found], indent=2))

@@ -9,9 +9,9 @@ import argparse
 import json
 
 import intarsia as ia
+from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.support.errors import IntarsiaError
-from intarsia.tune.records import CandidateRecord
 
 HEADER = ("model", "toolchain", "median, ms", "ratio to best (95 %)", "max error", "verdict")
 
@@ -29,7 +29,7 @@ def row(model: str, record: CandidateRecord) -> tuple[str, ...]:
         record.name,
         f"{record.timing.median * 1e3:.3f}" if record.timing else "-",
         f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" if ratio else "-",
-        f"{record.gate.max_rel_error:.1e}" if record.gate else "-",
+        f"{record.max_error:.1e}" if record.max_error is not None else "-",
         verdict(record),
     )
 

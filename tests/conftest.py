@@ -1,6 +1,8 @@
 """Options of the whole suite."""
 
+import os
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +12,15 @@ from tests.numpy_toolchain import NumpyToolchain
 from intarsia.runtime.kernel import TOOLCHAINS
 
 
-def pytest_configure() -> None:
-    """Hear the signals that a shell has told background jobs, and nohup its command, to ignore."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Hear the signals that a shell has told background jobs, and nohup its command, to ignore.
+
+    Commands that name no database get one of this run, and not the user's own.
+    """
+    data = tempfile.TemporaryDirectory(prefix="intarsia-tests-")
+    config.add_cleanup(data.cleanup)
+    os.environ["XDG_DATA_HOME"] = data.name
+    os.environ.pop("INTARSIA_DATABASE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

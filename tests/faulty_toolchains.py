@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import ClassVar
@@ -48,6 +49,9 @@ class Faulty(Reference):
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         return KernelWithFault(super().compile(function, target, module), self.offset)
 
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        return KernelWithFault(super().load(source, blob), self.offset)
+
 
 class Right(Faulty):
     """Computes what it should."""
@@ -93,10 +97,32 @@ class Missing(Reference):
         return Unavailable("it is not installed", help="pip install 'missing'")
 
 
+class CrashingKernel(KernelWithFault):
+    """Ends its process."""
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        os.abort()
+
+
+class Crashing(Reference):
+    """Compiles, and crashes when it runs."""
+
+    name: ClassVar[str] = "crashing"
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        return CrashingKernel(super().compile(function, target, module), 0.0)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        return CrashingKernel(super().load(source, blob), 0.0)
+
+
+FAULTY = (Right, Wrong, AlsoWrong, Failing, Refusing, Missing, Crashing)
+
+
 @contextmanager
 def faulty_toolchains() -> Iterator[None]:
     """Register all of them for the duration of a test."""
     with ExitStack() as stack:
-        for toolchain in (Right, Wrong, AlsoWrong, Failing, Refusing, Missing):
+        for toolchain in FAULTY:
             stack.enter_context(TOOLCHAINS.holding(toolchain.name, toolchain))
         yield

@@ -17,7 +17,7 @@ def candidate(trace: PlainData = "c") -> Candidate:
 
 def worked(*costs: float, timestamp: float = 1000.0, max_error: float | None = None) -> Measurement:
     """A measurement that gave costs."""
-    return Measurement(MeasureResult(costs, MeasureError.OK, "", 1.5, timestamp), max_error)
+    return Measurement(MeasureResult(costs, MeasureError.OK, "", 1.5, timestamp, max_error))
 
 
 def failed(error: MeasureError = MeasureError.CRASH, timestamp: float = 1000.0) -> Measurement:

@@ -58,9 +58,10 @@ def programs() -> Path | None:
 
 
 @contextmanager
-def running_server(bin_folder: Path) -> Iterator[Server]:
+def running_server(bin_folder: Path, *, durable: bool = False) -> Iterator[Server]:
     """Start a server on a free port with its data in a new folder, and stop it at the end.
 
+    Unless it is to be durable it does not wait for the disk, which tests need not.
     It refuses to run as root; then an unprivileged user runs it, who could not enter pytest's own folders.
     """
     user = _unprivileged_user()
@@ -74,7 +75,9 @@ def running_server(bin_folder: Path) -> Iterator[Server]:
         options = ("--username=tester", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync")
         _run(user, folder, bin_folder / "initdb", "-D", data, "--encoding=UTF8", "--locale=C", *options)
         port = _free_port()
-        settings = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        settings = (
+            f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync={'on' if durable else 'off'}"
+        )
         log = folder / "log"
         _run(
             user,

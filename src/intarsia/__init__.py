@@ -14,10 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from intarsia.build import build
+from intarsia.driver import tune
 from intarsia.support.version import VERSION
-from intarsia.tune import tune
 
 if TYPE_CHECKING:
+    from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import from_onnx, to_onnx
     from intarsia.ir import IRModule
     from intarsia.runtime.artifact_load import load
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from intarsia.target import Target, VirtualDevice
     from intarsia.toolchain import targets
     from intarsia.transform import PassContext, Sequential, get_pass, load_pass_sequence
-    from intarsia.tune.result import TuneResult
 
 __version__ = VERSION
 
@@ -35,7 +35,7 @@ _HOMES = {
     "PassContext": "intarsia.transform",
     "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
-    "TuneResult": "intarsia.tune.result",
+    "TuneResult": "intarsia.driver.result",
     "VirtualDevice": "intarsia.target",
     "from_onnx": "intarsia.frontend.onnx",
     "get_pass": "intarsia.transform",

@@ -15,24 +15,70 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.command_line import PROGRAM, Outcome, environment, process, started
 
+from intarsia.measure.database import Database
+
 TUNE = ("tune", "zoo:mnist", "--target", "reference", "--budget")
 
 
-@pytest.mark.parametrize(
-    ("number", "message", "code"),
-    [(signal.SIGINT, "interrupted\n", 130), (signal.SIGTERM, "stopped by SIGTERM\n", 143)],
-)
-def test_a_signal_during_tuning_leaves_nothing(
-    tmp_path: Path, number: signal.Signals, message: str, code: int
-) -> None:
-    child = started(*TUNE, "60", cwd=tmp_path)
+def tuning(folder: Path) -> subprocess.Popen[str]:
+    """A process that has just begun to race two candidates, for a long time."""
+    targets = ("--target", "onnxruntime", "--target", "cpu -toolchain=onnxruntime -threads=1")
+    place = folder / "kept" / "measurements.db"
+    place.parent.mkdir(exist_ok=True)
+    child = started(*("tune", "zoo:mnist", *targets, "--budget", "60", "--database", str(place)), cwd=folder)
     assert child.stderr is not None
     for line in child.stderr:
-        if "measuring" in line:
+        if "racing" in line:
             break
-    child.send_signal(number)
+    return child
+
+
+def test_sigterm_during_tuning_leaves_nothing_but_the_measurements(tmp_path: Path) -> None:
+    child = tuning(tmp_path)
+    child.send_signal(signal.SIGTERM)
     out, err = child.communicate(timeout=60)
-    assert (child.returncode, out, err) == (code, "", message)
+    assert (child.returncode, out, err) == (143, "", "stopped by SIGTERM\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    with Database.open(tmp_path / "kept" / "measurements.db", create=False) as database:
+        assert database.statistics().records == 2
+
+
+def test_ctrl_c_ends_with_the_best_so_far(tmp_path: Path) -> None:
+    child = tuning(tmp_path)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "note: stopping after the current candidate; Ctrl-C again stops now\n" in err
+    assert err.endswith(
+        "error: stopped before the end; the best so far was saved\n"
+        "help: what has been measured is kept: run the same command again to go on\n"
+    )
+    assert "wrote mnist.intarsia" in out
+    assert process("run", "mnist.intarsia", cwd=tmp_path).code == 0
+
+
+def test_ctrl_c_twice_stops_now(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, time\n"
+        "from intarsia.measure.testbed.local import LocalTestbed\n"
+        "def wait(self, workload):\n"
+        "    for _ in range(2):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(0.5)\n"
+        "    time.sleep(60)\n"
+        "LocalTestbed.prepare = wait\n"
+        "from intarsia.cli import main\n"
+        f"sys.argv = {['intarsia', *TUNE, '60']}\n"
+        "main()\n"
+    )
+    command = [PROGRAM[0], "-c", code]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment({}), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 130
+    assert done.stderr.endswith(
+        "note: stopping after the current candidate; Ctrl-C again stops now\ninterrupted\n"
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -69,9 +115,9 @@ def limit_file_size() -> None:
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    outcome = process(*TUNE, "0.1", "-q", cwd=tmp_path, before=limit_file_size)
+    outcome = process("zoo", "export", "mnist", cwd=tmp_path, before=limit_file_size)
     message = (
-        "error: cannot write mnist.intarsia: file too large\n"
+        "error: cannot write mnist.onnx: file too large\n"
         "help: the file would be larger than this disk or your limit allows: choose another disk\n"
     )
     assert outcome == Outcome(2, "", message)

@@ -67,3 +67,25 @@ Toolchain: TypeAlias = Annotated[
 Budget: TypeAlias = Annotated[
     str, typer.Option("--budget", metavar="TIME", help="Time for measuring: 30 (seconds), 90s, 5m, 1h.")
 ]
+Trials: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--trials", metavar="N", min=1, help="Measure at most so many candidates."),
+]
+Ranges: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--range",
+        metavar="RANGE",
+        help="Random integers of an input, such as ids=0,30522 for 0 to 30521. May be repeated.",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Cluster: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Measure on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
+    ),
+]

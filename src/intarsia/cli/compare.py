@@ -49,10 +49,10 @@ def compare(
     """
     from intarsia.cli.program_list import open_programs
     from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.driver.budget import parse_budget
     from intarsia.measure.gate import Gate
     from intarsia.measure.interleaved import time_interleaved
     from intarsia.measure.timing import TimingPolicy
-    from intarsia.tune.budget import parse_budget
 
     console: Console = context.obj
     seconds = parse_budget(budget)

@@ -13,9 +13,9 @@ from intarsia.cli.flags import Flags
 from intarsia.cli.progress import BarProgress, LineProgress, no_progress
 from intarsia.cli.report import Block, Report, error_document, plain_data
 from intarsia.cli.table import Table, plain_table, rich_table
+from intarsia.driver.records import Progress, Stage
 from intarsia.measure.interleaved import Round
 from intarsia.support.errors import IntarsiaError, OutputError
-from intarsia.tune.records import Progress, Stage
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -87,7 +87,7 @@ class Console:
         """As `progress`, for a measurement alone: what to call after each of its rounds."""
         with self.progress() as report:
             report(Progress(Stage.MEASURE))
-            yield lambda done: report(Progress(Stage.MEASURE, "", done.fraction))
+            yield lambda done: report(Progress(Stage.MEASURE, done.fraction))
 
     def _print_document(self, document: object) -> None:
         text = json.dumps(plain_data(document), indent=2, ensure_ascii=False, allow_nan=False)

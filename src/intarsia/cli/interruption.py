@@ -13,6 +13,9 @@ from typing import Final
 GRACE_SECONDS: Final = 1.0
 """Further signals are ignored for so long: launchers pass on the Ctrl-C that the terminal has sent too."""
 
+REPEAT_SECONDS: Final = 0.2
+"""A second Ctrl-C within so short a time is the first one, passed on by a launcher."""
+
 _HANDLED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -70,3 +73,35 @@ def _handler(clock: Callable[[], float]) -> Callable[[int, FrameType | None], No
             raise Interrupted(number)
 
     return handle
+
+
+@contextmanager
+def stoppable(on_wish: Callable[[], object]) -> Iterator[Callable[[], bool]]:
+    """Within the block the first Ctrl-C is a wish to stop soon, and only the second raises `Interrupted`.
+
+    Args:
+        on_wish: Called at the first one.
+
+    Yields:
+        Tells whether there is a wish.
+    """
+    wished_at: list[float] = []
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not wished_at:
+            wished_at.append(now)
+            on_wish()
+        elif now - wished_at[0] >= REPEAT_SECONDS:
+            raise Interrupted(number)
+
+    is_ours = threading.current_thread() is threading.main_thread()
+    previous = signal.getsignal(signal.SIGINT) if is_ours else signal.SIG_IGN
+    if previous is signal.SIG_IGN:  # as `interruptible` leaves it
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: bool(wished_at)
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -75,6 +75,16 @@ def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
     return {info.name: array.shape for info, array in zip(executable.inputs, test.inputs, strict=True)}
 
 
+def special_inputs(main: Function, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:
+    """Arrays for all parameters as `main_inputs` makes them if there are files; none if all are random.
+
+    Raises:
+        InputError, UsageError: As `main_inputs`, in both cases.
+    """
+    arrays = main_inputs(main, files, {}, seed, note)
+    return arrays if files else {}
+
+
 def main_inputs(
     main: Function,
     files: Sequence[str],

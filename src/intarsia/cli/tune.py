@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from intarsia.cli.arguments import Budget, Inputs, Model, Seed, Shapes, Threads
+from intarsia.cli.arguments import Budget, Cluster, Inputs, Model, Ranges, Seed, Shapes, Threads, Trials
 from intarsia.cli.completion import complete_toolchain
 from intarsia.cli.console import Console
+from intarsia.cli.database_place import Place, open_database
 from intarsia.cli.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.report import Report
 from intarsia.cli.table import Table
 from intarsia.cli.units import NOTHING, duration_text, error_text, ratio_text, size_text
-from intarsia.support.errors import TooSlowError, UsageError
+from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError, UsageError
 
 if TYPE_CHECKING:
     from intarsia.cli.model_argument import ModelArgument
-    from intarsia.tune.records import CandidateRecord
-    from intarsia.tune.result import TuneResult
+    from intarsia.driver.records import CandidateRecord
+    from intarsia.driver.result import TuneResult
 
 HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
 NUMERIC = frozenset({2, 4})
@@ -51,8 +52,12 @@ def tune(
     ],
     shapes: Shapes,
     inputs: Inputs,
+    ranges: Ranges,
     seed: Seed = 0,
     threads: Threads = None,
+    trials: Trials = None,
+    database: Place = None,
+    cluster: Cluster = None,
     require_latency: Annotated[
         float | None,
         typer.Option(
@@ -62,35 +67,51 @@ def tune(
 ) -> Report:
     """Find and save the fastest toolchain for a model.
 
-    Every toolchain runs the whole model. Those whose result is right are measured in turns, and the fastest
-    is saved as an artifact, which intarsia run takes.
+    Every toolchain runs the whole model in a process of its own. Those whose result is right are timed in
+    turns, and the fastest is saved as an artifact, which intarsia run takes. What has been measured is kept:
+    the same command again goes on where it was. Ctrl-C ends it after the current candidate, a second one now.
     """
+    from intarsia.cli.interruption import stoppable
     from intarsia.cli.model_argument import ModelArgument
     from intarsia.cli.output_argument import check_artifact_place
-    from intarsia.cli.program import main_inputs
+    from intarsia.cli.program import special_inputs
+    from intarsia.cli.range_argument import parse_ranges
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
-    from intarsia.tune.budget import parse_budget
-    from intarsia.tune.records import Progress, Stage
-    from intarsia.tune.tune import tune as tune_model
+    from intarsia.driver.budget import parse_budget
+    from intarsia.driver.records import Progress, Stage
+    from intarsia.driver.tune import tune as tune_model
+    from intarsia.measure.inputs import with_input_ranges
 
     console: Console = context.obj
     argument = _only_a_model(ModelArgument.parse(model))
     place = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
     seconds, fixed = parse_budget(budget), parse_shapes(shapes)
+    fixed_ranges = parse_ranges(ranges)
     candidates = [parse_target(text, threads) for text in targets] or None
     check_artifact_place(Path(place), argument.place)
-    with console.progress() as report:
+    with (
+        open_database(database, create=True) as kept,
+        stoppable(
+            lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
+        ) as stop,
+        console.progress() as report,
+    ):
         report(Progress(Stage.IMPORT))
-        module = argument.import_model(fixed)
+        module = with_input_ranges(argument.import_model(fixed), fixed_ranges)
         result = tune_model(
             module,
             budget=seconds,
+            trials=trials,
             targets=candidates,
-            inputs=main_inputs(module["main"], inputs, {}, seed, console.note),
+            inputs=special_inputs(module["main"], inputs, seed, console.note),
             seed=seed,
             threads=None if candidates else threads,
+            database=kept,
+            cluster=cluster,
             on_progress=report,
+            on_note=console.note,
+            should_stop=stop,
         )
     result.save(place)
     return _report(argument.name, result, Path(place), require_latency)
@@ -139,7 +160,12 @@ def _report(name: str, result: TuneResult, path: Path, required_ms: float | None
         "file": str(path),
         "bytes": size,
     }
-    error = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
+    error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
+    if result.stopped:
+        error = StoppedError(
+            "stopped before the end; the best so far was saved",
+            help="what has been measured is kept: run the same command again to go on",
+        )
     return Report(document, (Table(HEADERS, rows, NUMERIC, chosen=best), *lines), error)
 
 
@@ -149,7 +175,7 @@ def _row(name: str, record: CandidateRecord) -> tuple[str, ...]:
         _candidate_name(record),
         NOTHING if record.timing is None else duration_text(record.timing.median),
         record.status.value if record.ratio is None else ratio_text(record.ratio),
-        NOTHING if record.gate is None else error_text(record.gate.max_rel_error),
+        NOTHING if record.max_error is None else error_text(record.max_error),
         "yes" if record.chosen else "",
     )
 

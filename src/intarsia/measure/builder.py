@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.task_outcome import task_outcome
 from intarsia.measure.worker_pool import Task, WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.digest import digest_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,13 @@ class Builder:
 
     def artifact(self, measured: MeasureInput, workload: WorkloadFolder) -> Path:
         """Where a candidate is built to."""
-        target = str(measured.target).replace(" ", "_").replace("/", "_")
-        return self.folder / f"{workload.path.name}-{target}-{measured.candidate.digest}"
+        name = digest_text((workload.path.name, str(measured.target), measured.candidate.digest))
+        return self.folder / name
+
+    def discard(self, artifact: Path) -> None:
+        """Remove what a build that failed, or was ended in the middle, has left."""
+        for path in (artifact, *self.folder.glob(f".{artifact.name}.*")):
+            shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def outcome(future: Future[Outcome]) -> Outcome:

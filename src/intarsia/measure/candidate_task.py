@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from intarsia.build import build
 from intarsia.measure.candidate_kind import instantiate
@@ -12,11 +14,20 @@ from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.timing import TimingPolicy, time_function
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.measure.wrong_answers import note_wrong_answer
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
-from intarsia.support.errors import IntarsiaError
+from intarsia.support.errors import IntarsiaError, OutputError
+from intarsia.support.files import is_out_of_space
 from intarsia.target import Target
+
+_NO_MEMORY: Final = (
+    "std::bad_alloc",
+    "bad allocation",
+    "Failed to allocate memory",
+    "Cannot allocate memory",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,52 +48,85 @@ class Outcome:
 
 
 def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, artifact: Path) -> Outcome:
-    """Make the program of a candidate, compile it, and save it where runs find it."""
+    """Make the program of a candidate, compile it, and save it where runs find it.
+
+    Raises:
+        OutputError: The disk is full or cannot be written, which says nothing of the candidate.
+    """
     workload = WorkloadFolder(folder)
     found = Target.parse(target)
     try:
         module = instantiate(workload.module(), found, Candidate(kind, trace))
-    except MemoryError as error:
-        return _failure(MeasureError.OUT_OF_MEMORY, error)
     except Exception as error:  # whatever an instantiator raises is a property of the candidate
-        return _failure(MeasureError.INSTANTIATION, error)
+        return failure_outcome(MeasureError.INSTANTIATION, error)
     try:
         with build(module, found) as executable:
             executable.save(artifact, format=ArtifactFormat.DIRECTORY)
-    except MemoryError as error:
-        return _failure(MeasureError.OUT_OF_MEMORY, error)
     except Exception as error:  # as above, of the toolchains
-        return _failure(MeasureError.COMPILE, error)
+        if isinstance(error, OutputError) and is_out_of_space(error):
+            raise
+        return failure_outcome(MeasureError.COMPILE, error)
     return Outcome()
 
 
-def run_candidate(folder: Path, artifact: Path, policy: TimingPolicy) -> Outcome:
+def run_candidate(folder: Path, target: str, artifact: Path, policy: TimingPolicy) -> Outcome:
     """Load a built candidate, compare its result with the reference, and time it."""
-    workload = WorkloadFolder(folder)
+    return _tried(artifact, lambda executable: _measured(WorkloadFolder(folder), target, executable, policy))
+
+
+def _tried(artifact: Path, use: Callable[[Executable], Outcome]) -> Outcome:
     try:
         executable = load(artifact)
     except Exception as error:  # toolchains raise what they like
-        return _failure(MeasureError.LOAD, error)
+        return failure_outcome(MeasureError.LOAD, error)
     with executable:
         try:
-            return _measured(executable, workload, policy)
-        except MemoryError as error:
-            return _failure(MeasureError.OUT_OF_MEMORY, error)
+            return use(executable)
         except Exception as error:  # as above
-            return _failure(MeasureError.RUNTIME, error)
+            return failure_outcome(MeasureError.RUNTIME, error)
 
 
-def _measured(executable: Executable, workload: WorkloadFolder, policy: TimingPolicy) -> Outcome:
+def _measured(workload: WorkloadFolder, target: str, executable: Executable, policy: TimingPolicy) -> Outcome:
+    checked = checked_outcome(workload, target, executable)
+    if checked.error is not MeasureError.OK:
+        return checked
+    timing = time_function(candidate_call(workload, executable), policy)
+    return Outcome(costs=timing.samples, max_error=checked.max_error)
+
+
+def checked_outcome(workload: WorkloadFolder, target: str, executable: Executable) -> Outcome:
+    """Whether a candidate computes what the reference does; what it raises propagates."""
+    gate = workload.gate()
+    outputs = run_arrays(executable, workload.inputs())
+    report = gate.check(outputs)
+    if report.passed:
+        return Outcome(max_error=report.max_rel_error)
+    agreeing = note_wrong_answer(workload, target, outputs, gate)
+    doubt = f"; {agreeing!r} agrees with it, so that the reference may be wrong" if agreeing else ""
+    return Outcome(MeasureError.WRONG_ANSWER, report.message + doubt, max_error=report.max_rel_error)
+
+
+def candidate_call(workload: WorkloadFolder, executable: Executable) -> Callable[[], object]:
+    """Runs a candidate once on the inputs of the workload."""
     inputs = workload.inputs()
-    report = workload.gate().check(run_arrays(executable, inputs))
-    if not report.passed:
-        return Outcome(MeasureError.WRONG_ANSWER, report.message, max_error=report.max_rel_error)
     arrays = [inputs[info.name] for info in executable.inputs]
-
-    timing = time_function(lambda: executable.run_flat(*arrays), policy)
-    return Outcome(costs=timing.samples, max_error=report.max_rel_error)
+    return lambda: executable.run_flat(*arrays)
 
 
-def _failure(kind: MeasureError, error: BaseException) -> Outcome:
-    text = str(error) if isinstance(error, IntarsiaError) else f"{type(error).__name__}: {error}"
-    return Outcome(kind, text.strip())
+def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:
+    """The failure as a value, in one line; one for want of memory is OUT_OF_MEMORY, wherever it happened."""
+    if _is_for_want_of_memory(error):
+        kind = MeasureError.OUT_OF_MEMORY
+    if not isinstance(error, IntarsiaError):
+        return Outcome(kind, f"{type(error).__name__}: {error}".strip())
+    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+    return Outcome(kind, error.problem + notes + (f" ({error.help})" if error.help else ""))
+
+
+def _is_for_want_of_memory(error: BaseException | None) -> bool:
+    """Whether memory is at the bottom of it: layers on the way wrap the error, engines say it in words."""
+    while error is not None:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+            return True
+        error = error.__cause__
+    return False

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from intarsia.ir import IRModule
 from intarsia.measure.compare_outputs import GateReport, compare, holds_only_nan
 from intarsia.measure.tolerance import Tolerance, tolerance_for
-from intarsia.measure.whole_run import WholeRun, run_arrays, run_whole
+from intarsia.measure.whole_run import run_arrays, run_whole
 from intarsia.measure.work import Work, work_of
 from intarsia.support.errors import CompileError, ExecutionError, MissingToolchainError
 from intarsia.target import Target
@@ -45,14 +45,12 @@ class Gate:
         expected: The reference result.
         tolerances: Allowed difference of each output.
         reference: How the reference result was made, in words.
-        runs: The runs that made it.
     """
 
     names: tuple[str, ...]
     expected: tuple[Array, ...]
     tolerances: tuple[Tolerance, ...]
     reference: str
-    runs: tuple[WholeRun, ...] = ()
 
     @classmethod
     def for_module(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
@@ -110,10 +108,6 @@ class Gate:
         pairs = combinations(results, 2)
         return next((pair for pair in pairs if self._agree(*(results[name] for name in pair))), None)
 
-    def run_for(self, target: Target) -> WholeRun | None:
-        """The run on a target that the reference result took already, if there is one."""
-        return next((run for run in self.runs if run.target == target), None)
-
     def _agree(self, first: Sequence[Array], second: Sequence[Array]) -> bool:
         return len(first) == len(self.names) and self._compared(second, first).passed
 
@@ -130,7 +124,7 @@ class Gate:
             for item in run.outputs
         )
         names = tuple(output.name for output in run.executable.outputs)
-        return cls(names, run.outputs, tolerances, text, (run,))
+        return cls(names, run.outputs, tolerances, text)
 
     def _cross_checked(self, module: IRModule, inputs: Mapping[str, Array], work: Work) -> Gate:
         try:
@@ -140,6 +134,6 @@ class Gate:
         report = self._compared(second.outputs, self.expected)
         if report.passed:
             text = f"{self.reference}, cross-checked by openvino (difference {report.max_rel_error:.1e})"
-            return replace(self, reference=text, runs=(*self.runs, second))
+            return replace(self, reference=text)
         text = f"onnx.reference, because {self.reference} and openvino disagree: {report.message}"
         return Gate._of(module, inputs, _DEFINITION, work, text)

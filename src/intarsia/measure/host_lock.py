@@ -1,4 +1,4 @@
-"""One timing at a time on a host: a lock between all processes of a user."""
+"""One timing at a time on a host, and no build beside it: a lock between all processes of a user."""
 
 from __future__ import annotations
 
@@ -52,8 +52,41 @@ def exclusive_host(
         HostBusyError: The time is over.
         OSError: The file cannot be opened, or others can write to its folder.
     """
+    with _locked(fcntl.LOCK_EX, path, timeout_s, on_wait):
+        yield
+
+
+@contextlib.contextmanager
+def shared_host(
+    *,
+    path: Path | None = None,
+    timeout_s: float | None = None,
+    on_wait: Callable[[str], None] | None = None,
+) -> Iterator[None]:
+    """Share the host with others that do not mind: several such blocks run at a time, none beside a timing.
+
+    One that asks while another process waits for the host to itself comes after that. Arguments and errors
+    are those of `exclusive_host`.
+    """
+    with _locked(fcntl.LOCK_SH, path, timeout_s, on_wait):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(
+    mode: int, path: Path | None, timeout_s: float | None, on_wait: Callable[[str], None] | None
+) -> Iterator[None]:
     path = path or host_lock_path()
-    descriptor = _acquire(path, timeout_s, on_wait)
+    _make_private(path.parent)
+    wait = _Wait(path, timeout_s, on_wait)
+    with _holding(wait.until_locked(path.with_name(f"{path.name}.next"), fcntl.LOCK_EX)):
+        descriptor = wait.until_locked(path, mode)
+    with _holding(descriptor):
+        yield
+
+
+@contextlib.contextmanager
+def _holding(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
@@ -62,32 +95,48 @@ def exclusive_host(
             os.close(descriptor)
 
 
-def _acquire(path: Path, timeout_s: float | None, on_wait: Callable[[str], None] | None) -> int:
-    _make_private(path.parent)
-    started = time.monotonic()
-    while not isinstance(found := _try(path), int):
-        if timeout_s is not None and time.monotonic() - started >= timeout_s:
-            raise HostBusyError(
-                f"{found} has kept the host to itself for {timeout_s:g} s",
-                help=f"wait until it has ended, or end it; the lock is {path}",
-            )
-        if on_wait is not None:
-            on_wait(f"waiting for {found}, which is timing on this host")
-            on_wait = None
-        time.sleep(_POLL_S)
-    return found
+class _Wait:
+    """One wait for the host.
+
+    Who waits for the lock holds a second one, which who wants it next waits for. Otherwise a process that
+    runs candidate after candidate would never let in another one, which looks only now and then.
+    """
+
+    def __init__(self, path: Path, timeout_s: float | None, on_wait: Callable[[str], None] | None) -> None:
+        self._path, self._timeout_s, self._on_wait = path, timeout_s, on_wait
+        self._started = time.monotonic()
+
+    def until_locked(self, file: Path, mode: int) -> int:
+        while (descriptor := _try(file, mode)) is None:
+            if self._timeout_s is not None and time.monotonic() - self._started >= self._timeout_s:
+                raise HostBusyError(
+                    f"{_holder(file)} has kept the host to itself for {self._timeout_s:g} s",
+                    help=f"wait until it has ended, or end it; the lock is {self._path}",
+                )
+            if self._on_wait is not None:
+                self._on_wait(f"waiting for {_holder(file)}, which builds or times on this host")
+                self._on_wait = None
+            time.sleep(_POLL_S)
+        return descriptor
 
 
-def _try(path: Path) -> int | str:
-    """The descriptor of the locked file, or who has locked it."""
+def _holder(file: Path) -> str:
+    """Who has locked a file; whoever is next is as good an answer as who has the host."""
+    with contextlib.suppress(OSError):
+        if holder := file.read_text(errors="replace").strip():
+            return f"process {holder[:32]}"
+    return "another process"
+
+
+def _try(path: Path, mode: int) -> int | None:
+    """The descriptor of the locked file, or None if another one has locked it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
             os.close(descriptor)
-            return f"process {holder}" if holder else "another process"
+            return None
         if _is_still(path, descriptor):
             _held.add(descriptor)
             os.ftruncate(descriptor, 0)

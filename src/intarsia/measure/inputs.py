@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.ir import DType, Function, TensorType, Var
+from intarsia.ir import Attrs, DType, Function, IRModule, TensorType, Var, with_fields
 from intarsia.support.errors import UnsupportedModelError, UsageError
 
 _SMALL_INTEGERS = (0, 8)
@@ -29,6 +30,31 @@ def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[An
     generator = np.random.default_rng(seed)
     ranges = _declared_ranges(function)
     return {param.name: _random(param, ranges.get(param.name), generator) for param in function.params}
+
+
+def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> IRModule:
+    """The module whose @main declares in which ranges its random inputs are; the same if there are none.
+
+    Args:
+        mod: The program.
+        ranges: By parameter name: the least number, and the first that is too large.
+
+    Raises:
+        UsageError: There is no such parameter, or it holds no integers.
+    """
+    if not ranges:
+        return mod
+    main = mod["main"]
+    types = {param.name: param.checked_type for param in main.params}
+    for name in ranges:
+        type_ = types.get(name)
+        if name not in types:
+            raise UsageError(f"there is no input {name!r}", help=f"the inputs: {', '.join(types)}")
+        if not isinstance(type_, TensorType) or not type_.dtype.is_integer:
+            raise UsageError(f"input {name!r} of type {type_} has no range of integers")
+    declared = {**_declared_ranges(main), **ranges}
+    entries = tuple((name, *declared[name]) for name in declared)
+    return mod.with_function("main", with_fields(main, attrs=Attrs({**main.attrs, "input_ranges": entries})))
 
 
 def _declared_ranges(function: Function) -> dict[str, tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from intarsia.measure.clock import MONOTONIC_CLOCK, Clock
@@ -89,20 +89,34 @@ class Comparison:
         return min(self.timings, key=lambda name: self.timings[name].median)
 
     def ratio(self, name: str, other: str) -> RatioInterval:
-        """How many times as long `name` takes as `other`: the median of the ratios within each round.
-
-        Its interval is made of order statistics (see `median_interval`) and not by a bootstrap: it holds its
-        level with six rounds as with a hundred, whatever the noise, needs no random numbers, and
-        `ratio(b, a)` is the reciprocal of `ratio(a, b)`. With fewer than six rounds it is 0 to infinity.
-        """
-        pairs = zip(self.timings[name].samples, self.timings[other].samples, strict=True)
-        logarithms = [math.log(time) - math.log(other_time) for time, other_time in pairs]
-        low, high = median_interval(logarithms)
-        return RatioInterval(math.exp(statistics.median(logarithms)), math.exp(low), math.exp(high))
+        """How many times as long `name` takes as `other` (see `paired_ratio`)."""
+        return paired_ratio(self.timings[name].samples, self.timings[other].samples)
 
     def within_noise(self, name: str, other: str) -> bool:
         """Whether the two candidates cannot be told apart: the interval of their ratio contains 1."""
         return self.ratio(name, other).contains_one
+
+
+def paired_ratio(samples: Sequence[float], others: Sequence[float]) -> RatioInterval:
+    """How many times as long one candidate takes as another: the median of the ratios within each round.
+
+    Its interval is made of order statistics (see `median_interval`) and not by a bootstrap: it holds its
+    level with six rounds as with a hundred, whatever the noise, needs no random numbers, and the ratio the
+    other way round is the reciprocal. With fewer than six rounds it is 0 to infinity.
+
+    Args:
+        samples: Seconds of the one, a number a round.
+        others: Seconds of the other; rounds that only one of them has run do not count.
+
+    Raises:
+        ValueError: There is no common round.
+    """
+    pairs = zip(samples, others, strict=False)
+    logarithms = [math.log(time) - math.log(other_time) for time, other_time in pairs]
+    if not logarithms:
+        raise ValueError("the two candidates have no round in common")
+    low, high = median_interval(logarithms)
+    return RatioInterval(math.exp(statistics.median(logarithms)), math.exp(low), math.exp(high))
 
 
 def time_interleaved(

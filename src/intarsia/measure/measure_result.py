@@ -34,6 +34,8 @@ class MeasureResult:
         message: What went wrong, for people; "" if nothing.
         wall_seconds: Time that building and running took in all.
         timestamp: When it was finished, in seconds since 1970 (UTC).
+        max_error: Largest difference to the reference result, relative to its largest value; None if it was
+            not compared. That of NaN counts as infinite.
     """
 
     costs: tuple[float, ...]
@@ -41,6 +43,7 @@ class MeasureResult:
     message: str
     wall_seconds: float
     timestamp: float
+    max_error: float | None = None
 
     @property
     def is_ok(self) -> bool:

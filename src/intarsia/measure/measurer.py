@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
 
-from intarsia.measure.builder import Builder
-from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database, MeasureRecord
-from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.runner import Runner
-from intarsia.measure.workload_folder import WorkloadFolder
-from intarsia.target import Host
-
-BATCH: Final = 16
-"""Candidates that are built before they are run, so that no build disturbs a run."""
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race_records import raced_inputs, replayed
+from intarsia.measure.race_result import RaceEnd
+from intarsia.measure.runner import Raced
+from intarsia.measure.testbed import Measured, Testbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,35 +57,29 @@ class MeasureProgress:
 
 @dataclass(eq=False)
 class Measurer:
-    """Builds and runs candidates, and keeps every result as soon as it is there.
+    """Measures candidates, and keeps every result as soon as it is there.
 
     Attributes:
-        builder: Builds them.
-        runner: Runs them.
-        folder: Holds the workloads that workers read.
-        host: This machine; costs of another are never used.
+        testbed: Builds and runs them.
         database: Where results are looked up and kept, or None.
-        on_progress: Told after each candidate.
+        on_progress: Told at the beginning, and after each candidate.
         should_stop: Asked before each candidate; after a yes, what is left is not measured.
         clock: Tells seconds, for budgets.
         wall_clock: Tells seconds since 1970, for timestamps.
     """
 
-    builder: Builder
-    runner: Runner
-    folder: Path
-    host: Host
+    testbed: Testbed
     database: Database | None = None
     on_progress: Callable[[MeasureProgress], object] = lambda _: None
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
-    _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
 
     def measure(
         self, inputs: Sequence[MeasureInput], budget: MeasureBudget | None = None
     ) -> list[MeasureResult | None]:
-        """Measure candidates, equal ones once.
+        """Measure candidates, equal ones once, and none that the database knows.
 
         Args:
             inputs: The candidates.
@@ -101,37 +89,83 @@ class Measurer:
             A result for each, in order; None for those that were not measured.
 
         Raises:
-            UsageError, ExecutionError: A workload cannot be computed at all.
+            IntarsiaError: A workload cannot be computed at all, or the testbed has broken down.
             DatabaseError: A result cannot be kept.
         """
         run = _Run(self, inputs, budget or MeasureBudget())
         for batch in run.batches():
-            self._measure_batch(run, batch)
+            with closing(self.testbed.measure(batch)) as measured:
+                for each in measured:
+                    run.keep(each)
+                    if run.is_over():
+                        break
         return [run.results.get(_key(item)) for item in inputs]
 
-    def _measure_batch(self, run: _Run, batch: Sequence[MeasureInput]) -> None:
-        started = [(item, self.clock(), self._submit(item)) for item in batch]
-        built = [(item, start, self.builder.outcome(future)) for item, start, future in started]
-        for item, start, outcome in built:
-            if run.is_over():
-                return
-            workload = self._workload(item.workload)
-            artifact = self.builder.artifact(item, workload)
-            is_built = outcome.error is MeasureError.OK
-            result = self.runner.run(workload, artifact) if is_built else outcome
-            shutil.rmtree(artifact, ignore_errors=True)
-            run.keep(item, result, self.clock() - start)
+    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        """Time candidates of one workload in turns until the best is known.
 
-    def _submit(self, item: MeasureInput) -> Future[Outcome]:
-        return self.builder.submit(item, self._workload(item.workload))
+        A race that the database knows is not held again, if it was decided or had as much time as this one.
 
-    def _workload(self, workload: Workload) -> WorkloadFolder:
-        if workload.digest not in self._workloads:
-            self._workloads[workload.digest] = WorkloadFolder.write(workload, self.folder)
-            if self.database is not None:
-                self.database.add_workload(workload.digest, workload.name, str(workload.module))
-                self.database.add_host(self.host)
-        return self._workloads[workload.digest]
+        Args:
+            racers: By name.
+            limits: When to stop.
+
+        Raises:
+            ValueError: There is no candidate, or they are of several workloads.
+            IntarsiaError: The testbed has broken down.
+            DatabaseError: A result cannot be kept.
+        """
+        recorded = raced_inputs(racers, limits.policy)
+        known = {name: self._record(item) for name, item in recorded.items()}
+        results = {
+            name: record.measurements[-1].result for name, record in known.items() if record is not None
+        }
+        if len(results) == len(racers):
+            raced = replayed(results, limits.policy)
+            is_decided = raced.result is None or raced.result.end.is_decision
+            if is_decided or max(each.wall_seconds for each in results.values()) >= limits.seconds:
+                return raced
+        start = self.clock()
+        raced = self.testbed.race(racers, limits)
+        if raced.result is not None and raced.result.end is RaceEnd.STOPPED:
+            return raced
+        seconds, now = self.clock() - start, self.wall_clock()
+        for name, item in recorded.items():
+            failed = raced.failures.get(name)
+            if failed is not None:
+                result = MeasureResult((), failed.error, failed.message, seconds, now)
+            else:
+                assert raced.result is not None
+                samples = raced.result.candidate(name).samples
+                result = MeasureResult(samples, MeasureError.OK, "", seconds, now)
+            self.keep(item, result)
+        return raced
+
+    def find(self, item: MeasureInput) -> MeasureResult | None:
+        """What the database knows of a candidate on this host."""
+        found = self._record(item)
+        return None if found is None else found.result
+
+    def _record(self, item: MeasureInput) -> MeasureRecord | None:
+        if self.database is None:
+            return None
+        host = self.testbed.host.digest
+        return self.database.find(item.workload.digest, item.target, item.candidate, host)
+
+    def keep(self, item: MeasureInput, result: MeasureResult) -> None:
+        """Keep a result.
+
+        Raises:
+            DatabaseError: That is impossible.
+        """
+        if self.database is None:
+            return
+        host, workload = self.testbed.host, item.workload
+        if workload.digest not in self._noted:
+            self._noted.add(workload.digest)
+            self.database.add_host(host)
+            self.database.add_workload(workload.digest, workload.name, str(workload.module))
+        self.database.commit(MeasureRecord.of(item, host.digest, result))
 
 
 class _Run:
@@ -142,45 +176,35 @@ class _Run:
         self._budget = budget
         self._start = measurer.clock()
         self._distinct = {_key(item): item for item in inputs}
-        self.results: dict[tuple[str, str, str], MeasureResult] = {}
-        self._find_known()
+        found = {key: measurer.find(item) for key, item in self._distinct.items()}
+        self.results = {key: result for key, result in found.items() if result is not None}
         self._known = len(self.results)
+        measurer.on_progress(self._progress())
 
     def batches(self) -> Iterator[Sequence[MeasureInput]]:
         """What is to be measured, in batches; ends when the run is over."""
         waiting = [item for key, item in self._distinct.items() if key not in self.results]
-        for first in range(0, len(waiting), BATCH):
+        width = self._measurer.testbed.width
+        for first in range(0, len(waiting), width):
             left = self._budget.trials - self._measured
             if self.is_over() or left < 1:
                 return
-            yield waiting[first : first + int(min(BATCH, left))]
+            yield waiting[first : first + int(min(width, left))]
 
     def is_over(self) -> bool:
         """Whether no further candidate is to be begun."""
         is_late = self._measurer.clock() - self._start >= self._budget.seconds
         return is_late or self._measured >= self._budget.trials or self._measurer.should_stop()
 
-    def keep(self, item: MeasureInput, outcome: Outcome, seconds: float) -> None:
+    def keep(self, measured: Measured) -> None:
         """Note a result, in the database first."""
-        measurer = self._measurer
+        measurer, outcome = self._measurer, measured.outcome
         now = measurer.wall_clock()
-        result = MeasureResult(outcome.costs, outcome.error, outcome.message, seconds, now)
-        if measurer.database is not None:
-            record = MeasureRecord.of(item, measurer.host.digest, result, outcome.max_error)
-            measurer.database.commit(record)
-        self.results[_key(item)] = result
+        kind, message = outcome.error, outcome.message
+        result = MeasureResult(outcome.costs, kind, message, measured.seconds, now, outcome.max_error)
+        measurer.keep(measured.input, result)
+        self.results[_key(measured.input)] = result
         measurer.on_progress(self._progress())
-
-    def _find_known(self) -> None:
-        database = self._measurer.database
-        if database is None:
-            return
-        for key, item in self._distinct.items():
-            found = database.find(
-                item.workload.digest, item.target, item.candidate, self._measurer.host.digest
-            )
-            if found is not None:
-                self.results[key] = found.result
 
     @property
     def _measured(self) -> int:

@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 
+from intarsia.measure.interleaved import RatioInterval, paired_ratio
 from intarsia.measure.median_interval import median_interval
 
 
@@ -19,6 +20,7 @@ class RaceEnd(StrEnum):
     REPEATS_SPENT = "repeats spent"
     SECONDS_SPENT = "seconds spent"
     NOBODY_LEFT = "nobody left"
+    STOPPED = "stopped"
 
     @property
     def is_decision(self) -> bool:
@@ -112,6 +114,15 @@ class RaceResult:
     def left(self) -> tuple[str, ...]:
         """Who stayed to the end."""
         return tuple(candidate.name for candidate in self.candidates if candidate.dropped is None)
+
+    def ratio(self, name: str, other: str) -> RatioInterval:
+        """How many times as long `name` takes as `other`, in the rounds that both have run.
+
+        Raises:
+            KeyError: One of them was not in the race.
+            ValueError: They have no round in common.
+        """
+        return paired_ratio(self.candidate(name).samples, self.candidate(other).samples)
 
     def candidate(self, name: str) -> RacedCandidate:
         """The one of this name.

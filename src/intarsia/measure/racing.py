@@ -134,6 +134,15 @@ class Race:
             self._leader = None
         self._go_on()
 
+    @property
+    def rounds(self) -> int:
+        """Complete rounds so far."""
+        return self._rounds
+
+    def stop(self, end: RaceEnd = RaceEnd.STOPPED) -> None:
+        """End the race where it stands; without effect if it is over."""
+        self._end = self._end or end
+
     def result(self) -> RaceResult:
         """What has been found.
 

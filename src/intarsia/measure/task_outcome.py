@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future
+from typing import Final
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_result import MeasureError
@@ -10,10 +11,14 @@ from intarsia.measure.worker_pool import (
     PoolBrokenError,
     TaskFailedError,
     TaskOutOfMemoryError,
+    TaskRaisedError,
     TaskStoppedError,
     TaskTimedOutError,
     WorkerCrashedError,
 )
+from intarsia.support.errors import OutputError
+
+_CRASH_REPORT: Final = "Fatal Python error: "
 
 
 def task_outcome(future: Future[Outcome], timeout_kind: MeasureError) -> Outcome:
@@ -25,11 +30,16 @@ def task_outcome(future: Future[Outcome], timeout_kind: MeasureError) -> Outcome
 
     Raises:
         TaskStoppedError, CancelledError, PoolBrokenError: Nothing was learnt of the candidate.
+        OutputError: Nothing can be written any more, which is not the candidate's fault.
     """
     try:
         return future.result()
     except (TaskStoppedError, CancelledError, PoolBrokenError):
         raise
+    except TaskRaisedError as error:
+        if error.type_name.rpartition(".")[2] == OutputError.__name__:
+            raise OutputError(error.text) from error
+        return _outcome(MeasureError.UNKNOWN, error)
     except TaskTimedOutError as error:
         return _outcome(timeout_kind, error)
     except TaskOutOfMemoryError as error:
@@ -41,6 +51,6 @@ def task_outcome(future: Future[Outcome], timeout_kind: MeasureError) -> Outcome
 
 
 def _outcome(kind: MeasureError, error: TaskFailedError) -> Outcome:
-    """The last line that the task printed often says why it ended."""
-    printed = error.output.strip().splitlines()
+    """The last line that the task printed often says why it ended, unlike Python's report of a crash."""
+    printed = error.output.partition(_CRASH_REPORT)[0].strip().splitlines()
     return Outcome(kind, error.problem + (f" (it printed: {printed[-1][-200:]})" if printed else ""))

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import IRModule
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
+from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
 from intarsia.measure.gate import Gate
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.tolerance import Tolerance
-from intarsia.runtime.safetensors_file import StoredTensor, read_tensors, stored, write_tensors
 from intarsia.support.files import written_whole
 
 Array = npt.NDArray[Any]
 
 _PROGRAM: Final = "program.txt"
-_LIST: Final = "workload.json"
-_TENSORS: Final = "tensors.safetensors"
+_GIVEN: Final = "given"
+_EXPECTED: Final = "expected"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,72 +37,75 @@ class WorkloadFolder:
     path: Path
 
     @classmethod
-    def write(cls, workload: Workload, parent: Path, seed: int = 0) -> Self:
+    def write(
+        cls,
+        workload: Workload,
+        parent: Path,
+        seed: int = 0,
+        add_reference: Callable[[Path], object] | None = None,
+    ) -> Self:
         """Write a workload below a folder, with inputs and reference result, unless it is there already.
 
         Args:
             workload: Its special inputs are used; other inputs are random.
             parent: Holds one folder for each workload, named by its digest.
             seed: Of the random inputs.
+            add_reference: Calls the method of that name on a folder, in another process for example.
 
         Raises:
             UsageError: A random input has a symbolic shape.
-            ExecutionError: Not even the reference computes the program.
+            IntarsiaError: Not even the reference computes the program.
             OutputError: The folder cannot be written.
         """
         folder = cls(parent / f"{workload.digest}-{seed}")
         if folder.path.exists():
             return folder
-        inputs = {**random_inputs(workload.module["main"], seed), **workload.special_inputs}
-        gate = Gate.for_module(workload.module, inputs)
+        inputs = dict(workload.special_inputs)
+        if not all(param.name in inputs for param in workload.module["main"].params):
+            inputs = {**random_inputs(workload.module["main"], seed), **inputs}
         program = print_module(workload.module)
-        tensors = {
-            **{f"constant{number}": array for number, array in enumerate(program.constants)},
-            **{f"input:{name}": array for name, array in inputs.items()},
-            **{f"expected{number}": array for number, array in enumerate(gate.expected)},
-        }
-        description = {
-            "tensors": [asdict(stored(name, array)) for name, array in tensors.items()],
-            "outputs": gate.names,
-            "tolerances": [asdict(tolerance) for tolerance in gate.tolerances],
-            "reference": gate.reference,
-        }
         with written_whole(folder.path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_text(program.text)
-            (temporary / _LIST).write_text(json.dumps(description))
-            with (temporary / _TENSORS).open("wb") as file:
-                write_tensors(file, tensors)
+            tensors = {
+                **{f"constant{number}": array for number, array in enumerate(program.constants)},
+                **{f"input:{name}": array for name, array in inputs.items()},
+            }
+            write_arrays(temporary, _GIVEN, tensors)
+            (add_reference or _add_reference)(temporary)
         return folder
+
+    def add_reference(self) -> None:
+        """Compute the reference result of a folder that has none yet, and write it there.
+
+        Raises:
+            IntarsiaError: Not even the reference computes the program.
+        """
+        gate = Gate.for_module(self.module(), self.inputs())
+        tensors = {f"expected{number}": array for number, array in enumerate(gate.expected)}
+        tolerances = [asdict(tolerance) for tolerance in gate.tolerances]
+        facts = {"outputs": gate.names, "tolerances": tolerances, "reference": gate.reference}
+        write_arrays(self.path, _EXPECTED, tensors, facts)
 
     def module(self) -> IRModule:
         """The program."""
-        tensors = self._tensors("constant")
+        tensors = read_arrays(self.path, _GIVEN, "constant")
         constants = [tensors[f"constant{number}"] for number in range(len(tensors))]
         return parse_module((self.path / _PROGRAM).read_text(), constants)
 
     def inputs(self) -> dict[str, Array]:
         """The arrays to run the program on, by parameter name."""
-        return {name.removeprefix("input:"): array for name, array in self._tensors("input:").items()}
+        found = read_arrays(self.path, _GIVEN, "input:")
+        return {name.removeprefix("input:"): array for name, array in found.items()}
 
     def gate(self) -> Gate:
         """The reference result."""
-        description = self._description()
-        tensors = self._tensors("expected")
+        facts = read_facts(self.path, _EXPECTED)
+        tensors = read_arrays(self.path, _EXPECTED, "expected")
         expected = tuple(tensors[f"expected{number}"] for number in range(len(tensors)))
-        tolerances = tuple(Tolerance(**item) for item in description["tolerances"])
-        return Gate(tuple(description["outputs"]), expected, tolerances, description["reference"])
+        tolerances = tuple(Tolerance(**item) for item in facts["tolerances"])
+        return Gate(tuple(facts["outputs"]), expected, tolerances, facts["reference"])
 
-    def _description(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.path / _LIST).read_text())
-        return found
 
-    def _tensors(self, prefix: str) -> Mapping[str, Array]:
-        listed: Sequence[Mapping[str, Any]] = self._description()["tensors"]
-        wanted = {
-            item["name"]: StoredTensor(item["name"], item["dtype"], tuple(item["shape"]))
-            for item in listed
-            if item["name"].startswith(prefix)
-        }
-        path = self.path / _TENSORS
-        return read_tensors(np.memmap(path, np.uint8, "r"), wanted, path.name)
+def _add_reference(path: Path) -> None:
+    WorkloadFolder(path).add_reference()

@@ -4,10 +4,13 @@
     ├── UsageError                    2
     │   ├── InputError                    an input array with a wrong name, type or shape
     │   ├── MissingToolchainError         a toolchain that is not installed, or broken
-    │   └── OutputError                   a result that cannot be written
+    │   ├── OutputError                   a result that cannot be written
+    │   ├── PassOrderError                passes in an order that cannot work (transform.pass_order)
+    │   └── ReplayError                   a trace that cannot be replayed (transform.replay)
     ├── ModelError                    3   the model
     │   ├── InvalidModelError             not a valid model (truncated, cyclic, ill-typed)
     │   ├── UnsupportedModelError         valid, but beyond what Intarsia handles
+    │   │   └── UnhandledFeatureError         beyond what a pass handles (transform.program_feature)
     │   ├── ProgramTextError              program text that does not parse
     │   └── VerifyError                   a program that breaks the rules of the language
     ├── CompileError                  3   a toolchain refuses a function
@@ -15,8 +18,18 @@
     ├── ExecutionError                1   a kernel failed at run time
     ├── VerificationError             4   a result differs from the reference
     ├── TooSlowError                  5   slower than the user required
-    └── DatabaseError                 6   measurements that cannot be read or kept
+    ├── DatabaseError                 6   measurements that cannot be read or kept
+    ├── StoppedError                130   the user has ended a run, which has kept what it has
+    ├── HostBusyError                 1   another process keeps the host to itself (measure.host_lock)
+    ├── PoolBrokenError               1   no worker process can be started (measure.worker_pool.failure)
+    └── TaskFailedError               1   a task of a worker process (measure.worker_pool.failure)
+        ├── TaskRaisedError               it raised an exception
+        ├── WorkerCrashedError            its process ended
+        ├── TaskTimedOutError             it reached its time limit
+        ├── TaskOutOfMemoryError          it reached its memory limit
+        └── TaskStoppedError              its pool was stopped
 
+Those with a module in brackets stand beside what raises them, and are named here so that there is one list.
 An error says what is wrong, what was found and what was expected; `help` says what to do. Layers it
 passes on the way up add where it happened with `add_note` (operator, pass, node of the model).
 """
@@ -145,3 +158,10 @@ class DatabaseError(IntarsiaError):
     """A database of measurements that is missing, damaged, locked, of another version, or out of reach."""
 
     exit_code: ClassVar[int] = 6
+
+
+@dataclass(eq=False)
+class StoppedError(IntarsiaError):
+    """The user has ended a run before its time; what it has found is kept."""
+
+    exit_code: ClassVar[int] = 130

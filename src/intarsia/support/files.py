@@ -30,6 +30,12 @@ def output_error(path: Path, error: OSError) -> OutputError:
     return OutputError(f"cannot write {path}: {reason}", help=_HELP.get(error.errno or 0, ""))
 
 
+def is_out_of_space(error: OutputError) -> bool:
+    """Whether nothing else could be written there either: the disk is full, over its quota or read-only."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; the file or folder written there replaces `path` at the end.

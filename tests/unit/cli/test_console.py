@@ -8,8 +8,8 @@ from intarsia.cli.console import Console
 from intarsia.cli.flags import Flags
 from intarsia.cli.report import Report
 from intarsia.cli.table import Table
+from intarsia.driver.records import Progress, Stage
 from intarsia.support.errors import IntarsiaError, TooSlowError, UsageError
-from intarsia.tune.records import Progress, Stage
 
 TABLE = Table(("name", "size"), (("a[b]", "1"),), frozenset({1}), chosen=0)
 REPORT = Report({"best": "a", "ratio": math.inf}, ("first", TABLE, "second", "third"))

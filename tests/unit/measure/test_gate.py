@@ -126,12 +126,3 @@ def test_results_that_agree_against_the_reference_are_found() -> None:
     further = [array + np.float32(0.2) for array in gate.expected]
     assert gate.agreeing({"a": off, "b": further, "c": [array * 1 for array in off]}) == ("a", "c")
     assert gate.agreeing({"a": off, "b": further, "d": []}) is None
-
-
-def test_the_runs_that_made_the_reference_are_kept() -> None:
-    module = product()
-    gate = Gate.for_module(module, random_inputs(module["main"]))
-    run = gate.run_for(ia.Target.for_toolchain("reference"))
-    assert run is not None
-    assert run.outputs is gate.expected
-    assert gate.run_for(ia.Target.for_toolchain("openvino")) is None

@@ -12,15 +12,13 @@ import tests.unit.measure.odd_candidates as odd
 from tests.ir_programs import relu, var
 
 from intarsia.ir import Constant, Function, IRModule
-from intarsia.measure.builder import Builder
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
-from intarsia.measure.runner import Runner
+from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing import TimingPolicy
-from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.op import call
 from intarsia.target import Host, Target
@@ -44,39 +42,28 @@ def candidate(kind: str, trace: int | None = None) -> MeasureInput:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerPool]:
-    preload = ("intarsia.measure.candidate_task", odd.__name__)
-    with WorkerPool(2, preload=preload) as workers:
-        yield workers
+def testbed() -> Iterator[LocalTestbed]:
+    limits = TestbedLimits(60, 60, 2 << 30, POLICY)
+    with LocalTestbed.open(HOST, workers=2, limits=limits, preload=(odd.__name__,)) as opened:
+        yield opened
 
 
 @pytest.fixture
-def measurer(pool: WorkerPool, tmp_path: Path) -> Measurer:
-    return Measurer(
-        Builder(pool, tmp_path / "built", timeout_s=60, memory_bytes=2 << 30),
-        Runner(pool, POLICY, timeout_s=60),
-        tmp_path / "workloads",
-        HOST,
-    )
-
-
-@pytest.fixture(autouse=True)
-def _folders(tmp_path: Path) -> None:
-    (tmp_path / "built").mkdir()
-    (tmp_path / "workloads").mkdir()
+def measurer(testbed: LocalTestbed) -> Measurer:
+    return Measurer(testbed)
 
 
 def test_a_workload_comes_back_from_its_folder(tmp_path: Path) -> None:
     data = np.full((2, 3), 2, np.float32)
     workload = Workload(program(), special_inputs={"x": data})
-    folder = WorkloadFolder.write(workload, tmp_path / "workloads")
+    folder = WorkloadFolder.write(workload, tmp_path)
     assert Workload(folder.module()).digest == Workload(program()).digest
     assert folder.inputs()["x"].tolist() == data.tolist()
     assert not folder.inputs()["x"].flags.owndata  # mapped, not read
     gate = folder.gate()
     assert gate.check(gate.expected).passed
     assert not gate.check([gate.expected[0] + 1]).passed
-    assert WorkloadFolder.write(workload, tmp_path / "workloads").path == folder.path
+    assert WorkloadFolder.write(workload, tmp_path).path == folder.path
 
 
 def test_costs_of_candidates_that_work(measurer: Measurer) -> None:
@@ -86,7 +73,6 @@ def test_costs_of_candidates_that_work(measurer: Measurer) -> None:
         assert result.is_ok, result.message
         assert len(result.costs) == 6
         assert 0 < result.cost < 1
-    assert list(measurer.builder.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -120,12 +106,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_candidate_loses_only_itself(measurer: Measurer, kind: str) -> None:
+def test_a_bad_candidate_loses_only_itself(testbed: LocalTestbed, kind: str) -> None:
     """Each kind of fault among good candidates; the pool's own fault table has twenty of each."""
     limits = {"timeout_s": 4.0} if kind == "test loops" else {"memory_bytes": 512 << 20}
-    builder = replace(measurer.builder, **limits)
+    limited = replace(testbed, builder=replace(testbed.builder, **limits))
     inputs = [candidate(kind if index % 4 == 1 else "test right", index) for index in range(8)]
-    results = replace(measurer, builder=builder).measure(inputs)
+    results = Measurer(limited).measure(inputs)
     for index, result in enumerate(results):
         assert result is not None
         expected = BAD[kind] if index % 4 == 1 else {MeasureError.OK}
@@ -139,7 +125,7 @@ def test_equal_candidates_are_measured_once(measurer: Measurer) -> None:
         [candidate("test right", 1), candidate("test right", 2), candidate("test right", 1)]
     )
     assert first is again is not other
-    assert [(item.done, item.total) for item in seen] == [(1, 2), (2, 2)]
+    assert [(item.done, item.total) for item in seen] == [(0, 2), (1, 2), (2, 2)]
 
 
 class TestDatabase:
@@ -156,15 +142,15 @@ class TestDatabase:
         kept.on_progress = seen.append
         after = kept.measure([*inputs, candidate("test wrong")])
         assert after[:2] == before
-        assert [(item.done, item.known, item.total) for item in seen] == [(3, 2, 3)]
-        assert seen[0].failed == {MeasureError.INSTANTIATION: 1, MeasureError.WRONG_ANSWER: 1}
+        assert [(item.done, item.known, item.total) for item in seen] == [(2, 2, 3), (3, 2, 3)]
+        assert seen[-1].failed == {MeasureError.INSTANTIATION: 1, MeasureError.WRONG_ANSWER: 1}
 
-    def test_costs_of_another_host_do_not_count(self, kept: Measurer) -> None:
+    def test_costs_of_another_host_do_not_count(self, kept: Measurer, testbed: LocalTestbed) -> None:
         kept.measure([candidate("test right")])
         seen: list[MeasureProgress] = []
-        elsewhere = replace(kept, host=replace(HOST, cpu_model="another"), on_progress=seen.append)
-        elsewhere.measure([candidate("test right")])
-        assert [item.known for item in seen] == [0]
+        elsewhere = replace(testbed, host=replace(HOST, cpu_model="another"))
+        replace(kept, testbed=elsewhere, on_progress=seen.append).measure([candidate("test right")])
+        assert [item.known for item in seen] == [0, 0]
 
     def test_every_result_is_kept_at_once(self, kept: Measurer) -> None:
         """A run that ends in the middle goes on where it was."""
@@ -181,7 +167,7 @@ class TestDatabase:
         kept.on_progress = seen.append
         results = kept.measure(inputs)
         assert all(result is not None and result.is_ok for result in results)
-        assert [(item.done, item.known) for item in seen] == [(4, 3), (5, 3), (6, 3)]
+        assert [(item.done, item.known) for item in seen] == [(3, 3), (4, 3), (5, 3), (6, 3)]
 
 
 class TestBudget:
@@ -193,8 +179,8 @@ class TestBudget:
     def test_seconds(self, measurer: Measurer) -> None:
         now = [0.0]
 
-        def advance(_: MeasureProgress) -> None:
-            now[0] += 10
+        def advance(progress: MeasureProgress) -> None:
+            now[0] = progress.done * 10
 
         measurer.clock, measurer.on_progress = (lambda: now[0]), advance
         inputs = [candidate("test right", index) for index in range(5)]
@@ -203,7 +189,7 @@ class TestBudget:
 
     def test_a_wish_to_stop_keeps_what_there_is(self, measurer: Measurer) -> None:
         wishes: list[bool] = []
-        measurer.on_progress = lambda progress: wishes.append(True)
+        measurer.on_progress = lambda progress: wishes.extend([True] * progress.done)
         measurer.should_stop = lambda: bool(wishes)
         results = measurer.measure([candidate("test right", index) for index in range(3)])
         assert [result is not None for result in results] == [True, False, False]
@@ -212,9 +198,9 @@ class TestBudget:
         now, seen = [0.0], list[MeasureProgress]()
 
         def note(progress: MeasureProgress) -> None:
-            now[0] += 10
+            now[0] = (progress.done + 1) * 10
             seen.append(progress)
 
         measurer.clock, measurer.on_progress = (lambda: now[0]), note
         measurer.measure([candidate("test right", index) for index in range(3)], MeasureBudget(seconds=60))
-        assert [(item.seconds, item.seconds_left) for item in seen] == [(0, 0), (10, 5), (20, 0)]
+        assert [(item.seconds, item.seconds_left) for item in seen] == [(0, 0), (10, 20), (20, 10), (30, 0)]

@@ -25,15 +25,12 @@ class Measurement:
 
     Attributes:
         result: Its costs, or why there are none.
-        max_error: Largest difference to the reference result, relative to its largest value; None if it was
-            not compared. That of NaN counts as infinite.
 
     Raises:
         ValueError: A cost or time is negative or no number, or a failure has costs.
     """
 
     result: MeasureResult
-    max_error: float | None = None
 
     def __post_init__(self) -> None:
         result = self.result
@@ -43,13 +40,14 @@ class Measurement:
             raise ValueError(f"the time of measuring is finite, unlike that of {result}")
         if result.costs and not result.is_ok:
             raise ValueError(f"a failure has no costs, unlike {result}")
-        if self.max_error is not None and math.isnan(self.max_error):
-            object.__setattr__(self, "max_error", math.inf)  # NaN is not even equal to itself
+        if result.max_error is not None and math.isnan(result.max_error):  # it is not even equal to itself
+            object.__setattr__(self, "result", replace(result, max_error=math.inf))
 
     @property
     def order(self) -> SortKey:
         """By time, at the same time failures last; whatever is not equal is before or after."""
-        result, error = self.result, -1.0 if self.max_error is None else self.max_error
+        result = self.result
+        error = -1.0 if result.max_error is None else result.max_error
         verdict = (not result.is_ok, result.error.value)
         return (result.timestamp, *verdict, result.costs, result.message, result.wall_seconds, error)
 
@@ -90,18 +88,15 @@ class MeasureRecord:
         object.__setattr__(self, "measurements", _newest(self.measurements))
 
     @classmethod
-    def of(
-        cls, measured: MeasureInput, host: str, result: MeasureResult, max_error: float | None = None
-    ) -> MeasureRecord:
+    def of(cls, measured: MeasureInput, host: str, result: MeasureResult) -> MeasureRecord:
         """The record of one measurement.
 
         Args:
             measured: What was measured.
             host: Digest of the machine's fingerprint.
             result: What it gave.
-            max_error: Largest relative difference to the reference result, if it was compared.
         """
-        candidate, measurement = measured.candidate, Measurement(result, max_error)
+        candidate, measurement = measured.candidate, Measurement(result)
         workload, target = measured.workload.digest, str(measured.target)
         return cls(workload, target, host, candidate.kind, candidate.text, (measurement,))
 
@@ -129,7 +124,8 @@ class MeasureRecord:
         if len(counted) == 1:
             return newest
         costs = tuple(cost for each in counted for cost in each.result.costs)
-        return replace(newest, costs=costs, wall_seconds=sum(each.result.wall_seconds for each in counted))
+        seconds = sum(each.result.wall_seconds for each in counted)
+        return replace(newest, costs=costs, wall_seconds=seconds, max_error=self.max_error)
 
     @property
     def is_ok(self) -> bool:
@@ -154,7 +150,8 @@ class MeasureRecord:
     @property
     def max_error(self) -> float | None:
         """The largest difference to the reference result found since the last failure."""
-        return max((each.max_error for each in self._counted if each.max_error is not None), default=None)
+        errors = (each.result.max_error for each in self._counted)
+        return max((error for error in errors if error is not None), default=None)
 
     @property
     def _counted(self) -> tuple[Measurement, ...]:

@@ -92,7 +92,7 @@ def compact_json(data: object) -> str:
 
 
 def _plain_measurement(measurement: Measurement) -> PlainData:
-    result, error = measurement.result, measurement.max_error
+    result, error = measurement.result, measurement.result.max_error
     return {
         "costs": list(map(float, result.costs)),  # whatever number they are, NumPy's too
         "error": result.error.value,
@@ -105,8 +105,9 @@ def _plain_measurement(measurement: Measurement) -> PlainData:
 
 def _own_measurement(fields: Mapping[str, Any]) -> Measurement:
     costs, kind, error = tuple(fields["costs"]), _ERRORS[fields["error"]], fields["max_error"]
-    result = MeasureResult(costs, kind, fields["message"], fields["wall_seconds"], fields["timestamp"])
-    return Measurement(result, math.inf if error == _INFINITE else error)
+    times = (fields["wall_seconds"], fields["timestamp"])
+    infinite = math.inf if error == _INFINITE else error
+    return Measurement(MeasureResult(costs, kind, fields["message"], *times, infinite))
 
 
 def _measurement(data: object) -> Measurement:
@@ -120,8 +121,9 @@ def _measurement(data: object) -> Measurement:
         read_text(fields, "message"),
         _number(fields["wall_seconds"]),
         _number(fields["timestamp"]),
+        None if error is None else math.inf if error == _INFINITE else _number(error),
     )
-    return Measurement(result, None if error is None else math.inf if error == _INFINITE else _number(error))
+    return Measurement(result)
 
 
 def _number(value: object) -> float:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from pathlib import Path
 
 from intarsia.measure.worker_pool.failure import (
     PoolBrokenError,
@@ -34,9 +35,12 @@ class Dispatcher:
         workers: How many jobs run at a time.
         preload: Modules that keepers import before they fork workers.
         max_tasks: So many jobs a worker runs before it is replaced, or None.
+        folder: Where a folder for temporary files is made; None: the system's folder for these.
     """
 
-    def __init__(self, workers: int, preload: tuple[str, ...], max_tasks: int | None) -> None:
+    def __init__(
+        self, workers: int, preload: tuple[str, ...], max_tasks: int | None, folder: Path | None = None
+    ) -> None:
         self._workers = workers
         self._lock = threading.Lock()
         self._pending: deque[Job] = deque()
@@ -48,7 +52,7 @@ class Dispatcher:
         self._waker.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_woken)
-        self._temporary = tempfile.mkdtemp(prefix="intarsia-pool-")
+        self._temporary = tempfile.mkdtemp(prefix="intarsia-pool-", dir=folder)
         self._equipment = Equipment(self, self._selector, preload, self._temporary, max_tasks)
         self._thread = threading.Thread(target=self._run, name="intarsia-worker-pool", daemon=True)
         self._thread.start()

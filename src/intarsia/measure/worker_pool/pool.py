@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from itertools import count
+from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -32,6 +33,7 @@ class WorkerPool(Executor):
         preload: Modules imported once for each place of the pool, from which workers are forked. They must
             not start threads that a fork would break, which rules out inference engines.
         max_tasks: So many tasks a worker runs before it is replaced, or None for no limit.
+        folder: Where a folder for temporary files is made; default: the system's folder for these.
 
     Raises:
         ValueError: There is to be no worker, or no task for a worker.
@@ -45,12 +47,13 @@ class WorkerPool(Executor):
         memory_bytes: int | None = None,
         preload: tuple[str, ...] = (),
         max_tasks: int | None = None,
+        folder: Path | None = None,
     ) -> None:
         if workers < 1 or (max_tasks is not None and max_tasks < 1):
             raise ValueError(f"a pool needs a worker and a task for it, not {workers} and {max_tasks}")
         self._timeout_s, self._memory_bytes = timeout_s, memory_bytes
         self._numbers = count(1)
-        self._dispatcher = Dispatcher(workers, preload, max_tasks)
+        self._dispatcher = Dispatcher(workers, preload, max_tasks, folder)
         weakref.finalize(self, self._dispatcher.forget).atexit = False
 
     def submit(

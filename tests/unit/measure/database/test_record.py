@@ -30,7 +30,7 @@ records = st.lists(measurements, min_size=1, max_size=12).map(lambda found: reco
 def test_repeats_of_several_measurements_are_pooled() -> None:
     lucky, later = worked(0.1, timestamp=1, max_error=1e-6), worked(0.5, 0.4, timestamp=2, max_error=1e-7)
     found = record("c", later, lucky)
-    assert found.result == MeasureResult((0.1, 0.5, 0.4), MeasureError.OK, "", 3.0, 2)
+    assert found.result == MeasureResult((0.1, 0.5, 0.4), MeasureError.OK, "", 3.0, 2, 1e-6)
     assert (found.cost, found.max_error, found.timestamp) == (0.4, 1e-6, 2)
 
 
@@ -71,8 +71,8 @@ def test_records_of_different_things_are_not_combined() -> None:
 def test_a_record_of_a_measured_input() -> None:
     workload = Workload(IRModule.from_expr(doubling()), "doubling")
     measured = MeasureInput(workload, Target(TARGET), candidate({"b": 1, "a": [2.5, None]}))
-    result = MeasureResult((0.25,), MeasureError.OK, "", 1.0, 7.0)
-    found = MeasureRecord.of(measured, HERE, result, np.float64(0.5))
+    result = MeasureResult((0.25,), MeasureError.OK, "", 1.0, 7.0, np.float64(0.5))
+    found = MeasureRecord.of(measured, HERE, result)
     assert (found.workload, found.target, found.host) == (workload.digest, TARGET, HERE)
     assert found.trace == '{"a":[2.5,null],"b":1}'
     assert found.candidate_digest == measured.candidate.digest == found.candidate.digest

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
-from intarsia.measure.compare_outputs import GateReport
 from intarsia.measure.interleaved import RatioInterval
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measurer import MeasureProgress
 from intarsia.measure.timing import Timing
 
 
@@ -20,21 +21,42 @@ class Status(StrEnum):
     UNSUPPORTED = "unsupported"
     """The toolchain refuses the model."""
     FAILED = "failed"
-    """It compiled, and failed while running."""
+    """It compiled, and failed while loading or running."""
     WRONG = "wrong"
     """Its result differs from the reference: it can not win."""
+    CRASHED = "crashed"
+    """Its process ended."""
+    TIMED_OUT = "timed out"
+    OUT_OF_MEMORY = "out of memory"
     SLOW = "slow"
-    """A first call took many times as long as the fastest candidate's: not measured further."""
+    """It takes many times as long as the fastest candidate: not measured further."""
+    NOT_MEASURED = "not measured"
+    """The budget was used up before its turn."""
+
+
+STATUS_OF: Final = {
+    MeasureError.OK: Status.MEASURED,
+    MeasureError.INSTANTIATION: Status.FAILED,
+    MeasureError.COMPILE: Status.UNSUPPORTED,
+    MeasureError.LOAD: Status.FAILED,
+    MeasureError.RUNTIME: Status.FAILED,
+    MeasureError.WRONG_ANSWER: Status.WRONG,
+    MeasureError.BUILD_TIMEOUT: Status.TIMED_OUT,
+    MeasureError.RUN_TIMEOUT: Status.TIMED_OUT,
+    MeasureError.CRASH: Status.CRASHED,
+    MeasureError.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
+    MeasureError.UNKNOWN: Status.FAILED,
+}
+"""How candidates whose measurement ended so are called."""
 
 
 class Stage(StrEnum):
     """What a tuning run is doing."""
 
     IMPORT = "import"
-    COMPILE = "compile"
     REFERENCE = "reference"
-    VERIFY = "verify"
     MEASURE = "measure"
+    RACE = "race"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +65,13 @@ class Progress:
 
     Attributes:
         stage: What is being done.
-        candidate: Which candidate it is about, or the empty string.
         fraction: How much of the stage is done, from 0 to 1.
+        measured: While measuring: how far it has come.
     """
 
     stage: Stage
-    candidate: str = ""
     fraction: float = 0.0
+    measured: MeasureProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +83,10 @@ class CandidateRecord:
         target: Text of its target.
         status: What became of it.
         reason: Why, where it was not measured or cannot win.
-        compile_seconds: Time to compile, None if it did not get there.
-        gate: How it compares with the reference, None if it did not get there.
-        timing: Its latency in the interleaved comparison.
-        ratio: Its latency over that of the fastest measured candidate, with interval.
+        measure_seconds: Time that building, checking and timing it took, None if it did not get there.
+        max_error: Largest difference to the reference result relative to its largest value, if compared.
+        timing: Its latency in the race, or by itself if it did not get there.
+        ratio: Its latency over that of the winner in the rounds that both have run, with interval.
         chosen: Whether it won.
     """
 
@@ -72,8 +94,8 @@ class CandidateRecord:
     target: str
     status: Status
     reason: str = ""
-    compile_seconds: float | None = None
-    gate: GateReport | None = None
+    measure_seconds: float | None = None
+    max_error: float | None = None
     timing: Timing | None = None
     ratio: RatioInterval | None = None
     chosen: bool = False
@@ -85,12 +107,12 @@ class CandidateRecord:
             "target": self.target,
             "status": self.status.value,
             "reason": self.reason,
-            "compile_seconds": self.compile_seconds,
+            "measure_seconds": self.measure_seconds,
             "latency_seconds": None if self.timing is None else self.timing.median,
             "latency_spread": None if self.timing is None else self.timing.spread,
             "ratio": None if self.ratio is None else self.ratio.ratio,
             "ratio_interval": None if self.ratio is None else [self.ratio.low, self.ratio.high],
-            "max_error": None if self.gate is None else self.gate.max_rel_error,
-            "verified": None if self.gate is None else self.gate.passed,
+            "max_error": self.max_error,
+            "verified": None if self.max_error is None else self.status is not Status.WRONG,
             "chosen": self.chosen,
         }

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from intarsia.driver.records import CandidateRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.target import Host
-from intarsia.tune.records import CandidateRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class TuneResult:
         host: The machine that was measured on.
         seconds: Duration of the whole run.
         seed: Of the random inputs and of the order of measurement.
+        stopped: Whether it was ended before its time, on request.
     """
 
     model: str
@@ -35,6 +36,7 @@ class TuneResult:
     host: Host
     seconds: float
     seed: int
+    stopped: bool = False
 
     @property
     def chosen(self) -> CandidateRecord:
@@ -65,6 +67,7 @@ class TuneResult:
             "host": self.host.to_json(),
             "seconds": self.seconds,
             "seed": self.seed,
+            "stopped": self.stopped,
         }
 
 

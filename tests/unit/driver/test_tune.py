@@ -11,17 +11,19 @@ import pytest
 from tests.faulty_toolchains import faulty_toolchains
 
 import intarsia as ia
+from intarsia.driver.records import CandidateRecord, Progress, Stage, Status
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.measure.database import Database, MeasureRecord
+from intarsia.measure.testbed import local
 from intarsia.op import call
-from intarsia.runtime.kernel import Kernel
 from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
-from intarsia.toolchain.reference import Reference
-from intarsia.tune.records import CandidateRecord, Progress, Stage, Status
 
 
 @pytest.fixture(autouse=True)
-def toolchains() -> Iterator[None]:
+def toolchains(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The faulty ones, here and in the workers."""
+    monkeypatch.setattr(local, "PRELOAD", (*local.PRELOAD, "tests.faulty_toolchains_at_hand"))
     with faulty_toolchains():
         yield
 
@@ -40,7 +42,7 @@ def fates(result: ia.TuneResult) -> dict[str, CandidateRecord]:
 
 
 def test_only_a_right_candidate_wins_and_the_others_say_why() -> None:
-    names = ("wrong", "failing", "refusing", "missing", "right")
+    names = ("wrong", "failing", "refusing", "missing", "crashing", "right")
     result = ia.tune(relu(), budget="0.2s", targets=[target(name) for name in names])
     found = fates(result)
     assert result.chosen.name == "right"
@@ -50,12 +52,13 @@ def test_only_a_right_candidate_wins_and_the_others_say_why() -> None:
         "failing": Status.FAILED,
         "refusing": Status.UNSUPPORTED,
         "missing": Status.UNAVAILABLE,
+        "crashing": Status.CRASHED,
     }
-    assert found["failing"].reason == "the engine lost its nerve"
+    assert found["failing"].reason == "the engine lost its nerve; in kernel main_failing"
     assert "operator 'Relu' is beneath this toolchain" in found["refusing"].reason
     assert "it is not installed" in found["missing"].reason
     assert 'output "output_0"' in found["wrong"].reason
-    assert [record.timing is None for record in found.values()] == [False, True, True, True, True]
+    assert [record.timing is None for record in found.values()] == [False, True, True, True, True, True]
 
 
 def test_nothing_right_is_an_error_that_tells_each_fate() -> None:
@@ -63,8 +66,8 @@ def test_nothing_right_is_an_error_that_tells_each_fate() -> None:
         ia.tune(relu(), budget="0.2s", targets=[target("refusing"), target("failing")])
     assert caught.value.problem == (
         "no candidate computes the model right: "
-        "refusing: unsupported: operator 'Relu' is beneath this toolchain; "
-        "failing: failed: the engine lost its nerve"
+        "refusing: unsupported: operator 'Relu' is beneath this toolchain; in kernel main_refusing; "
+        "failing: failed: the engine lost its nerve; in kernel main_failing"
     )
 
 
@@ -102,13 +105,13 @@ def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None
 
 def test_progress_goes_through_all_stages() -> None:
     seen: list[Progress] = []
-    ia.tune(relu(), budget="0.2s", targets=[target("onnxruntime")], on_progress=seen.append)
+    targets = [target("onnxruntime"), target("onnxruntime") + " -threads=1"]
+    ia.tune(relu(), budget="2s", targets=targets, on_progress=seen.append)
     assert list(dict.fromkeys(item.stage for item in seen)) == [
         Stage.IMPORT,
         Stage.REFERENCE,
-        Stage.COMPILE,
-        Stage.VERIFY,
         Stage.MEASURE,
+        Stage.RACE,
     ]
     assert seen[-1].fraction == 1.0
 
@@ -177,26 +180,53 @@ def test_wrong_candidates_that_agree_cast_doubt_on_the_reference() -> None:
     names = ("right", "wrong", "also_wrong")
     found = fates(ia.tune(relu(), budget="0.2s", targets=[target(name) for name in names]))
     assert found["wrong"].status is Status.WRONG
-    assert found["wrong"].reason.endswith("; also_wrong agrees with it, so that the reference may be wrong")
-    assert found["also_wrong"].reason.endswith("; wrong agrees with it, so that the reference may be wrong")
+    doubt = "; 'cpu -toolchain=wrong' agrees with it, so that the reference may be wrong"
+    assert found["also_wrong"].reason.endswith(doubt)
     alone = fates(ia.tune(relu(), budget="0.2s", targets=[target("right"), target("wrong")]))
     assert "agrees" not in alone["wrong"].reason
 
 
-def test_the_reference_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    before = Reference.compile
+def records_in(database: Database) -> list[MeasureRecord]:
+    return [record for each in database.summaries() for record in database.records_of(each.workload)]
 
-    def counted(
-        self: Reference, function: Function, target: ia.Target, module: IRModule | None = None
-    ) -> Kernel:
-        compiled.append(self.name)
-        return before(self, function, target, module)
 
-    monkeypatch.setattr(Reference, "compile", counted)
-    result = ia.tune(relu(), budget="0.2s", targets=[target("reference"), target("right")])
-    assert sorted(compiled) == ["reference", "right"]
-    record = fates(result)["reference"]
-    assert record.gate is not None
-    assert record.gate.passed
-    assert record.compile_seconds is not None
+class TestDatabase:
+    @pytest.fixture
+    def database(self, tmp_path: Path) -> Iterator[Database]:
+        with Database.open(tmp_path / "measurements.db") as opened:
+            yield opened
+
+    def test_the_same_run_again_measures_nothing(self, database: Database) -> None:
+        targets = [target("onnxruntime"), target("openvino"), target("wrong")]
+        first = ia.tune(relu(), budget="2s", targets=targets, database=database)
+        records = [record.measurements for record in records_in(database)]
+        seen: list[Progress] = []
+        again = ia.tune(relu(), budget="2s", targets=targets, database=database, on_progress=seen.append)
+        assert [record.measurements for record in records_in(database)] == records
+        assert again.candidates == first.candidates
+        measured = [progress.measured for progress in seen if progress.measured is not None]
+        assert [(item.done, item.known) for item in measured] == [(3, 3)]
+
+    def test_a_wish_to_stop_ends_with_the_best_so_far(self, database: Database) -> None:
+        wishes: list[bool] = []
+
+        def note(progress: Progress) -> None:
+            wishes.extend([True] * (progress.measured is not None and progress.measured.done == 1))
+
+        targets = [target("onnxruntime"), target("openvino")]
+        result = ia.tune(
+            relu(),
+            budget="2s",
+            targets=targets,
+            database=database,
+            on_progress=note,
+            should_stop=lambda: bool(wishes),
+        )
+        assert result.stopped
+        assert result.chosen.name == "onnxruntime"
+        assert fates(result)["openvino"].status is Status.NOT_MEASURED
+
+
+def test_trials_bound_what_is_measured() -> None:
+    result = ia.tune(relu(), budget="2s", trials=1, targets=[target("onnxruntime"), target("openvino")])
+    assert [record.status for record in result.candidates] == [Status.MEASURED, Status.NOT_MEASURED]

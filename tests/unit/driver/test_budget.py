@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from intarsia.driver.budget import parse_budget
 from intarsia.support.errors import UsageError
-from intarsia.tune.budget import parse_budget
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,193 @@
+"""The end-to-end contest: each candidate for the whole model by itself, then the fast ones in turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from intarsia.driver.entrant import Entrant
+from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Stage, Status
+from intarsia.measure.measure_result import MeasureError, MeasureResult
+from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race_policy import RacePolicy
+from intarsia.measure.race_result import RaceResult
+from intarsia.measure.runner import Raced
+from intarsia.measure.timing import Timing
+from intarsia.support.errors import StoppedError, UnsupportedModelError, VerificationError
+
+HOPELESS = 3.0
+"""A candidate that takes this many times as long as the fastest one does not race."""
+
+FINAL = RacePolicy(margin=0.005, min_rounds=20, max_rounds=400)
+"""How the race is held: what is within half a percent counts as equal."""
+
+
+@dataclass(slots=True)
+class _Fate:
+    """What is known of one entrant so far."""
+
+    status: Status
+    reason: str = ""
+    result: MeasureResult | None = None
+
+
+@dataclass(slots=True)
+class Contest:
+    """A contest of candidates for one model.
+
+    Attributes:
+        measurer: Measures them.
+        entrants: The candidates; their names are different.
+        report: Told what is being done.
+        should_stop: A yes ends the contest where it stands.
+        random_operators: Names of those that the model has: their results cannot be checked.
+    """
+
+    measurer: Measurer
+    entrants: Sequence[Entrant]
+    report: Callable[[Progress], object]
+    should_stop: Callable[[], bool]
+    random_operators: Sequence[str] = ()
+    _fates: dict[str, _Fate] = field(default_factory=dict)
+    _race: RaceResult | None = None
+    _winner: str = ""
+
+    def hold(self, budget: MeasureBudget, race_seconds: float, seed: int) -> Entrant:
+        """Measure the entrants, then race those that are right and fast.
+
+        Args:
+            budget: For measuring them one by one.
+            race_seconds: For the race.
+            seed: Of the order in the race.
+
+        Returns:
+            The winner: the best of the race, or the best by itself if there was no time for one.
+
+        Raises:
+            UnsupportedModelError: No candidate runs the model; the message says why for each.
+            VerificationError: Those that run it compute something else than the reference.
+            StoppedError: There was a wish to stop before any candidate was measured.
+            IntarsiaError: The reference cannot be computed, or measuring is impossible.
+        """
+        self._measure(budget)
+        finalists = self._finalists()
+        if not finalists and self.should_stop():
+            raise StoppedError(
+                "stopped before a candidate was found right",
+                help="what has been measured is kept: run the same command again to go on",
+            )
+        if not finalists:
+            raise self._nothing_right()
+        if len(finalists) > 1 and not self.should_stop():
+            self._hold_race(finalists, race_seconds, seed)
+            finalists = [item for item in finalists if self._fates[item.name].status is Status.MEASURED]
+            if not finalists:
+                raise self._nothing_right()
+        winner = min(finalists, key=self._rank)
+        self._winner = winner.name
+        return winner
+
+    def records(self) -> tuple[CandidateRecord, ...]:
+        """All entrants: the winner, then the measured ones by latency, then the others."""
+        records = [self._record(item) for item in self.entrants]
+        return tuple(sorted(records, key=_order))
+
+    def _measure(self, budget: MeasureBudget) -> None:
+        able = [item for item in self.entrants if not item.refusal]
+        for item in self.entrants:
+            self._fates[item.name] = _Fate(item.status, item.refusal)
+        self.measurer.should_stop = self.should_stop
+        self.measurer.on_progress = lambda progress: self.report(
+            Progress(Stage.MEASURE, progress.done / max(1, progress.total), progress)
+        )
+        for item, result in zip(
+            able, self.measurer.measure([item.input for item in able], budget), strict=True
+        ):
+            if result is None:
+                self._fates[item.name] = _Fate(Status.NOT_MEASURED, "the budget was used up")
+            else:
+                self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
+
+    def _finalists(self) -> list[Entrant]:
+        right = [item for item in self.entrants if self._fates[item.name].status is Status.MEASURED]
+        fastest = min((self._cost(item) for item in right), default=math.inf)
+        for item in right:
+            ratio = self._cost(item) / fastest
+            if ratio > HOPELESS:
+                text = f"it took {ratio:.1f} times as long as the fastest candidate"
+                self._fates[item.name] = replace(self._fates[item.name], status=Status.SLOW, reason=text)
+        return [item for item in right if self._fates[item.name].status is Status.MEASURED]
+
+    def _hold_race(self, finalists: Sequence[Entrant], seconds: float, seed: int) -> None:
+        limits = RaceLimits(
+            replace(FINAL, seed=seed), seconds, self.should_stop, partial(self._on_turn, seconds)
+        )
+        self.report(Progress(Stage.RACE))
+        raced = self.measurer.race({item.name: item.input for item in finalists}, limits)
+        self._note_race(raced)
+        self.report(Progress(Stage.RACE, 1.0))
+
+    def _on_turn(self, most: float, rounds: int, seconds: float) -> None:
+        share = max(seconds / most, rounds / FINAL.max_rounds)
+        self.report(Progress(Stage.RACE, min(1.0, share)))
+
+    def _note_race(self, raced: Raced) -> None:
+        self._race = raced.result
+        for name, outcome in raced.failures.items():
+            fate = self._fates[name]
+            after = "after many calls: " if outcome.error is MeasureError.WRONG_ANSWER else ""
+            self._fates[name] = _Fate(STATUS_OF[outcome.error], after + outcome.message, fate.result)
+
+    def _cost(self, item: Entrant) -> float:
+        result = self._fates[item.name].result
+        return math.inf if result is None else result.cost
+
+    def _rank(self, item: Entrant) -> tuple[bool, float]:
+        """Who stayed to the end of the race before who dropped out; else by the single measurement."""
+        samples = None if self._race is None else self._race.candidate(item.name)
+        if samples is None or not samples.samples:
+            return self._race is not None, self._cost(item)
+        return samples.dropped is not None, samples.median
+
+    def _nothing_right(self) -> VerificationError | UnsupportedModelError:
+        fates = "; ".join(
+            f"{item.name}: {self._fates[item.name].status.value}: {self._fates[item.name].reason}"
+            for item in self.entrants
+        )
+        message = f"no candidate computes the model right: {fates}"
+        if not any(fate.status is Status.WRONG for fate in self._fates.values()):
+            return UnsupportedModelError(message)
+        drawn = ", ".join(self.random_operators)
+        reason = f"the model draws random numbers ({drawn}), so no result can be checked"
+        return VerificationError(message, help=reason if drawn else "")
+
+    def _record(self, item: Entrant) -> CandidateRecord:
+        fate, is_raced = self._fates[item.name], False
+        timing = ratio = None
+        if fate.result is not None and fate.result.is_ok:
+            timing = Timing(fate.result.costs, len(fate.result.costs))
+        if self._race is not None and item.name in {each.name for each in self._race.candidates}:
+            samples = self._race.candidate(item.name).samples
+            is_raced = bool(samples) and bool(self._race.candidate(self._winner).samples)
+        if is_raced and self._race is not None:
+            timing = Timing(samples, len(samples))
+            ratio = self._race.ratio(item.name, self._winner)
+        return CandidateRecord(
+            name=item.name,
+            target=str(item.input.target),
+            status=fate.status,
+            reason=fate.reason,
+            measure_seconds=None if fate.result is None else fate.result.wall_seconds,
+            max_error=None if fate.result is None else fate.result.max_error,
+            timing=timing,
+            ratio=ratio,
+            chosen=item.name == self._winner,
+        )
+
+
+def _order(record: CandidateRecord) -> tuple[bool, bool, float]:
+    is_measured = record.status in {Status.MEASURED, Status.SLOW}
+    return not record.chosen, not is_measured, record.timing.median if record.timing else math.inf

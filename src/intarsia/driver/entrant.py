@@ -1,0 +1,25 @@
+"""Who takes part in the end-to-end contest: a way to run the whole model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.driver.records import Status
+from intarsia.measure.measure_input import MeasureInput
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A way to run the whole model.
+
+    Attributes:
+        name: For tables, different for each.
+        input: The candidate for the whole model.
+        refusal: Why it is not measured at all; "" if it is.
+        status: What it is called then.
+    """
+
+    name: str
+    input: MeasureInput
+    refusal: str = ""
+    status: Status = Status.UNAVAILABLE

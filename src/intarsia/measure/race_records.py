@@ -1,0 +1,60 @@
+"""Races in the database: each candidate's samples, in the order of rounds, so that a race can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_input import Candidate, MeasureInput
+from intarsia.measure.measure_result import MeasureResult
+from intarsia.measure.race_policy import RacePolicy
+from intarsia.measure.race_result import RaceEnd
+from intarsia.measure.racing import Race
+from intarsia.measure.runner import Raced
+from intarsia.support.digest import digest_text
+
+RACED = "raced"
+"""Kind of the records of races; such candidates are looked up, and never carried out."""
+
+
+def raced_inputs(racers: Mapping[str, MeasureInput], policy: RacePolicy) -> dict[str, MeasureInput]:
+    """What the samples of each racer are recorded as: they count for this race only.
+
+    Another set of candidates or another policy is another race.
+    """
+    field = digest_text(
+        (repr(policy), *(f"{name}:{item.target}:{item.candidate.digest}" for name, item in racers.items()))
+    )
+    return {
+        name: MeasureInput(
+            item.workload,
+            item.target,
+            Candidate(
+                RACED,
+                {"kind": item.candidate.kind, "trace": item.candidate.trace, "race": field, "name": name},
+            ),
+        )
+        for name, item in racers.items()
+    }
+
+
+def replayed(results: Mapping[str, MeasureResult], policy: RacePolicy) -> Raced:
+    """The race of which these are the records; it goes as it went.
+
+    Args:
+        results: By name, in the order in which the candidates entered.
+        policy: How it was held.
+    """
+    failures = {
+        name: Outcome(result.error, result.message) for name, result in results.items() if not result.is_ok
+    }
+    racers = {name: list(reversed(result.costs)) for name, result in results.items() if result.is_ok}
+    if not racers:
+        return Raced(None, failures)
+    race = Race(tuple(racers), policy)
+    while (name := race.next_candidate()) is not None:
+        if racers[name]:
+            race.record(name, racers[name].pop())
+        else:
+            race.stop(RaceEnd.SECONDS_SPENT)
+    return Raced(race.result(), failures)

@@ -1,0 +1,73 @@
+"""What a worker does in a race: candidates stay loaded in its process, and are timed in turns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from intarsia.measure.candidate_task import Outcome, candidate_call, checked_outcome, failure_outcome
+from intarsia.measure.clock import MONOTONIC_CLOCK
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.timing import TimingPolicy, take_sample, warm_up
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.runtime.artifact_load import load
+from intarsia.runtime.executable import Executable
+
+
+@dataclass(frozen=True, slots=True)
+class _Racer:
+    """A candidate that waits in this process for its turns.
+
+    Attributes:
+        executable: The built candidate.
+        call: Runs it once.
+        calls: Calls that last as long as a sample should.
+    """
+
+    executable: Executable
+    call: Callable[[], object]
+    calls: int
+
+
+_RACERS: dict[Path, _Racer] = {}
+"""Candidates that race in this process; they stay loaded from turn to turn."""
+
+
+def take_turn(folder: Path, artifact: Path, policy: TimingPolicy) -> Outcome:
+    """Take one sample of a candidate of a race; its first turn in a process loads it and warms it up."""
+    try:
+        if artifact not in _RACERS:
+            _RACERS[artifact] = _entered(WorkloadFolder(folder), load(artifact), policy)
+        racer = _RACERS[artifact]
+        sample = take_sample(racer.call, racer.calls, policy, MONOTONIC_CLOCK)
+    except Exception as error:  # toolchains raise what they like
+        _unload(artifact)
+        return failure_outcome(MeasureError.RUNTIME, error)
+    return Outcome(costs=(sample.seconds,))
+
+
+def leave_race(folder: Path, target: str, artifact: Path) -> Outcome:
+    """Unload a candidate; check before whether it is still right, after calls that reuse the same buffers."""
+    racer = _RACERS.pop(artifact, None)
+    if racer is None:  # its process was lost after its last turn
+        return Outcome()
+    with racer.executable:
+        try:
+            return checked_outcome(WorkloadFolder(folder), target, racer.executable)
+        except Exception as error:  # as above
+            return failure_outcome(MeasureError.RUNTIME, error)
+
+
+def _unload(artifact: Path) -> None:
+    """Let go of a candidate that has failed; nothing more is asked of it."""
+    racer = _RACERS.pop(artifact, None)
+    if racer is not None:
+        with contextlib.suppress(Exception):  # it may be too broken even for that
+            racer.executable.close()
+
+
+def _entered(workload: WorkloadFolder, executable: Executable, policy: TimingPolicy) -> _Racer:
+    call = candidate_call(workload, executable)
+    return _Racer(executable, call, warm_up(call, policy, MONOTONIC_CLOCK))

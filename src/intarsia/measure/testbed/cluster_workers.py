@@ -1,0 +1,110 @@
+"""The workers of a Dask cluster: who is there, and who measures as this machine does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from intarsia.measure.testbed.station import StationFacts, facts
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_PAUSE_S: Final = 0.1
+
+
+@dataclass(eq=False)
+class ClusterWorkers:
+    """Workers as of the last look; each is asked once what it is.
+
+    Attributes:
+        client: Of the scheduler.
+        address: Of the scheduler.
+        wanted: What workers have to be.
+        clock: Tells seconds.
+    """
+
+    client: Client
+    address: str
+    wanted: StationFacts
+    clock: Callable[[], float] = time.monotonic
+    _threads: Mapping[str, int] = field(default_factory=dict)
+    _known: dict[str, StationFacts | Exception] = field(default_factory=dict)
+
+    @property
+    def fit_threads(self) -> int:
+        """Threads of the workers that measure as this machine does."""
+        return sum(count for worker, count in self._threads.items() if self._is_fit(worker))
+
+    def look(self) -> None:
+        """See who is there, and ask those that are new what they are; nobody, if the scheduler is away."""
+        try:
+            self._threads = self.client.nthreads() if self.client.status == "running" else {}
+            if asked := [worker for worker in self._threads if worker not in self._known]:
+                self._known |= self.client.run(_tell, workers=asked, on_error="return")
+        except OSError:  # TimeoutError is one, too
+            self._threads = {}
+
+    def expect(self, seconds: float) -> None:
+        """Wait for a first worker, and see that there are fit ones.
+
+        Raises:
+            UsageError: There are none, or some have another version of Intarsia.
+        """
+        until = self.clock() + seconds
+        self.look()
+        while not self._threads and self.clock() < until:
+            time.sleep(_PAUSE_S)
+            self.look()
+        if not self._threads:
+            raise UsageError(
+                f"the cluster at {self.address} has no workers",
+                help=f"start one on a machine such as this one: dask worker {self.address}",
+            )
+        self._expect_version()
+        if not self.fit_threads:
+            raise UsageError(
+                f"no worker of the cluster at {self.address} is a machine such as this one: "
+                + "; ".join(self._misfits()),
+                help="costs of another machine are never used: "
+                f"start a worker on this one or one like it with: dask worker {self.address}",
+            )
+
+    def _expect_version(self) -> None:
+        version = self.wanted.version
+        others = [
+            f"{worker} has {found.version}"
+            for worker in self._threads
+            if isinstance(found := self._known.get(worker), StationFacts) and found.version != version
+        ]
+        if others:
+            raise UsageError(
+                f"workers of the cluster have another version of Intarsia than {version}: "
+                + ", ".join(others),
+                help="install the same version everywhere, and start the workers again",
+            )
+
+    def _is_fit(self, worker: str) -> bool:
+        found = self._known.get(worker)
+        return isinstance(found, StationFacts) and found.resource == self.wanted.resource
+
+    def _misfits(self) -> list[str]:
+        """Workers that are there with what is wrong with them, those of one kind together."""
+        kinds: dict[str, list[str]] = {}
+        for worker in self._threads:
+            found = self._known.get(worker)
+            if isinstance(found, StationFacts):
+                why = ", ".join(self.wanted.host.differences(found.host))
+            else:
+                why = f"it cannot run Intarsia: {type(found).__name__}: {found}"
+            kinds.setdefault(why, []).append(worker)
+        return [f"{' and '.join(workers)} ({why})" for why, workers in kinds.items()]
+
+
+async def _tell() -> StationFacts:
+    """Run by workers, in the thread that must go on answering the scheduler."""
+    return await asyncio.to_thread(facts)

@@ -1,0 +1,252 @@
+"""A Dask cluster as the executor: the only module that speaks to `distributed`.
+
+Workers tell the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
+plugin gives to those that are there and to those that join later. Tasks ask for that resource, so that
+only machines such as this one get them. Dask gives tasks of a lost worker to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.testbed.cluster_workers import ClusterWorkers
+from intarsia.measure.testbed.local import DEFAULT_LIMITS, TestbedLimits
+from intarsia.measure.testbed.parcel import PackedFolder
+from intarsia.measure.testbed.remote import RemoteTestbed
+from intarsia.measure.testbed.station import StationFacts, retire, stop_race
+from intarsia.measure.testbed.transport import lost
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.version import VERSION
+from intarsia.target import Host
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+    from distributed.diagnostics.plugin import WorkerPlugin
+
+INSTALL: Final = "pip install 'intarsia[distributed]'"
+
+_PLUGIN: Final = "intarsia"
+_LOOK_S: Final = 1.0
+"""Time between two looks at the workers while results are awaited."""
+
+
+def connect(
+    address: str,
+    host: Host,
+    *,
+    limits: TestbedLimits = DEFAULT_LIMITS,
+    seed: int = 0,
+    preload: tuple[str, ...] = (),
+    on_note: Callable[[str], None] | None = None,
+    timeout_s: float = 5.0,
+    patience_s: float = 120.0,
+) -> RemoteTestbed:
+    """Have candidates measured by those workers of a cluster that run on machines such as this one.
+
+    Args:
+        address: Of the scheduler, such as "tcp://10.0.0.1:8786".
+        host: This machine, as `this_host` tells it.
+        limits: What candidates may take.
+        seed: Of random inputs.
+        preload: Modules that the processes of candidates import, such as kinds of candidates.
+        on_note: Told what is waited for.
+        timeout_s: Seconds to wait for the scheduler, and then for a first worker.
+        patience_s: Seconds to wait for a worker to come back when all are gone.
+
+    Raises:
+        UsageError: `distributed` is not installed, nobody answers at the address, no worker has this
+            machine's fingerprint, or a worker has another version of Intarsia.
+        ExecutionError: The workers cannot be prepared.
+    """
+    client = _client(address, timeout_s)
+    try:
+        wanted = StationFacts(VERSION, host)
+        workers = ClusterWorkers(client, address, wanted)
+        workers.expect(timeout_s)
+        try:
+            client.register_plugin(_plugin(), name=_PLUGIN)
+        except Exception as error:  # of the workers: whatever their Python raises
+            kind = type(error).__name__
+            raise ExecutionError(f"a worker cannot be prepared for measuring: {kind}: {error}") from error
+        cluster = _Cluster(client, workers, on_note, patience_s)
+        executor = client.get_executor(pure=False, resources={wanted.resource: 1})
+        return RemoteTestbed.open(
+            executor, host, cluster, limits=limits, seed=seed, preload=preload, on_wait=on_note
+        )
+    except BaseException:
+        client.close()
+        raise
+
+
+@dataclass(eq=False)
+class _Cluster:
+    """See Transport.
+
+    Attributes:
+        client: Of the scheduler.
+        present: The workers.
+        on_note: Told what is waited for.
+        patience_s: Seconds to wait for a worker to come back when all are gone.
+        clock: Tells seconds.
+    """
+
+    client: Client
+    present: ClusterWorkers
+    on_note: Callable[[str], None] | None
+    patience_s: float
+    clock: Callable[[], float] = time.monotonic
+    _looked_at: float = 0.0
+    _gone_since: float | None = None
+    _parcels: dict[str, Future[PackedFolder]] = field(default_factory=dict)
+
+    @property
+    def workers(self) -> int:
+        """See Transport.workers."""
+        self._look(self.clock())
+        return self.present.fit_threads
+
+    def parcel(self, folder: WorkloadFolder) -> object:
+        """See Transport.parcel.
+
+        It is the result of a task: Dask hands it from worker to worker, and makes it anew when those that
+        have it are lost (what `scatter` has spread is gone then).
+        """
+        name = folder.path.name
+        if name not in self._parcels or self._parcels[name].status not in {"pending", "finished"}:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")  # it is sent once
+                self._parcels[name] = self.client.submit(
+                    _same, PackedFolder.pack(folder), pure=False, resources={self.present.wanted.resource: 1}
+                )
+        return self._parcels[name]
+
+    def forget(self, folder: WorkloadFolder) -> None:
+        """See Transport.forget."""
+        self._parcels.pop(folder.path.name, None)
+
+    def verdict(self, error: BaseException) -> Outcome:
+        """See Transport.verdict; what ends one worker after the other has crashed."""
+        from distributed import KilledWorker
+
+        parcels = {future.key for future in self._parcels.values()}
+        if isinstance(error, KilledWorker) and error.task not in parcels:
+            times, last = error.allowed_failures + 1, error.last_worker.address
+            message = f"the worker that measured it ended, {times} times in a row: the last was {last}"
+            return Outcome(MeasureError.CRASH, message)
+        if isinstance(error, CancelledError) or self.client.status != "running":
+            raise self._scheduler_lost() from error
+        raise lost(error) from error
+
+    def watch(self) -> None:
+        """See Transport.watch."""
+        now = self.clock()
+        self._look(now)
+        if self.present.fit_threads:
+            self._gone_since = None
+            return
+        if self._gone_since is None:
+            self._gone_since = now
+            if self.on_note is not None:
+                self.on_note(
+                    f"all workers of the cluster are gone: waiting {self.patience_s:g} s for one to come back"
+                )
+        if self.client.status == "closed":
+            raise self._scheduler_lost()
+        if now - self._gone_since >= self.patience_s:
+            raise ExecutionError(
+                f"all workers of the cluster at {self.present.address} are gone, and none has come back in "
+                f"{self.patience_s:g} s",
+                help=f"start one (dask worker {self.present.address}) and run the same command again: "
+                "what has been measured is kept",
+            )
+
+    def stop_race(self, session: str, folder: WorkloadFolder, race: str) -> None:
+        """See Transport.stop_race."""
+        self.client.run(stop_race, session, folder.path.name, race, on_error="ignore")
+
+    def close(self, session: str) -> None:
+        """See Transport.close."""
+        self._parcels.clear()
+        if self.client.status == "running" and self.workers:
+            self.client.run(_leave, session, wait=False, on_error="ignore")
+        self.client.close()
+
+    def _look(self, now: float) -> None:
+        if now - self._looked_at >= _LOOK_S:
+            self._looked_at = now
+            self.present.look()
+
+    def _scheduler_lost(self) -> ExecutionError:
+        return ExecutionError(
+            f"the connection to the scheduler at {self.present.address} is lost",
+            help="see that it runs, and run the same command again: what has been measured is kept",
+        )
+
+
+def _client(address: str, timeout_s: float) -> Client:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(f"a cluster needs the package distributed: {error}", help=INSTALL) from error
+    try:
+        return Client(address, timeout=timeout_s, set_as_default=False)
+    except ValueError as error:
+        raise UsageError(
+            f'"{address}" is not the address of a scheduler: {error}', help='such as "tcp://10.0.0.1:8786"'
+        ) from error
+    except (OSError, TimeoutError) as error:
+        raise UsageError(
+            f"no Dask scheduler answers at {address} within {timeout_s:g} s",
+            help='start one with "dask scheduler", which prints its address, and workers with '
+            '"dask worker ADDRESS"; or see that no firewall is between',
+        ) from error
+
+
+def _same(parcel: PackedFolder) -> PackedFolder:
+    """A task whose result is its argument."""
+    return parcel
+
+
+async def _leave(session: str) -> None:
+    """Run by workers, in the thread that must go on answering the scheduler."""
+    await asyncio.to_thread(retire, session)
+
+
+def _plugin() -> WorkerPlugin:
+    """What makes workers tell their fingerprints, and put their files where Dask clears them away.
+
+    The class is defined here because Dask then sends it by value: on the machines of a cluster that do not
+    have Intarsia, workers must still start.
+    """
+    from distributed.diagnostics.plugin import WorkerPlugin
+
+    class TellFingerprint(WorkerPlugin):
+        async def setup(self, worker) -> None:  # type: ignore[no-untyped-def]
+            import asyncio
+            from pathlib import Path
+
+            from distributed.core import Status
+
+            try:
+                from intarsia.measure.testbed import station
+            except ImportError:
+                return
+            station.STATION.parent = Path(worker.local_directory)
+            here = await asyncio.to_thread(station.facts)
+            if here.resource in worker.state.total_resources:
+                return
+            await worker.set_resources(**{here.resource: worker.state.nthreads})
+            if worker.status == Status.running:  # tasks that wait for a worker are looked at again then only
+                worker.status = Status.paused
+                worker.status = Status.running
+
+    return TellFingerprint()

@@ -1,0 +1,237 @@
+"""Worker processes of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from intarsia.measure.builder import Builder
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.host_lock import shared_host
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.reference_task import add_reference
+from intarsia.measure.runner import QUICK, Built, Raced, Runner
+from intarsia.measure.testbed.run_folder import RunFolder
+from intarsia.measure.testbed.testbed import Measured
+from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.worker_pool import WorkerPool
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.files import folder_size
+from intarsia.target import Host
+
+BATCH: Final = 16
+"""Candidates that are built before they are run, so that no build disturbs a run."""
+
+KEPT_ARTIFACTS: Final = 64
+KEPT_BYTES: Final = 2 << 30
+"""Built candidates are kept, because those that race were measured by themselves before, up to so many."""
+
+PRELOAD: Final = ("intarsia.measure.candidate_task", "intarsia.measure.race_task")
+"""Modules that workers are forked with."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedLimits:
+    """What candidates may take.
+
+    Attributes:
+        build_seconds: Time that one build may take.
+        run_seconds: Time that one run or turn may take, with loading and checking.
+        memory_bytes: Memory that a build or a run may add, or None.
+        policy: How candidates are timed when they are measured by themselves.
+    """
+
+    __test__ = False  # not a test, though its name begins like one
+
+    build_seconds: float = 120.0
+    run_seconds: float = 120.0
+    memory_bytes: int | None = None
+    policy: TimingPolicy = QUICK
+
+
+DEFAULT_LIMITS: Final = TestbedLimits()
+
+
+@dataclass(eq=False)
+class LocalTestbed:
+    """Builds in several workers at a time, and runs in one, while nothing is built.
+
+    Attributes:
+        host: This machine.
+        builder: Builds candidates.
+        runner: Runs them.
+        folder: Holds workloads and built candidates; removed at the end.
+        seed: Of random inputs.
+        on_wait: Told, with whom is waited for, if another process builds or times.
+        clock: Tells seconds.
+    """
+
+    host: Host
+    builder: Builder
+    runner: Runner
+    folder: RunFolder
+    seed: int = 0
+    on_wait: Callable[[str], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+    _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
+    _kept: dict[Path, str] = field(
+        default_factory=dict
+    )  # artifacts in the order they were made, with workload
+
+    @classmethod
+    def open(
+        cls,
+        host: Host,
+        *,
+        workers: int | None = None,
+        limits: TestbedLimits = DEFAULT_LIMITS,
+        seed: int = 0,
+        preload: tuple[str, ...] = (),
+        on_wait: Callable[[str], None] | None = None,
+        parent: Path | None = None,
+    ) -> Self:
+        """Make folders and start workers.
+
+        Args:
+            host: This machine.
+            workers: Builds at a time; default: as many as there are cores for us.
+            limits: What candidates may take.
+            seed: Of random inputs.
+            preload: Modules that workers import at the beginning, such as kinds of candidates.
+            on_wait: As the attribute.
+            parent: Where the folder is made; default: the system's folder for temporary files.
+        """
+        owned = RunFolder.open(parent)
+        folder = owned.path
+        for name in ("built", "workloads", "pools"):
+            (folder / name).mkdir()
+        modules, pools = (*PRELOAD, *preload), folder / "pools"
+        builders = WorkerPool(workers or host.cores, preload=modules, folder=pools)
+        runners = WorkerPool(1, preload=modules, folder=pools)
+        builder = Builder(builders, folder / "built", limits.build_seconds, limits.memory_bytes)
+        run = (limits.run_seconds, limits.memory_bytes)
+        runner = Runner(runners, limits.policy, timeout_s=run[0], memory_bytes=run[1], on_wait=on_wait)
+        return cls(host, builder, runner, owned, seed, on_wait)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def width(self) -> int:
+        """As many candidates as are built before they are run."""
+        return BATCH
+
+    def prepare(self, workload: Workload) -> WorkloadFolder:
+        """See Testbed.prepare; the reference result is computed in a worker."""
+        if workload.digest not in self._workloads:
+            add = partial(add_reference, self.runner.pool)
+            parent = self.folder.path / "workloads"
+            self._workloads[workload.digest] = WorkloadFolder.write(workload, parent, self.seed, add)
+        return self._workloads[workload.digest]
+
+    def forget(self, workload: Workload) -> None:
+        """Remove the files of a workload that is not measured any more."""
+        folder = self._workloads.pop(workload.digest, None)
+        if folder is None:
+            return
+        for path in [path for path, digest in self._kept.items() if digest == workload.digest]:
+            del self._kept[path]
+            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        """See Testbed.measure."""
+        for first in range(0, len(inputs), BATCH):
+            built = list(self._build(inputs[first : first + BATCH]))
+            for item, outcome, build_seconds in built:
+                start = self.clock()
+                result = self._run(item) if outcome.error is MeasureError.OK else outcome
+                yield Measured(item, result, build_seconds + self.clock() - start)
+
+    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        """See Testbed.race."""
+        if len({item.workload.digest for item in racers.values()}) != 1:
+            raise ValueError("a race has candidates of one workload")
+        outcomes = [outcome for _, outcome, _ in self._build(list(racers.values()))]
+        built = dict(zip(racers, outcomes, strict=True))
+        failures = {name: each for name, each in built.items() if each.error is not MeasureError.OK}
+        ready = {
+            name: Built(str(item.target), self._artifact(item))
+            for name, item in racers.items()
+            if name not in failures
+        }
+        if not ready:
+            return Raced(None, failures)
+        workload = self.prepare(next(iter(racers.values())).workload)
+        raced = self.runner.race(workload, ready, limits)
+        return Raced(raced.result, {**failures, **raced.failures})
+
+    def artifact(self, measured: MeasureInput) -> Path | None:
+        """See Testbed.artifact."""
+        path = self._artifact(measured)
+        return path if path.exists() else None
+
+    def close(self) -> None:
+        """See Testbed.close."""
+        self.builder.pool.stop()
+        self.runner.pool.stop()
+        self.folder.close()
+
+    def _build(self, inputs: Sequence[MeasureInput]) -> Iterator[tuple[MeasureInput, Outcome, float]]:
+        for item in inputs:
+            self.prepare(item.workload)
+        self._make_room({self._artifact(item) for item in inputs})
+        with shared_host(on_wait=self.on_wait):
+            start = self.clock()
+            futures: dict[Path, Future[Outcome] | None] = {}
+            for item in inputs:
+                if self._artifact(item) not in futures:  # equal ones are built once
+                    futures[self._artifact(item)] = self._begin_build(item)
+            for item in inputs:
+                future = futures[self._artifact(item)]
+                outcome = Outcome() if future is None else self.builder.outcome(future)
+                if outcome.error is not MeasureError.OK:
+                    self.builder.discard(self._artifact(item))
+                    self._kept.pop(self._artifact(item), None)
+                yield item, outcome, (self.clock() - start) / len(inputs)
+
+    def _begin_build(self, item: MeasureInput) -> Future[Outcome] | None:
+        """None if it is there already."""
+        artifact = self._artifact(item)
+        if artifact.exists():
+            return None
+        self._kept[artifact] = item.workload.digest
+        return self.builder.submit(item, self.prepare(item.workload))
+
+    def _run(self, item: MeasureInput) -> Outcome:
+        built = Built(str(item.target), self._artifact(item))
+        return self.runner.run(self.prepare(item.workload), built)
+
+    def _artifact(self, item: MeasureInput) -> Path:
+        return self.builder.artifact(item, self.prepare(item.workload))
+
+    def _make_room(self, wanted: AbstractSet[Path]) -> None:
+        """Remove the oldest artifacts that are not wanted until the rest is small."""
+        sizes = {path: folder_size(path) for path in self._kept if path.exists()}
+        for path in list(self._kept):
+            if sum(sizes.values()) <= KEPT_BYTES and len(self._kept) <= KEPT_ARTIFACTS:
+                return
+            if path not in wanted:
+                del self._kept[path]
+                sizes.pop(path, None)
+                shutil.rmtree(path, ignore_errors=True)

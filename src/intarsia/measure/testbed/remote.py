@@ -1,0 +1,216 @@
+"""Candidates measured wherever an executor puts them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+from uuid import uuid4
+
+from intarsia.measure.host_lock import shared_host
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.reference_task import add_reference
+from intarsia.measure.runner import Raced
+from intarsia.measure.testbed.local import DEFAULT_LIMITS, PRELOAD, TestbedLimits
+from intarsia.measure.testbed.run_folder import RunFolder
+from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measure_there, race_there
+from intarsia.measure.testbed.station_session import StationSettings
+from intarsia.measure.testbed.testbed import Measured
+from intarsia.measure.testbed.transport import SharedFiles, Transport
+from intarsia.measure.worker_pool import WorkerPool
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.errors import IntarsiaError
+from intarsia.target import Host
+
+WAITING_FOR_EACH: Final = 4
+"""Candidates given to `measure` for each that is measured at a time, so that nobody waits for the slowest."""
+
+_POLL_S: Final = 0.5
+_RACE_POLL_S: Final = 0.1
+
+Result = TypeVar("Result")
+
+
+@dataclass(eq=False)
+class RemoteTestbed:
+    """One task of the executor for each candidate; only workloads are prepared here.
+
+    Attributes:
+        executor: Any; who made it shuts it down, after the testbed is closed.
+        settings: What the processes of the executor are told.
+        transport: What is special about the executor.
+        pool: A worker that computes reference results.
+        folder: Holds workloads; removed at the end.
+        seed: Of random inputs.
+        on_wait: Told what is waited for.
+    """
+
+    executor: Executor
+    settings: StationSettings
+    transport: Transport
+    pool: WorkerPool
+    folder: RunFolder
+    seed: int = 0
+    on_wait: Callable[[str], None] | None = None
+    _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        executor: Executor,
+        host: Host,
+        transport: Transport | int,
+        *,
+        limits: TestbedLimits = DEFAULT_LIMITS,
+        seed: int = 0,
+        preload: tuple[str, ...] = (),
+        on_wait: Callable[[str], None] | None = None,
+        parent: Path | None = None,
+    ) -> Self:
+        """Make the folder and start the worker.
+
+        Args:
+            executor: Any, whose processes run on machines such as this one.
+            host: This machine, as `this_host` tells it.
+            transport: What is special about the executor; or how many tasks it runs at a time, if its
+                processes see the files of this one.
+            limits: What candidates may take.
+            seed: Of random inputs.
+            preload: Modules that workers import at the beginning, such as kinds of candidates.
+            on_wait: As the attribute.
+            parent: Where the folder is made, such as on a shared file system; default: the system's folder
+                for temporary files.
+        """
+        folder = RunFolder.open(parent)
+        settings = StationSettings(uuid4().hex, host, limits, preload)
+        carried = SharedFiles(transport) if isinstance(transport, int) else transport
+        for name in ("workloads", "pools"):
+            (folder.path / name).mkdir()
+        pool = WorkerPool(1, preload=(*PRELOAD, *preload), folder=folder.path / "pools")
+        return cls(executor, settings, carried, pool, folder, seed, on_wait)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def host(self) -> Host:
+        """See Testbed.host; processes of other machines refuse."""
+        return self.settings.host
+
+    @property
+    def width(self) -> int:
+        """See Testbed.width."""
+        return WAITING_FOR_EACH * max(1, self.transport.workers)
+
+    def prepare(self, workload: Workload) -> WorkloadFolder:
+        """See Testbed.prepare; a worker computes the reference result, beside no timing of this host."""
+        if workload.digest not in self._workloads:
+            add, parent = partial(add_reference, self.pool), self.folder.path / "workloads"
+            with shared_host(on_wait=self.on_wait):
+                folder = WorkloadFolder.write(workload, parent, self.seed, add)
+            self._workloads[workload.digest] = folder
+        return self._workloads[workload.digest]
+
+    def forget(self, workload: Workload) -> None:
+        """Remove the files of a workload that is not measured any more."""
+        folder = self._workloads.pop(workload.digest, None)
+        if folder is not None:
+            self.transport.forget(folder)
+            shutil.rmtree(folder.path, ignore_errors=True)
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        """See Testbed.measure; closing it cancels what has not begun."""
+        waiting: dict[Future[MeasuredThere], MeasureInput] = {}
+        try:
+            for item in inputs:
+                parcel = self.transport.parcel(self.prepare(item.workload))
+                waiting[self._submit(measure_there, parcel, self.settings, _sent(item))] = item
+            while waiting:
+                for future in self._done(waiting):
+                    yield self._measured(waiting.pop(future), future)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        """See Testbed.race; until the end, `limits.on_turn` is told the time, and 0 rounds."""
+        if len({item.workload.digest for item in racers.values()}) != 1:
+            raise ValueError("a race has candidates of one workload")
+        folder = self.prepare(next(iter(racers.values())).workload)
+        race = uuid4().hex
+        future = self._submit(
+            race_there,
+            *(self.transport.parcel(folder), self.settings),
+            *({name: _sent(item) for name, item in racers.items()}, limits.policy, limits.seconds, race),
+        )
+        try:
+            self._see_to_end(
+                future, limits, partial(self.transport.stop_race, self.settings.session, folder, race)
+            )
+            return future.result()
+        except IntarsiaError:
+            raise
+        except Exception as error:  # executors raise what they like
+            outcome = self.transport.verdict(error)
+            return Raced(None, dict.fromkeys(racers, outcome))
+        finally:
+            future.cancel()
+
+    def artifact(self, measured: MeasureInput) -> Path | None:  # noqa: ARG002  # none is on this machine
+        """See Testbed.artifact."""
+        return None
+
+    def close(self) -> None:
+        """See Testbed.close; the executor itself stays."""
+        with suppress(IntarsiaError):  # it has been told already, by the call that met it
+            self.transport.close(self.settings.session)
+        self.pool.stop()
+        self.folder.close()
+
+    def _submit(self, function: Callable[..., Result], /, *arguments: object) -> Future[Result]:
+        try:
+            return self.executor.submit(function, *arguments)
+        except IntarsiaError:
+            raise
+        except Exception as error:  # as in `race`
+            self.transport.verdict(error)
+            raise
+
+    def _done(self, futures: Iterable[Future[Result]]) -> set[Future[Result]]:
+        while not (done := wait(futures, _POLL_S, FIRST_COMPLETED).done):
+            self.transport.watch()
+        return done
+
+    def _measured(self, item: MeasureInput, future: Future[MeasuredThere]) -> Measured:
+        try:
+            there = future.result()
+        except IntarsiaError:
+            raise
+        except Exception as error:  # as in `race`
+            return Measured(item, self.transport.verdict(error), 0.0)
+        return Measured(item, there.outcome, there.seconds)
+
+    def _see_to_end(self, future: Future[Any], limits: RaceLimits, stop: Callable[[], None]) -> None:
+        begun, is_stopping = limits.clock(), False
+        while not wait([future], _RACE_POLL_S).done:
+            self.transport.watch()
+            limits.on_turn(0, limits.clock() - begun)
+            if not is_stopping and limits.should_stop():
+                is_stopping = True
+                stop()
+
+
+def _sent(item: MeasureInput) -> SentCandidate:
+    return SentCandidate(item.target, item.candidate)

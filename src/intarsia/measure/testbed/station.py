@@ -1,0 +1,237 @@
+"""What runs in the processes of an executor: candidates are measured there as on any machine.
+
+The functions of this module are the tasks that a remote testbed submits. They work in processes of their
+own (a `LocalTestbed` each), so that a candidate that crashes never takes the executor's process with it, and
+under the lock of the host, so that processes and threads beside this one do not disturb a timing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Final
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_input import Candidate, MeasureInput
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race_policy import RacePolicy
+from intarsia.measure.runner import Raced
+from intarsia.measure.testbed.parcel import Parcel
+from intarsia.measure.testbed.station_session import StationSession, StationSettings
+from intarsia.measure.worker_pool import TaskStoppedError
+from intarsia.support import version
+from intarsia.support.errors import UsageError
+from intarsia.target import Host, Target
+from intarsia.toolchain.this_host import this_host
+
+ABANDONED_S: Final = 900.0
+"""A session that has wanted nothing for so long is closed when another one comes: its program has died."""
+
+_BEFORE_EXIT: Final = 10
+"""Priority of the finalizer: those of at least 0 run in every process of `multiprocessing`, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class StationFacts:
+    """What a process of an executor says of itself.
+
+    Attributes:
+        version: Of Intarsia.
+        host: The machine, as measurements know it.
+    """
+
+    version: str
+    host: Host
+
+    @property
+    def resource(self) -> str:
+        """Name of what such processes offer; equal names measure alike."""
+        return f"intarsia-{self.version}-host-{self.host.digest[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class SentCandidate:
+    """A candidate without its workload.
+
+    Attributes:
+        target: See MeasureInput.
+        candidate: See MeasureInput.
+    """
+
+    target: Target
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredThere:
+    """What comes back of a candidate.
+
+    Attributes:
+        outcome: How it ended.
+        seconds: Time that building and running took in all.
+    """
+
+    outcome: Outcome
+    seconds: float
+
+
+class Station:
+    """The sessions of a process, for any number of threads.
+
+    Attributes:
+        parent: Where folders are made; None: in the system's folder for temporary files.
+    """
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget everything: a forked process has no right to the processes of its parent."""
+        self.parent: Path | None = None
+        self._lock = threading.Lock()
+        self._sessions: dict[str, StationSession] = {}
+        self._retired: set[str] = set()
+        self._finalizer: Finalize | None = None
+
+    def session(self, settings: StationSettings) -> StationSession:
+        """The session of that name, which begins with the first call.
+
+        Raises:
+            UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
+            TaskStoppedError: The session is over.
+        """
+        _check(settings)
+        with self._lock:
+            if settings.session in self._retired:
+                raise TaskStoppedError("the session that wants a candidate measured is over")
+            self._finalizer = self._finalizer or Finalize(None, self.close, exitpriority=_BEFORE_EXIT)
+            if settings.session not in self._sessions:
+                self._sessions[settings.session] = StationSession(settings, self.parent)
+            session = self._sessions[settings.session]
+            session.touch()
+            abandoned = [
+                self._sessions.pop(name)
+                for name, each in list(self._sessions.items())
+                if each is not session and each.idle_seconds > ABANDONED_S
+            ]
+        for each in abandoned:
+            each.close()
+        return session
+
+    def running(self, name: str) -> StationSession | None:
+        """The session of that name, if it has begun and is not over."""
+        return self._sessions.get(name)
+
+    def retire(self, name: str) -> None:
+        """End a session and all it does; what comes late for it is refused."""
+        with self._lock:
+            self._retired.add(name)
+            session = self._sessions.pop(name, None)
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """End all sessions."""
+        for name in list(self._sessions):
+            self.retire(name)
+
+
+STATION = Station()
+"""The station of this process."""
+
+
+def facts() -> StationFacts:
+    """What this process is."""
+    return StationFacts(version.VERSION, this_host())
+
+
+def measure_there(parcel: Parcel, settings: StationSettings, sent: SentCandidate) -> MeasuredThere:
+    """Build and run a candidate.
+
+    Raises:
+        UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
+        IntarsiaError: As `Testbed.measure`.
+    """
+    session = STATION.session(settings)
+    folder = session.folder(parcel)
+    with session.lane() as lane:
+        item = MeasureInput(lane.adopt(folder), sent.target, sent.candidate)
+        (measured,) = lane.measure([item])
+    return MeasuredThere(measured.outcome, measured.seconds)
+
+
+def race_there(
+    parcel: Parcel,
+    settings: StationSettings,
+    racers: Mapping[str, SentCandidate],
+    policy: RacePolicy,
+    seconds: float,
+    race: str,
+) -> Raced:
+    """Hold a whole race; all candidates are timed in one process.
+
+    Args:
+        parcel: What they compute.
+        settings: Of the session.
+        racers: By name.
+        policy: See RaceLimits.
+        seconds: See RaceLimits.
+        race: Name of the race, for `stop_race`.
+
+    Raises:
+        UsageError: This is not the machine, or not the version of Intarsia, that is wanted.
+        IntarsiaError: As `Testbed.race`.
+    """
+    session = STATION.session(settings)
+    folder = session.folder(parcel)
+    limits = RaceLimits(policy, seconds, should_stop=stop_sign(folder.path, race).exists)
+    with session.lane() as lane:
+        workload = lane.adopt(folder)
+        inputs = {name: MeasureInput(workload, sent.target, sent.candidate) for name, sent in racers.items()}
+        return lane.race(inputs, limits)
+
+
+def stop_race(session: str, workload: str, race: str) -> None:
+    """End a race of this process, if it is held here.
+
+    Args:
+        session: Name of the session.
+        workload: Name of the workload's folder.
+        race: Name of the race.
+    """
+    found = STATION.running(session)
+    folder = None if found is None else found.unpacked(workload)
+    if folder is not None:
+        stop_sign(folder, race).touch()
+
+
+def stop_sign(folder: Path, race: str) -> Path:
+    """The file whose being there ends a race: whoever holds it looks for it after every turn."""
+    return folder / f"stop-{race}"
+
+
+def retire(session: str) -> None:
+    """End what a remote testbed has in this process."""
+    STATION.retire(session)
+
+
+def _check(settings: StationSettings) -> None:
+    here = facts()
+    if here.version != settings.version:
+        raise UsageError(
+            f"the executor's processes have Intarsia {here.version}, this one {settings.version}",
+            help="install the same version on both sides",
+        )
+    differences = settings.host.differences(here.host)
+    if here.host.digest != settings.host.digest:
+        raise UsageError(
+            f"the executor's processes run on another kind of machine: {'; '.join(differences)}",
+            help="costs of another machine are never used: choose processes on machines such as this one",
+        )
+
+
+os.register_at_fork(after_in_child=STATION.begin_anew)

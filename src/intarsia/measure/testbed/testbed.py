@@ -1,0 +1,74 @@
+"""What measuring needs of the place where candidates are built and run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.runner import Raced
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.target import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A candidate that has been measured.
+
+    Attributes:
+        input: The candidate.
+        outcome: How it ended.
+        seconds: Time that building and running took in all.
+    """
+
+    input: MeasureInput
+    outcome: Outcome
+    seconds: float
+
+
+class Testbed(Protocol):
+    """Builds and runs candidates; a bad one loses only itself."""
+
+    @property
+    def host(self) -> Host:
+        """The machine that costs are of; costs of another are never used."""
+
+    @property
+    def width(self) -> int:
+        """So many candidates are best given to `measure` at a time."""
+
+    def prepare(self, workload: Workload) -> WorkloadFolder:
+        """Have inputs and reference result of a workload ready; done once for each.
+
+        Raises:
+            UsageError: An input has a symbolic shape.
+            IntarsiaError: Not even the reference computes the workload.
+            OutputError: The disk cannot be written.
+        """
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        """Measure candidates; each comes as soon as it is done, in any order.
+
+        Closing the iterator cancels the rest.
+
+        Raises:
+            IntarsiaError: As `prepare` does, or the testbed itself has broken down.
+        """
+
+    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        """Time candidates of one workload in turns, by name; those that cannot be built fail.
+
+        Raises:
+            ValueError: There is no candidate, or they are of several workloads.
+            IntarsiaError: As `measure`.
+        """
+
+    def artifact(self, measured: MeasureInput) -> Path | None:
+        """The folder to which a raced candidate was built, if it is on this machine."""
+
+    def close(self) -> None:
+        """End all processes, remove all files."""

@@ -1,0 +1,94 @@
+"""What is special about an executor: how workloads reach its processes, and what its failures mean."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Protocol
+
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.testbed.parcel import SharedFolder
+from intarsia.measure.testbed.station import retire, stop_sign
+from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.errors import ExecutionError
+
+
+class Transport(Protocol):
+    """Between a remote testbed and the processes of its executor."""
+
+    @property
+    def workers(self) -> int:
+        """So many candidates are measured at a time, at least 1."""
+
+    def parcel(self, folder: WorkloadFolder) -> object:
+        """The first argument of a task: a `Parcel`, or what the executor makes one of on the way."""
+
+    def forget(self, folder: WorkloadFolder) -> None:
+        """No task will want a workload any more."""
+
+    def verdict(self, error: BaseException) -> Outcome:
+        """What a task that gave no result says of its candidate.
+
+        Raises:
+            IntarsiaError: Nothing: it is the executor that has failed.
+        """
+
+    def watch(self) -> None:
+        """Called again and again while results are awaited.
+
+        Raises:
+            IntarsiaError: None will come any more.
+        """
+
+    def stop_race(self, session: str, folder: WorkloadFolder, race: str) -> None:
+        """End a race, wherever it is held."""
+
+    def close(self, session: str) -> None:
+        """End what a session has in the executor's processes, as far as they can be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFiles:
+    """For executors whose processes see the same files: those of this machine, or of a shared file system.
+
+    Threads of this process end with the testbed; other processes end their session when they exit, so the
+    executor is to be shut down.
+
+    Attributes:
+        workers: See Transport.
+    """
+
+    workers: int
+
+    def parcel(self, folder: WorkloadFolder) -> object:
+        """See Transport.parcel."""
+        return SharedFolder(folder.path)
+
+    def forget(self, folder: WorkloadFolder) -> None:
+        """See Transport.forget."""
+
+    def verdict(self, error: BaseException) -> Outcome:
+        """See Transport.verdict."""
+        raise lost(error) from error
+
+    def watch(self) -> None:
+        """See Transport.watch; such an executor fails its futures by itself."""
+
+    def stop_race(self, session: str, folder: WorkloadFolder, race: str) -> None:  # noqa: ARG002  # one folder for all
+        """See Transport.stop_race."""
+        stop_sign(folder.path, race).touch()
+
+    def close(self, session: str) -> None:
+        """See Transport.close."""
+        retire(session)
+
+
+def lost(error: BaseException) -> ExecutionError:
+    """The error for people when an executor loses a task."""
+    if isinstance(error, CancelledError):
+        return ExecutionError("the executor has dropped a candidate that was to be measured")
+    kind = type(error).__name__
+    return ExecutionError(
+        f"the executor has lost a candidate that was to be measured: {kind}: {error}",
+        help="its processes need the same Python and Intarsia as this one, and must not be ended",
+    )
