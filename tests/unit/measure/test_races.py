@@ -111,19 +111,23 @@ def test_who_fails_in_a_turn_is_withdrawn_and_the_others_go_on(
     assert samples(race, "fast") >= 3
 
 
-def test_who_becomes_wrong_after_many_calls_never_wins(testbed: LocalTestbed) -> None:
-    """The others race again: they were hopeless beside the wrong one only."""
-    racers = {
-        "wrong": bad_to_run(40, wrong_from=THIRD_TURN, seconds=0.001),
-        "slow": bad_to_run(40, seconds=0.03),
-        "fast": bad_to_run(40, seconds=0.01),
-    }
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (bad_to_run(40, wrong_from=THIRD_TURN, seconds=0.001), MeasureError.WRONG_ANSWER),
+        (bad_to_run(40, "segfault", at_call=THIRD_TURN + 1, seconds=0.001), MeasureError.CRASH),
+    ],
+    ids=["wrong", "crashes"],
+)
+def test_who_goes_bad_after_many_calls_never_wins(
+    testbed: LocalTestbed, bad: Candidate, error: MeasureError
+) -> None:
+    """The others race again: they were hopeless beside the bad one only."""
+    racers = {"bad": bad, "slow": bad_to_run(40, seconds=0.03), "fast": bad_to_run(40, seconds=0.01)}
     race = raced(testbed, racers)
     assert race.result is not None
     assert (race.result.winner, race.result.end) == ("fast", RaceEnd.ONE_LEFT)
-    assert {name: outcome.error for name, outcome in race.failures.items()} == {
-        "wrong": MeasureError.WRONG_ANSWER
-    }
+    assert {name: outcome.error for name, outcome in race.failures.items()} == {"bad": error}
     assert [each.name for each in race.ranking] == ["fast", "slow"]
 
 

@@ -189,8 +189,12 @@ class RemoteTestbed:
             raise
 
     def _done(self, futures: Iterable[Future[Result]]) -> set[Future[Result]]:
-        while not (done := wait(futures, _POLL_S, FIRST_COMPLETED).done):
+        wait(futures, _POLL_S, FIRST_COMPLETED)
+        while not (
+            done := {future for future in futures if future.done()}
+        ):  # `wait` misses some cancelled ones
             self.transport.watch()
+            wait(futures, _POLL_S, FIRST_COMPLETED)
         return done
 
     def _measured(self, item: MeasureInput, future: Future[MeasuredThere]) -> Measured:
@@ -204,7 +208,8 @@ class RemoteTestbed:
 
     def _see_to_end(self, future: Future[Any], limits: RaceLimits, stop: Callable[[], None]) -> None:
         begun, is_stopping = limits.clock(), False
-        while not wait([future], _RACE_POLL_S).done:
+        while not future.done():
+            wait([future], _RACE_POLL_S)
             self.transport.watch()
             limits.on_turn(0, limits.clock() - begun)
             if not is_stopping and limits.should_stop():
