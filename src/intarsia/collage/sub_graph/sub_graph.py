@@ -1,0 +1,185 @@
+"""A set of nodes that may become a function (seed collage_rfc, SubGraph)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.index_set import IndexSet
+from intarsia.collage.node_kind import node_label
+from intarsia.collage.sub_graph.boundary import Boundary
+from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph
+from intarsia.collage.sub_graph.sub_graph_config import SubGraphConfig
+from intarsia.collage.sub_graph.validity import invalid_reason, structure_complaint
+from intarsia.ir import Attrs, AttrValue, Expr, Function, Var
+from intarsia.op import OpPatternKind
+
+
+@dataclass(frozen=True, repr=False)
+class SubGraph:
+    """Some nodes of a dataflow graph, and which parts of them are to be functions; nothing is built yet.
+
+    Make one with `SubGraph.of`. Two are equal if they hold the same nodes and the same nested sub-graphs with
+    the same attributes; the graph is not compared. Any set is a sub-graph; whether it can become a function
+    is asked with `is_valid`.
+
+    Attributes:
+        inside: Its nodes.
+        nested: Disjoint parts of it that become functions, in order of their first nodes. Without any,
+            rewriting changes nothing.
+        graph: The graph.
+        boundary: The border; also as `entry`, `exit`, `input` and `output`.
+    """
+
+    inside: IndexSet
+    nested: tuple[NestedSubGraph, ...]
+    graph: DataflowGraph = field(compare=False)
+    boundary: Boundary = field(compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        graph: DataflowGraph,
+        inside: IndexSet | Iterable[int],
+        nested: Iterable[NestedSubGraph] = (),
+    ) -> SubGraph:
+        """The sub-graph of some nodes: linear in their edges.
+
+        Raises:
+            ValueError: An index that is out of range or given twice, or a set of another size.
+        """
+        inside = inside if isinstance(inside, IndexSet) else graph.set_of(inside)
+        return cls(inside, _sorted(nested), graph, Boundary.of(graph, inside))
+
+    @property
+    def entry(self) -> IndexSet:
+        """Inside nodes that use a value from outside."""
+        return self.boundary.entry
+
+    @property
+    def exit(self) -> IndexSet:
+        """Inside nodes whose value is used outside, or is the function's result; never constants."""
+        return self.boundary.exit
+
+    @property
+    def input(self) -> IndexSet:
+        """Outside nodes whose value is used inside: what is handed in, and constants that are not scalar."""
+        return self.boundary.input
+
+    @property
+    def output(self) -> IndexSet:
+        """Outside nodes that use a value from inside."""
+        return self.boundary.output
+
+    @property
+    def first_inside_index(self) -> int:
+        """The smallest index inside."""
+        return self.inside.first_inside_index()
+
+    @property
+    def last_inside_index(self) -> int:
+        """The largest index inside."""
+        return self.inside.last_inside_index()
+
+    @cached_property
+    def depth(self) -> int:
+        """Nodes on the longest path inside: n for a chain of n calls; leaves and literals do not count."""
+        graph, longest = self.graph, dict.fromkeys(self.inside, 0)
+        for index in longest:
+            below = max((longest.get(one, 0) for one in graph[index].inputs), default=0)
+            is_leaf = index in graph.everywhere or isinstance(graph[index].expr, (Var, Function))
+            longest[index] = below + (not is_leaf)
+        return max(longest.values(), default=0)
+
+    @cached_property
+    def kind(self) -> OpPatternKind:
+        """The least fusable kind inside; constants and inlinable nodes do not count."""
+        kinds = self.graph.kinds
+        return max(
+            (kinds[index] for index in self.inside - self.graph.everywhere), default=OpPatternKind.ELEMWISE
+        )
+
+    @cached_property
+    def label(self) -> str:
+        """The names of what is called inside, in order, joined by "+": "Conv+Add+Relu"."""
+        return "+".join(filter(None, map(node_label, self.exprs)))
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The expressions inside, in order."""
+        return self.graph.exprs(self.inside)
+
+    @cached_property
+    def has_taps(self) -> bool:
+        """Whether an exit is used inside, too."""
+        flow = self.graph.flow_outputs
+        return any(user in self.inside for index in self.exit for user in flow[index])
+
+    def is_valid(self, config: SubGraphConfig) -> bool:
+        """Whether it can become a function, and has an allowed shape."""
+        return self.invalid_reason(config) is None
+
+    def invalid_reason(self, config: SubGraphConfig) -> str | None:
+        """What keeps it from being valid, for people: a phrase that goes on after "it"; None if it is.
+
+        Exits, depth and taps are as `config` says. Besides, its nodes lie in one block, with all that belongs
+        to them; nested sub-graphs are inside, valid, do not overlap and need each other in no circle; no path
+        leaves and comes back; and what crosses the border are values of known type, of which those that come
+        in are no tuples or functions.
+        """
+        return invalid_reason(self, config)
+
+    @cached_property
+    def structure_complaint(self) -> str | None:
+        """The part of `invalid_reason` that depends on no config."""
+        return structure_complaint(self)
+
+    def disjoint_union(self, other: SubGraph) -> SubGraph:
+        """The nodes of both; nested sub-graphs with the same attributes become one, but for Composite ones.
+
+        Costs as much as the borders are long.
+
+        Raises:
+            ValueError: They overlap, or are of two graphs.
+        """
+        if self.graph is not other.graph:
+            raise ValueError("the sub-graphs are of two graphs")
+        if self.inside.intersects(other.inside):
+            raise ValueError(f"the sub-graphs {self.inside} and {other.inside} overlap")
+        inside = self.inside | other.inside
+        nested = list(self.nested)
+        for one in other.nested:
+            at = next((place for place, found in enumerate(nested) if found.can_union(one)), None)
+            if at is None:
+                nested.append(one)
+            else:
+                nested[at] = nested[at].disjoint_union(one)
+        boundary = self.boundary.joined(other.boundary, self.graph, inside)
+        return SubGraph(inside, _sorted(nested), self.graph, boundary)
+
+    def with_attrs(self, attrs: Attrs | Mapping[str, AttrValue]) -> SubGraph:
+        """The same nodes, to be wrapped as a whole in a function with these attributes."""
+        attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs)
+        return SubGraph(self.inside, (NestedSubGraph(self, attrs),), self.graph, self.boundary)
+
+    def subst(self, graph: DataflowGraph, new_index: Mapping[int, int]) -> SubGraph:
+        """The same sub-graph in another graph, given the new index of each node.
+
+        Raises:
+            ValueError: A node has no new index, or two have the same.
+        """
+        inside = self.inside.subst(len(graph), new_index)
+        nested = (NestedSubGraph(one.sub_graph.subst(graph, new_index), one.attrs) for one in self.nested)
+        return SubGraph.of(graph, inside, nested)
+
+    def __str__(self) -> str:
+        """Its nodes and what they are: "{3,5..6} Conv+Add"."""
+        return f"{self.inside} {self.label}".rstrip()
+
+    __repr__ = __str__
+
+
+def _sorted(nested: Iterable[NestedSubGraph]) -> tuple[NestedSubGraph, ...]:
+    return tuple(sorted(nested, key=lambda one: one.sub_graph.inside))
