@@ -1,0 +1,24 @@
+"""How large candidates may be, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from intarsia.collage.rules.combine import silent
+from intarsia.collage.sub_graph import SubGraphConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLimits:
+    """Limits of the typical rules.
+
+    Attributes:
+        shape: What a joined candidate may look like.
+        max_joined: The largest number of candidates that are joined for a spec; 0 for any.
+        on_note: Told, in a sentence for people, when there would be more.
+    """
+
+    shape: SubGraphConfig = SubGraphConfig(max_exits=1, max_depth=8)  # noqa: RUF009 - frozen
+    max_joined: int = 5_000
+    on_note: Callable[[str], None] = field(default=silent, compare=False, repr=False)
