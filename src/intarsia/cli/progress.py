@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WORDS = {
     Stage.IMPORT: "importing the model",
     Stage.REFERENCE: "computing the reference result",
+    Stage.SEARCH: "searching for partitions:",
     Stage.MEASURE: "measuring",
     Stage.RACE: "racing the best",
 }
@@ -31,7 +32,7 @@ LINE_SECONDS = 5.0
 def step_text(progress: Progress) -> str:
     """What is being done, in words: measuring 3 of 12, 1 failed (crash), best 6.75 ms, 20 s left."""
     words = _WORDS[progress.stage]
-    return words if progress.measured is None else f"{words} {count_text(progress.measured)}"
+    return words.rstrip(":") if progress.measured is None else f"{words} {count_text(progress.measured)}"
 
 
 def count_text(measured: MeasureProgress) -> str:

@@ -184,7 +184,7 @@ def _candidate_name(record: CandidateRecord) -> str:
     from intarsia.cli.target_argument import target_text
     from intarsia.target import Target
 
-    return target_text(Target.parse(record.target))
+    return target_text(Target.parse(record.target)) if record.is_whole else record.name
 
 
 def _fate(record: CandidateRecord) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Stage, Status
+from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.race_limits import RaceLimits
@@ -40,26 +41,50 @@ class Contest:
 
     Attributes:
         measurer: Measures them.
-        entrants: The candidates; their names are different.
         report: Told what is being done.
         should_stop: A yes ends the contest where it stands.
         random_operators: Names of those that the model has: their results cannot be checked.
+        entrants: Who takes part so far.
     """
 
     measurer: Measurer
-    entrants: Sequence[Entrant]
     report: Callable[[Progress], object]
     should_stop: Callable[[], bool]
     random_operators: Sequence[str] = ()
+    entrants: list[Entrant] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
     _race: RaceResult | None = None
     _winner: str = ""
 
-    def hold(self, budget: MeasureBudget, race_seconds: float, seed: int) -> Entrant:
-        """Measure the entrants, then race those that are right and fast.
+    def enter(self, entrants: Sequence[Entrant], budget: MeasureBudget) -> None:
+        """Let candidates take part, and measure each by itself.
 
         Args:
-            budget: For measuring them one by one.
+            entrants: Their names are different from all others.
+            budget: For measuring them.
+
+        Raises:
+            IntarsiaError: The reference cannot be computed, or measuring is impossible.
+        """
+        self.entrants += entrants
+        able = [item for item in entrants if not item.refusal]
+        for item in entrants:
+            self._fates[item.name] = _Fate(item.status, item.refusal)
+        self.measurer.should_stop = self.should_stop
+        self.measurer.on_progress = lambda progress: self.report(
+            Progress(Stage.MEASURE, progress.done / max(1, progress.total), progress)
+        )
+        results = self.measurer.measure([item.input for item in able], budget)
+        for item, result in zip(able, results, strict=True):
+            if result is None:
+                self._fates[item.name] = _Fate(Status.NOT_MEASURED, "the budget was used up")
+            else:
+                self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
+
+    def decide(self, race_seconds: float, seed: int) -> Entrant:
+        """Race the entrants that are right and fast.
+
+        Args:
             race_seconds: For the race.
             seed: Of the order in the race.
 
@@ -70,9 +95,8 @@ class Contest:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
             VerificationError: Those that run it compute something else than the reference.
             StoppedError: There was a wish to stop before any candidate was measured.
-            IntarsiaError: The reference cannot be computed, or measuring is impossible.
+            IntarsiaError: Measuring is impossible.
         """
-        self._measure(budget)
         finalists = self._finalists()
         if not finalists and self.should_stop():
             raise StoppedError(
@@ -94,22 +118,6 @@ class Contest:
         """All entrants: the winner, then the measured ones by latency, then the others."""
         records = [self._record(item) for item in self.entrants]
         return tuple(sorted(records, key=_order))
-
-    def _measure(self, budget: MeasureBudget) -> None:
-        able = [item for item in self.entrants if not item.refusal]
-        for item in self.entrants:
-            self._fates[item.name] = _Fate(item.status, item.refusal)
-        self.measurer.should_stop = self.should_stop
-        self.measurer.on_progress = lambda progress: self.report(
-            Progress(Stage.MEASURE, progress.done / max(1, progress.total), progress)
-        )
-        for item, result in zip(
-            able, self.measurer.measure([item.input for item in able], budget), strict=True
-        ):
-            if result is None:
-                self._fates[item.name] = _Fate(Status.NOT_MEASURED, "the budget was used up")
-            else:
-                self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
 
     def _finalists(self) -> list[Entrant]:
         right = [item for item in self.entrants if self._fates[item.name].status is Status.MEASURED]
@@ -185,6 +193,7 @@ class Contest:
             timing=timing,
             ratio=ratio,
             chosen=item.name == self._winner,
+            is_whole=item.input.candidate.kind == WHOLE.kind,
         )
 
 

@@ -55,6 +55,7 @@ class Stage(StrEnum):
 
     IMPORT = "import"
     REFERENCE = "reference"
+    SEARCH = "search"
     MEASURE = "measure"
     RACE = "race"
 
@@ -76,7 +77,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRecord:
-    """One candidate: a toolchain for the whole model.
+    """One candidate: a way to run the whole model.
 
     Attributes:
         name: The toolchain, and the options of its target if it has any.
@@ -88,6 +89,7 @@ class CandidateRecord:
         timing: Its latency in the race, or by itself if it did not get there.
         ratio: Its latency over that of the winner in the rounds that both have run, with interval.
         chosen: Whether it won.
+        is_whole: Whether one toolchain runs the whole model; else the name says how many parts each runs.
     """
 
     name: str
@@ -99,11 +101,12 @@ class CandidateRecord:
     timing: Timing | None = None
     ratio: RatioInterval | None = None
     chosen: bool = False
+    is_whole: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain data; seconds, and errors relative to the largest expected value."""
         return {
-            "toolchain": self.name.partition(" ")[0],
+            "toolchain": self.name.partition(" ")[0] if self.is_whole else self.name,
             "target": self.target,
             "status": self.status.value,
             "reason": self.reason,

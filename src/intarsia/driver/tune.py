@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from intarsia.runtime.executable import Executable
     from intarsia.target import Host, Target
 
+SEARCH_SHARE = 0.6
+"""Share of the budget for the search of partitions; the rest is for the race of the best."""
+
 
 def tune(
     model: str | Path | bytes | ModelProto | IRModule,
@@ -40,18 +43,19 @@ def tune(
     threads: int | None = None,
     database: Database | None = None,
     cluster: str | None = None,
+    partitions: bool = True,
     on_progress: Callable[[Progress], object] | None = None,
     on_note: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TuneResult:
-    """Run the whole model on each toolchain, verify, race the best, and keep the fastest right one.
+    """Find the fastest right way to run a model: one toolchain for all of it, or several for parts of it.
 
     Candidates are built and run in processes of their own: one that crashes, hangs or takes all memory
     loses only itself.
 
     Args:
         model: What `from_onnx` takes, or a module.
-        budget: Time for the race of the best, in seconds or as text ("90s", "5m").
+        budget: Time for searching partitions and for the race, in seconds or as text ("90s", "5m").
         trials: Candidates that are measured at most; all if not given.
         targets: Candidates; every registered toolchain if not given.
         shapes: Shapes of inputs to fix, by name.
@@ -60,6 +64,7 @@ def tune(
         threads: Threads of each candidate; all usable cores if not given.
         database: Where measurements are looked up and kept.
         cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
+        partitions: Whether parts of the model may be given to different toolchains.
         on_progress: Told what is being done.
         on_note: Told on the side, when another process keeps this machine busy for example.
         should_stop: Asked again and again; a yes ends the run with what has been measured.
@@ -74,6 +79,7 @@ def tune(
     """
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.contest import Contest
+    from intarsia.driver.partition import LEAST_SECONDS, placement_entrants, search_partitions
     from intarsia.driver.records import Progress, Stage
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import from_onnx
@@ -98,9 +104,17 @@ def tune(
         folder = testbed.prepare(workload)
         stop = should_stop or _never
         drawn = random_operators(module)
-        contest = Contest(Measurer(testbed, database), _entrants(workload, chosen), report, stop, drawn)
+        measurer = Measurer(testbed, database)
+        contest = Contest(measurer, report, stop, drawn)
         # Each toolchain alone is measured whatever the time: the result is never worse than the best of them.
-        winner = contest.hold(MeasureBudget(trials=trials or math.inf), seconds, seed)
+        contest.enter(_entrants(workload, chosen), MeasureBudget(trials=trials or math.inf))
+        search_seconds = seconds * SEARCH_SHARE if partitions else 0.0
+        able = [target for target in chosen if _is_engine(target)]
+        found = None
+        if len(able) > 1 and search_seconds >= LEAST_SECONDS and not stop() and trials is None and not drawn:
+            found, _ = search_partitions(measurer, workload, able, search_seconds, report)
+            contest.enter(placement_entrants(workload, found), MeasureBudget())
+        winner = contest.decide(seconds - search_seconds, seed)
         executable, gate, arrays = _executable(testbed, winner), folder.gate(), folder.inputs()
         return TuneResult(
             model=name,
@@ -116,6 +130,14 @@ def tune(
             seed=seed,
             stopped=stop(),
         )
+
+
+def _is_engine(target: Target) -> bool:
+    """Whether a target can be given parts of a model; the reference is the last resort in any case."""
+    from intarsia.toolchain import usable_toolchains
+
+    usable = {each.name for each in usable_toolchains()} - {"reference"}
+    return target.toolchain in usable
 
 
 def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str], None] | None) -> Testbed:

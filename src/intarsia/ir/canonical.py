@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from intarsia.target import UNCONSTRAINED
 
 Entry = tuple[object, ...]
 
+WEIGHT_ELEMENTS: Final = 64
+"""A floating-point constant with more elements is a weight: its values do not change what is computed how."""
+
 
 def structural_equal(left: Expr | PrimFunc | IRModule, right: Expr | PrimFunc | IRModule) -> bool:
     """Whether two programs are the same but for names of local variables, spans and derived types."""
@@ -51,16 +54,22 @@ def structural_equal(left: Expr | PrimFunc | IRModule, right: Expr | PrimFunc | 
     return all(a == b for a, b in pairs)
 
 
-def structural_digest(program: Expr | PrimFunc | IRModule) -> str:
-    """A hexadecimal digest, equal for structurally equal programs, in every process and on every machine."""
+def structural_digest(program: Expr | PrimFunc | IRModule, *, weights: bool = True) -> str:
+    """A hexadecimal digest, equal for structurally equal programs, in every process and on every machine.
+
+    Args:
+        program: An expression or a module.
+        weights: Whether the values of weights count, that is, of floating-point constants with more than
+            `WEIGHT_ELEMENTS` elements; without, programs that differ in them alone have one digest.
+    """
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     if isinstance(program, IRModule):
         state.update(repr(attribute_key(program.attrs)).encode())
-        for name, entries in _functions(program):
+        for name, entries in _functions(program, weights):
             state.update(f"def {name}\n".encode())
             _update(state, entries)
     else:
-        _update(state, _entries(program))
+        _update(state, _entries(program, weights))
     return state.hexdigest()
 
 
@@ -78,6 +87,11 @@ def constant_digest(constant: Constant) -> bytes:
     return constant._digest[0]  # as above
 
 
+def is_weight(constant: Constant) -> bool:
+    """Whether it is a floating-point constant with more than `WEIGHT_ELEMENTS` elements."""
+    return DType.of(constant.data).is_float and constant.data.size > WEIGHT_ELEMENTS
+
+
 def _modules_equal(left: IRModule, right: IRModule) -> bool:
     if attribute_key(left.attrs) != attribute_key(right.attrs):
         return False
@@ -85,9 +99,9 @@ def _modules_equal(left: IRModule, right: IRModule) -> bool:
     return all(a == b and all(x == y for x, y in zip_longest(ea, eb)) for (a, ea), (b, eb) in pairs)
 
 
-def _functions(module: IRModule) -> Iterator[tuple[str, Iterator[Entry]]]:
+def _functions(module: IRModule, weights: bool = True) -> Iterator[tuple[str, Iterator[Entry]]]:
     for var in sorted(module.functions, key=lambda var: var.name):
-        yield var.name, _entries(module.functions[var])
+        yield var.name, _entries(module.functions[var], weights)
 
 
 def _update(state: hashlib.blake2b, entries: Iterator[Entry]) -> None:
@@ -96,22 +110,22 @@ def _update(state: hashlib.blake2b, entries: Iterator[Entry]) -> None:
         state.update(b"\n")
 
 
-def _entries(root: Expr | PrimFunc) -> Iterator[Entry]:
+def _entries(root: Expr | PrimFunc, weights: bool = True) -> Iterator[Entry]:
     if isinstance(root, PrimFunc):
         yield ("prim", attribute_key(root.attrs))
         yield from loop_entries(root)
     else:
-        yield from _expr_entries(root)
+        yield from _expr_entries(root, weights)
 
 
-def _expr_entries(root: Expr) -> Iterator[Entry]:
+def _expr_entries(root: Expr, weights: bool) -> Iterator[Entry]:
     position: dict[Expr, int] = {}
     for node in post_order(root):
-        if (in_place := _in_place(node)) is not None:
+        if (in_place := _in_place(node, weights)) is not None:
             if node is root:
                 yield in_place
             continue
-        below = tuple(_in_place(child) or position[child] for child in children(node))
+        below = tuple(_in_place(child, weights) or position[child] for child in children(node))
         position[node] = len(position)
         yield (*_own(node), below)
 
@@ -121,13 +135,15 @@ def _device(expr: Expr) -> str:
     return "" if device is UNCONSTRAINED or device == UNCONSTRAINED else str(device)
 
 
-def _in_place(expr: Expr) -> Entry | None:
+def _in_place(expr: Expr, weights: bool) -> Entry | None:
     """The form of an expression that is written where it is used, None for all others."""
     match expr:
         case Op():
             return ("op", expr.domain, expr.name, _device(expr))
         case GlobalVar():
             return ("global", expr.name, _device(expr))
+        case Constant() if not weights and is_weight(expr):
+            return ("weight", str(expr.checked_type), _device(expr))
         case Constant():
             return ("constant", constant_digest(expr).hex(), _device(expr))
         case Tuple(fields=()):

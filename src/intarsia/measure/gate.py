@@ -8,6 +8,7 @@ shares no code with it agrees; if it does not, onnx.reference decides, however l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -69,6 +70,29 @@ class Gate:
         listed = ", ".join(f'"{name}"' for name in gate.unproven)
         text = f"{gate.reference}; NaN in all of output {listed}, which proves nothing of it"
         return replace(gate, reference=text)
+
+    @classmethod
+    def known(cls, module: IRModule, expected: Sequence[Array]) -> Gate:
+        """The gate of a module whose result is known, flat and in order."""
+        work = work_of(module)
+        tolerances = tuple(
+            tolerance_for(array.dtype, work.reduction_length, work.depth, work.quantized)
+            for array in expected
+        )
+        names = tuple(f"output_{number}" for number in range(len(expected)))
+        return cls(names, tuple(expected), tolerances, "known")
+
+    @classmethod
+    def stand_in(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
+        """As `for_module`, but where onnx.reference would take long, onnxruntime is believed unchecked.
+
+        For values that are checked otherwise later, such as those within a program.
+        """
+        work = work_of(module)
+        if work.multiply_adds > SMALL and "onnxruntime" in {each.name for each in usable_toolchains()}:
+            with suppress(CompileError, ExecutionError):
+                return cls._of(module, inputs, _STAND_IN, work, "onnxruntime without optimisations")
+        return cls._of(module, inputs, _DEFINITION, work, "onnx.reference")
 
     @classmethod
     def _for_module(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:

@@ -27,15 +27,24 @@ class Workload:
         module: The program; its @main is run.
         name: For people.
         special_inputs: Real data for parameters, by name; the others are random, in their declared ranges.
+        expected: The result for these inputs, flat, if it is known; else a reference is computed.
+        by_structure: Whether it stands for all programs with this structure: then values of weights and
+            special inputs are not part of the digest, and what one of them costs, the others cost too.
+        is_checked: Whether the reference result of a large program is confirmed by a second engine.
     """
 
     module: IRModule
     name: str = ""
     special_inputs: Mapping[str, npt.NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    expected: tuple[npt.NDArray[Any], ...] | None = None
+    by_structure: bool = False
+    is_checked: bool = True
 
     @cached_property
     def digest(self) -> str:
         """Of program and special inputs, equal in every process; the key in databases."""
+        if self.by_structure:
+            return digest_text(("structure", structural_digest(self.module, weights=False)))
         data = (
             f"{name}:{DType.of(array)}{array.shape}:{digest_bytes(array.tobytes()).hex()}"
             for name, array in sorted(self.special_inputs.items())

@@ -42,7 +42,7 @@ def work_of(module: IRModule) -> Work:
 
 
 def _function_work(function: Function) -> Work:
-    multiply_adds, longest, quantized = 0, 1, False
+    total, longest, quantized = 0, 1, False
     depth: dict[Expr, int] = {}
     for expr in post_order(function):
         length = reduction_length(expr)
@@ -50,9 +50,15 @@ def _function_work(function: Function) -> Work:
         longest = max(longest, length)
         if isinstance(expr, Call) and isinstance(expr.op, Op):
             quantized |= expr.op.name in _QUANTIZED
-            if expr.op.name in _PRODUCTS:
-                multiply_adds += length * _elements(expr)
-    return Work(multiply_adds, longest, depth[function], quantized)
+            total += multiply_adds(expr)
+    return Work(total, longest, depth[function], quantized)
+
+
+def multiply_adds(expr: Expr) -> int:
+    """Of a convolution or matrix product; 0 for everything else. Unknown dimensions count as 1."""
+    if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _PRODUCTS:
+        return reduction_length(expr) * _elements(expr)
+    return 0
 
 
 _PRODUCTS = frozenset(

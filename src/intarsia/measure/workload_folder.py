@@ -13,6 +13,7 @@ from intarsia.ir import IRModule
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
 from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
+from intarsia.measure.constant_store import ConstantStore, large_constants, stored_constant
 from intarsia.measure.gate import Gate
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
@@ -43,6 +44,7 @@ class WorkloadFolder:
         parent: Path,
         seed: int = 0,
         add_reference: Callable[[Path], object] | None = None,
+        store: ConstantStore | None = None,
     ) -> Self:
         """Write a workload below a folder, with inputs and reference result, unless it is there already.
 
@@ -51,6 +53,7 @@ class WorkloadFolder:
             parent: Holds one folder for each workload, named by its digest.
             seed: Of the random inputs.
             add_reference: Calls the method of that name on a folder, in another process for example.
+            store: Takes the large constants; default: they are written into the folder.
 
         Raises:
             UsageError: A random input has a symbolic shape.
@@ -67,12 +70,18 @@ class WorkloadFolder:
         with written_whole(folder.path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_text(program.text)
-            tensors = {
-                **{f"constant{number}": array for number, array in enumerate(program.constants)},
-                **{f"input:{name}": array for name, array in inputs.items()},
-            }
-            write_arrays(temporary, _GIVEN, tensors)
-            (add_reference or _add_reference)(temporary)
+            constants = {f"constant{number}": array for number, array in enumerate(program.constants)}
+            large = {} if store is None else large_constants(constants)
+            places = {} if store is None else {name: str(store.put(array)) for name, array in large.items()}
+            own = {name: array for name, array in constants.items() if name not in large}
+            facts = {"constants": places, "is_checked": workload.is_checked}
+            named = {f"input:{name}": array for name, array in inputs.items()}
+            write_arrays(temporary, _GIVEN, {**own, **named}, facts)
+            if workload.expected is not None:
+                gate = Gate.known(workload.module, workload.expected)
+                cls(temporary).write_reference(gate)
+            else:
+                (add_reference or _add_reference)(temporary)
         return folder
 
     def add_reference(self) -> None:
@@ -81,7 +90,12 @@ class WorkloadFolder:
         Raises:
             IntarsiaError: Not even the reference computes the program.
         """
-        gate = Gate.for_module(self.module(), self.inputs())
+        is_checked = read_facts(self.path, _GIVEN)["is_checked"]
+        gate_for = Gate.for_module if is_checked else Gate.stand_in
+        self.write_reference(gate_for(self.module(), self.inputs()))
+
+    def write_reference(self, gate: Gate) -> None:
+        """Write the reference result of a folder that has none yet; OSError if the file system refuses."""
         tensors = {f"expected{number}": array for number, array in enumerate(gate.expected)}
         tolerances = [asdict(tolerance) for tolerance in gate.tolerances]
         facts = {"outputs": gate.names, "tolerances": tolerances, "reference": gate.reference}
@@ -89,7 +103,11 @@ class WorkloadFolder:
 
     def module(self) -> IRModule:
         """The program."""
-        tensors = read_arrays(self.path, _GIVEN, "constant")
+        places = read_facts(self.path, _GIVEN)["constants"]
+        tensors = {
+            **read_arrays(self.path, _GIVEN, "constant"),
+            **{name: stored_constant(Path(place)) for name, place in places.items()},
+        }
         constants = [tensors[f"constant{number}"] for number in range(len(tensors))]
         return parse_module((self.path / _PROGRAM).read_text(), constants)
 

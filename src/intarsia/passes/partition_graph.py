@@ -29,10 +29,10 @@ from intarsia.transform import ModulePass, PassContext, register_pass
 class PartitionGraph(ModulePass, opt_level=0, required=("InferType",)):
     """Lifts every function literal with `Compiler` that is called in place into a global function.
 
-    It gets the attribute `global_symbol`, its name: that of the function it came from, the toolchain's, and a
-    number. Variables that it used from around become further parameters. Composite functions inside stay as
-    they are. Literals in the body of a Loop, Scan or SequenceMap stay, too: the operator is compiled as a
-    whole, unless its toolchain looks inside. Linear.
+    It gets the attribute `global_symbol`, its name: the one it has, else that of the function it came from,
+    the toolchain's, and a number. Variables that it used from around become further parameters. Composite
+    functions inside stay as they are. Literals in the body of a Loop, Scan or SequenceMap stay, too: the
+    operator is compiled as a whole, unless its toolchain looks inside. Linear.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) {
@@ -89,7 +89,7 @@ class _Lifting:
             return function
         literals = dict.fromkeys(call.op for call in calls if isinstance(call.op, Function))
         lifted = {
-            literal: self._lift("_".join((name, str(literal.attrs["Compiler"]), str(number))), literal)
+            literal: self._lift(_wanted(literal, name, number), literal)
             for number, literal in enumerate(literals)
         }
         known: dict[Expr, _Lifted] = {
@@ -109,6 +109,12 @@ class _Lifting:
         callee = GlobalVar(name, checked_type=closed.checked_type, span=literal.span)
         self.lifted[callee] = closed
         return _Lifted(callee, captured)
+
+
+def _wanted(literal: Function, caller: str, number: int) -> str:
+    """The name that a literal asks for with `global_symbol`, or one made of caller, toolchain and number."""
+    compiler = str(literal.attrs["Compiler"])
+    return str(literal.attrs.get("global_symbol") or "_".join((caller, compiler, str(number))))
 
 
 def _closed(literal: Function, captured: tuple[Var, ...]) -> Function:

@@ -100,7 +100,7 @@ class ClusterWorkers:
             if isinstance(found, StationFacts):
                 why = ", ".join(self.wanted.host.differences(found.host))
             else:
-                why = f"it cannot run Intarsia: {type(found).__name__}: {found}"
+                why = f"it cannot run Intarsia: {found}"
             kinds.setdefault(why, []).append(worker)
         return [f"{' and '.join(workers)} ({why})" for why, workers in kinds.items()]
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from intarsia.measure.builder import Builder
 from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.constant_store import ConstantStore
 from intarsia.measure.host_lock import shared_host
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
@@ -84,9 +85,8 @@ class LocalTestbed:
     on_wait: Callable[[str], None] | None = None
     clock: Callable[[], float] = time.monotonic
     _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
-    _kept: dict[Path, str] = field(
-        default_factory=dict
-    )  # artifacts in the order they were made, with workload
+    _kept: dict[Path, str] = field(default_factory=dict)
+    """Artifacts in the order they were made, with their workload."""
 
     @classmethod
     def open(
@@ -108,12 +108,13 @@ class LocalTestbed:
             limits: What candidates may take.
             seed: Of random inputs.
             preload: Modules that workers import at the beginning, such as kinds of candidates.
-            on_wait: As the attribute.
+            on_wait: As the attribute; told of the first wait only.
             parent: Where the folder is made; default: the system's folder for temporary files.
         """
+        on_wait = None if on_wait is None else _once(on_wait)
         owned = RunFolder.open(parent)
         folder = owned.path
-        for name in ("built", "workloads", "pools"):
+        for name in ("built", "constants", "workloads", "pools"):
             (folder / name).mkdir()
         modules, pools = (*PRELOAD, *preload), folder / "pools"
         builders = WorkerPool(workers or host.cores, preload=modules, folder=pools)
@@ -131,6 +132,10 @@ class LocalTestbed:
     ) -> None:
         self.close()
 
+    @cached_property
+    def _constants(self) -> ConstantStore:
+        return ConstantStore(self.folder.path / "constants")
+
     @property
     def width(self) -> int:
         """As many candidates as are built before they are run."""
@@ -141,7 +146,9 @@ class LocalTestbed:
         if workload.digest not in self._workloads:
             add = partial(add_reference, self.runner.pool)
             parent = self.folder.path / "workloads"
-            self._workloads[workload.digest] = WorkloadFolder.write(workload, parent, self.seed, add)
+            self._workloads[workload.digest] = WorkloadFolder.write(
+                workload, parent, self.seed, add, self._constants
+            )
         return self._workloads[workload.digest]
 
     def forget(self, workload: Workload) -> None:
@@ -235,3 +242,14 @@ class LocalTestbed:
                 del self._kept[path]
                 sizes.pop(path, None)
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _once(tell: Callable[[str], None]) -> Callable[[str], None]:
+    told: list[str] = []
+
+    def first(text: str) -> None:
+        if not told:
+            told.append(text)
+            tell(text)
+
+    return first

@@ -59,6 +59,9 @@ class Testbed(Protocol):
             IntarsiaError: As `prepare` does, or the testbed itself has broken down.
         """
 
+    def forget(self, workload: Workload) -> None:
+        """Remove the files of a workload that is not measured any more."""
+
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
         """Time candidates of one workload in turns, by name; those that cannot be built fail.
 

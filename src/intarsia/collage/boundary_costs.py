@@ -1,0 +1,65 @@
+"""What it costs to cross from one toolchain to another, besides what each costs by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from intarsia.collage.search import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Seconds for a value that one kernel writes and the next one reads: fixed, and for each byte."""
+
+    fixed: float = 0.0
+    per_byte: float = 0.0
+
+
+FREE = Crossing()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryCosts:
+    """The border costs of a host.
+
+    Attributes:
+        crossings: By toolchain that writes and toolchain that reads; pairs that are missing are free. So are
+            the host (tuples, projections) and the outside: kernels measured by themselves read and write
+            plain arrays already.
+        calls: Seconds that a call of a partition costs beyond what it was measured with, by toolchain.
+        run_seconds: What every measurement of a program holds besides its kernels: the executable's call.
+    """
+
+    crossings: Mapping[tuple[str, str], Crossing] = field(default_factory=lambda: MappingProxyType({}))
+    calls: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    run_seconds: float = 0.0
+
+    def dispatch(self, spec: str) -> float:
+        """Seconds that one partition of a spec costs beyond its inside."""
+        return self.calls.get(spec, 0.0)
+
+    def transition(self, specs: Sequence[str]) -> Transition:
+        """The matrices of the search, for specs in this order; the last row and column are the outside."""
+        rows = [*specs, ""]
+        found = [[self.crossings.get((one, other), FREE) for other in rows] for one in rows]
+        return Transition.of(
+            [[each.fixed for each in row] for row in found],
+            [[each.per_byte for each in row] for row in found],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, in seconds and seconds for each byte."""
+        return {
+            "run_seconds": self.run_seconds,
+            "crossings": [
+                {"from": one, "to": other, "fixed": each.fixed, "per_byte": each.per_byte}
+                for (one, other), each in sorted(self.crossings.items())
+            ],
+        }
+
+
+NO_BOUNDARIES = BoundaryCosts()
+"""All borders are free."""

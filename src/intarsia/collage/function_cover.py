@@ -1,0 +1,76 @@
+"""What a search has found for a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.cost import CostKind
+from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.placement import Partition
+from intarsia.collage.prune import DroppedCandidate
+
+
+@dataclass(frozen=True, slots=True)
+class CoverRecord:
+    """A cover.
+
+    Attributes:
+        partitions: What becomes a function of its own.
+        seconds: What it is predicted to take: the (shrunk) costs of its candidates, and those of borders.
+        interval: Sums of the lower and of the upper ends of the candidates' intervals, in seconds.
+    """
+
+    partitions: tuple[Partition, ...]
+    seconds: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionCover:
+    """The cheapest covers of a function, and how they were found.
+
+    Attributes:
+        name: Of the function.
+        operators: Calls that a toolchain must run.
+        covers: The cheapest first.
+        lower_bound: Seconds that every cover costs at least, if the bounds of what was not measured hold.
+        is_exact: Whether the search was; otherwise `gap` tells how far from the optimum it may be.
+        candidates: All that were looked at.
+        estimates: What became of those that were estimated.
+        dropped: Candidates that were not looked at.
+        collect_seconds: Time that finding the candidates took.
+        seconds: Time in all.
+    """
+
+    name: str
+    operators: int
+    covers: tuple[CoverRecord, ...]
+    lower_bound: float
+    is_exact: bool
+    candidates: tuple[CandidatePartition, ...]
+    estimates: Mapping[CandidatePartition, Estimate]
+    dropped: tuple[DroppedCandidate, ...]
+    collect_seconds: float
+    seconds: float
+
+    @property
+    def best(self) -> CoverRecord:
+        """The cheapest cover."""
+        return self.covers[0]
+
+    @property
+    def gap(self) -> float:
+        """The part of the best cover's cost by which it may miss the optimum."""
+        return max(0.0, 1 - self.lower_bound / self.best.seconds) if self.best.seconds else 0.0
+
+    @property
+    def measured(self) -> int:
+        """Candidates whose cost had to be measured in this run."""
+        return sum(not estimate.was_known for estimate in self.estimates.values())
+
+    @property
+    def failed(self) -> int:
+        """Candidates that turned out invalid."""
+        return sum(estimate.cost.kind is CostKind.INVALID for estimate in self.estimates.values())

@@ -1,0 +1,146 @@
+"""Costs by measuring: each candidate as a program of its own, known ones from the database."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.captured_values import CapturedValues
+from intarsia.collage.cost import Cost
+from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.sub_graph import SubGraph, extract_module
+from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
+from intarsia.collage.sub_graph.outline import outline
+from intarsia.ir import NO_ATTRS, IRModule
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_result import MeasureError, MeasureResult
+from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.median_interval import median_interval
+from intarsia.support.errors import IntarsiaError
+
+_LEAST_SHARE = 0.1
+"""What is left of a cost, at least, when what every run costs is taken off."""
+
+
+@dataclass(eq=False)
+class MeasuredCostEstimator:
+    """Measures candidates by themselves.
+
+    Candidates of equal structure, shapes and target cost the same, whatever their weights: one is measured.
+    A candidate is checked against the program's own values where these were captured.
+
+    Attributes:
+        measurer: Measures, and knows the database.
+        mod: The program that the candidates are of.
+        values: Values within it.
+        run_seconds: What every run of a program costs besides its kernels.
+        seconds: Time for measuring; when it is over, costs stay UNKNOWN.
+        clock: Tells seconds.
+    """
+
+    measurer: Measurer
+    mod: IRModule
+    values: CapturedValues
+    run_seconds: float = 0.0
+    seconds: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[tuple[str, str], Estimate] = field(default_factory=dict)
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    def seconds_left(self) -> float:
+        """See CostEstimator.seconds_left."""
+        return self.seconds - (self.clock() - self._begun)
+
+    def estimate(self, candidates: Sequence[CandidatePartition]) -> list[Estimate]:
+        """See CostEstimator.estimate."""
+        inputs = [self._input(candidate) for candidate in candidates]
+        wanted: dict[tuple[str, str], MeasureInput] = {}
+        for candidate, item in zip(candidates, inputs, strict=True):
+            if isinstance(item, MeasureInput) and _key(item) not in self._known:
+                complaint = candidate.spec.validate(item.workload.module["main"])
+                if complaint:
+                    self._known[_key(item)] = _invalid(MeasureError.COMPILE, complaint)
+                else:
+                    wanted.setdefault(_key(item), item)
+        self._measure(list(wanted.values()))
+        unknown = Estimate(Cost.UNKNOWN, message="there was no time to measure it")
+        return [
+            self._known.get(_key(item), unknown) if isinstance(item, MeasureInput) else item
+            for item in inputs
+        ]
+
+    def _measure(self, items: Sequence[MeasureInput]) -> None:
+        width = self.measurer.testbed.width
+        for item in items:
+            result = self.measurer.find(item)
+            if result is not None:
+                self._known[_key(item)] = self._estimate(result, was_known=True)
+        left = [item for item in items if _key(item) not in self._known]
+        for first in range(0, len(left), width):
+            if self.seconds_left() <= 0 or self.measurer.should_stop():
+                return
+            batch = [item for item in left[first : first + width] if self._is_prepared(item)]
+            budget = MeasureBudget(seconds=max(0.0, self.seconds_left()))
+            for item, result in zip(batch, self.measurer.measure(batch, budget), strict=True):
+                if result is not None:
+                    self._known[_key(item)] = self._estimate(result)
+                self.measurer.testbed.forget(item.workload)
+
+    def _is_prepared(self, item: MeasureInput) -> bool:
+        try:
+            self.measurer.testbed.prepare(item.workload)
+        except IntarsiaError as error:
+            text = f"there is no reference result: {error.problem}"
+            self._known[_key(item)] = _invalid(MeasureError.INSTANTIATION, text)
+            return False
+        return True
+
+    def _input(self, candidate: CandidatePartition) -> MeasureInput | Estimate:
+        body = _unwrapped(candidate.sub_graph)
+        try:
+            module = extract_module(body, self.mod)
+        except IntarsiaError as error:
+            return _invalid(MeasureError.INSTANTIATION, error.problem)
+        found = outline(body, NO_ATTRS, ConstantPlacement.BOUND)
+        pairs = zip(module["main"].params, found.arguments, strict=True)
+        known = self.values.arrays
+        special = {param.name: known[expr] for param, expr in pairs if expr in known}
+        is_captured = len(special) == len(found.arguments) and all(expr in known for expr in found.outputs)
+        expected = tuple(known[expr] for expr in found.outputs) if is_captured else None
+        workload = Workload(module, body.label, special, expected, by_structure=True, is_checked=False)
+        return MeasureInput(workload, candidate.spec.target, WHOLE)
+
+    def _estimate(self, result: MeasureResult, *, was_known: bool = False) -> Estimate:
+        if not result.is_ok:
+            return replace(_invalid(result.error, result.message), was_known=was_known)
+        low, high = median_interval(result.costs)
+        return Estimate(
+            Cost.value(self._own(result.cost)), self._own(low), self._own(high), was_known=was_known
+        )
+
+    def _own(self, seconds: float) -> float:
+        return seconds if math.isinf(seconds) else max(seconds - self.run_seconds, _LEAST_SHARE * seconds)
+
+
+def _invalid(error: MeasureError, message: str) -> Estimate:
+    return Estimate(Cost.INVALID, math.inf, math.inf, error, message)
+
+
+def _unwrapped(sub_graph: SubGraph) -> SubGraph:
+    """The sub-graph without the function around all of it: what is measured is that function's body."""
+    outer = sub_graph.nested
+    if len(outer) == 1 and outer[0].sub_graph.inside == sub_graph.inside:
+        inner = outer[0]
+        return _unwrapped(inner.sub_graph) if "Composite" not in inner.attrs else sub_graph
+    return sub_graph
+
+
+def _key(item: MeasureInput) -> tuple[str, str]:
+    return item.workload.digest, str(item.target)
