@@ -77,29 +77,34 @@ class Measurer:
     _noted: set[str] = field(default_factory=set)
 
     def measure(
-        self, inputs: Sequence[MeasureInput], budget: MeasureBudget | None = None
+        self,
+        inputs: Sequence[MeasureInput],
+        budget: MeasureBudget | None = None,
+        enough: int = 1,
     ) -> list[MeasureResult | None]:
         """Measure candidates, equal ones once, and none that the database knows.
 
         Args:
             inputs: The candidates.
             budget: When to stop; default: never.
+            enough: So many measurements are enough: candidates that have fewer, and work, get one more.
 
         Returns:
-            A result for each, in order; None for those that were not measured.
+            A result for each, in order, over all its measurements; None for those that were not measured.
 
         Raises:
             IntarsiaError: A workload cannot be computed at all, or the testbed has broken down.
             DatabaseError: A result cannot be kept.
         """
-        run = _Run(self, inputs, budget or MeasureBudget())
+        run = _Run(self, inputs, budget or MeasureBudget(), enough)
         for batch in run.batches():
             with closing(self.testbed.measure(batch)) as measured:
                 for each in measured:
                     run.keep(each)
                     if run.is_over():
                         break
-        return [run.results.get(_key(item)) for item in inputs]
+        found = {key: self.find(item) or run.results[key] for key, item in run.measured.items()}
+        return [found.get(_key(item), run.results.get(_key(item))) for item in inputs]
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
         """Time candidates of one workload in turns until the best is known.
@@ -116,7 +121,7 @@ class Measurer:
             DatabaseError: A result cannot be kept.
         """
         recorded = raced_inputs(racers, limits.policy)
-        known = {name: self._record(item) for name, item in recorded.items()}
+        known = {name: self.record(item) for name, item in recorded.items()}
         results = {
             name: record.measurements[-1].result for name, record in known.items() if record is not None
         }
@@ -143,10 +148,11 @@ class Measurer:
 
     def find(self, item: MeasureInput) -> MeasureResult | None:
         """What the database knows of a candidate on this host."""
-        found = self._record(item)
+        found = self.record(item)
         return None if found is None else found.result
 
-    def _record(self, item: MeasureInput) -> MeasureRecord | None:
+    def record(self, item: MeasureInput) -> MeasureRecord | None:
+        """All measurements of a candidate on this host that the database knows."""
         if self.database is None:
             return None
         host = self.testbed.host.digest
@@ -171,19 +177,27 @@ class Measurer:
 class _Run:
     """The results of one call of `measure`."""
 
-    def __init__(self, measurer: Measurer, inputs: Sequence[MeasureInput], budget: MeasureBudget) -> None:
+    def __init__(
+        self, measurer: Measurer, inputs: Sequence[MeasureInput], budget: MeasureBudget, enough: int
+    ) -> None:
         self._measurer = measurer
         self._budget = budget
         self._start = measurer.clock()
         self._distinct = {_key(item): item for item in inputs}
-        found = {key: measurer.find(item) for key, item in self._distinct.items()}
-        self.results = {key: result for key, result in found.items() if result is not None}
-        self._known = len(self.results)
+        self.measured: dict[tuple[str, str, str], MeasureInput] = {}
+        found = {key: measurer.record(item) for key, item in self._distinct.items()}
+        self.results = {key: record.result for key, record in found.items() if record is not None}
+        self._settled = {
+            key
+            for key, record in found.items()
+            if record is not None and (not record.is_ok or len(record.measurements) >= enough)
+        }
+        self._known = len(self._settled)
         measurer.on_progress(self._progress())
 
     def batches(self) -> Iterator[Sequence[MeasureInput]]:
         """What is to be measured, in batches; ends when the run is over."""
-        waiting = [item for key, item in self._distinct.items() if key not in self.results]
+        waiting = [item for key, item in self._distinct.items() if key not in self._settled]
         width = self._measurer.testbed.width
         for first in range(0, len(waiting), width):
             left = self._budget.trials - self._measured
@@ -204,20 +218,24 @@ class _Run:
         result = MeasureResult(outcome.costs, kind, message, measured.seconds, now, outcome.max_error)
         measurer.keep(measured.input, result)
         self.results[_key(measured.input)] = result
+        self.measured[_key(measured.input)] = measured.input
         measurer.on_progress(self._progress())
 
     @property
     def _measured(self) -> int:
-        return len(self.results) - self._known
+        return len(self.measured)
 
     def _progress(self) -> MeasureProgress:
         failed = Counter(result.error for result in self.results.values() if not result.is_ok)
         best = min((result.cost for result in self.results.values()), default=math.inf)
         seconds = self._measurer.clock() - self._start
         pace = seconds / max(1, self._measured)
-        left = min((len(self._distinct) - len(self.results)), self._budget.trials - self._measured) * pace
+        left = (
+            min((len(self._distinct) - self._known - self._measured), self._budget.trials - self._measured)
+            * pace
+        )
         return MeasureProgress(
-            done=len(self.results),
+            done=self._known + self._measured,
             known=self._known,
             total=len(self._distinct),
             failed=failed,

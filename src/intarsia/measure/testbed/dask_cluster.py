@@ -8,6 +8,7 @@ only machines such as this one get them. Dask gives tasks of a lost worker to ot
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import warnings
 from collections.abc import Callable
@@ -197,6 +198,7 @@ def _client(address: str, timeout_s: float) -> Client:
         from distributed import Client
     except ImportError as error:
         raise UsageError(f"a cluster needs the package distributed: {error}", help=INSTALL) from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is an error of ours
     try:
         return Client(address, timeout=timeout_s, set_as_default=False)
     except ValueError as error:

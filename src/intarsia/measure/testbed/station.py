@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -82,11 +83,15 @@ class MeasuredThere:
 class Station:
     """The sessions of a process, for any number of threads.
 
+    Args:
+        clock: Tells seconds.
+
     Attributes:
         parent: Where folders are made; None: in the system's folder for temporary files.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -110,7 +115,7 @@ class Station:
                 raise TaskStoppedError("the session that wants a candidate measured is over")
             self._finalizer = self._finalizer or Finalize(None, self.close, exitpriority=_BEFORE_EXIT)
             if settings.session not in self._sessions:
-                self._sessions[settings.session] = StationSession(settings, self.parent)
+                self._sessions[settings.session] = StationSession(settings, self.parent, self._clock)
             session = self._sessions[settings.session]
             session.touch()
             abandoned = [
