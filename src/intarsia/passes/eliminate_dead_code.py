@@ -40,7 +40,7 @@ class EliminateDeadCode(FunctionPass, opt_level=1, required=("InferType",)):
 
     A call that returns several results no longer returns those at the end that the operator's schema calls
     optional and that no TupleGetItem takes (the mask of a Dropout, the states of an LSTM); what returns one
-    result is no tuple. Linear in the function.
+    result is no tuple. Linear in the function; lets on several devices may take more rounds.
 
     Before:
         def @main(%x: Tensor[(2, 3), float32]) {
@@ -54,12 +54,15 @@ class EliminateDeadCode(FunctionPass, opt_level=1, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function without dead code."""
-        after = _fewer_results(_without_dead_lets(function))
+        before: Expr = function  # a let may stay for the device of a dead one, which is gone in the next round
+        while (after := _without_dead_lets(before)) is not before:
+            before = after
+        after = _fewer_results(after)
         assert isinstance(after, Function)
         return after
 
 
-def _without_dead_lets(function: Function) -> Expr:
+def _without_dead_lets(function: Expr) -> Expr:
     live = _live(function)
 
     def rule(expr: Expr) -> Expr:
@@ -69,7 +72,7 @@ def _without_dead_lets(function: Function) -> Expr:
     return function if all(let.var in live for let in lets) else rewrite_typed(function, rule)
 
 
-def _live(function: Function) -> set[Expr]:
+def _live(function: Expr) -> set[Expr]:
     """What the function's result depends on; of the variables, those that are used or must stay bound."""
     live: set[Expr] = set()
     bound: defaultdict[Expr, list[Expr]] = defaultdict(list)

@@ -204,3 +204,11 @@ def test_spans_and_devices_are_kept() -> None:
     made = call("MaxPool", IMAGE, kernel_shape=(2, 2), outputs=2)
     body = Let(var("v"), call("Relu", IMAGE), call("Neg", tuple_get(made, 0)))
     assert_facts_kept(CLEAN, program(body, IMAGE))
+
+
+def test_a_let_that_stays_for_the_device_of_a_dead_one_goes_too() -> None:
+    result = with_fields(call("Relu", X), virtual_device=HERE)
+    dead = Let(var("a"), X, result, virtual_device=THERE)
+    assert cleaned(Let(var("b"), X, dead, virtual_device=HERE)) is not dead
+    once = cleaned(Let(var("b"), X, dead, virtual_device=HERE))
+    assert unchanged(once)
