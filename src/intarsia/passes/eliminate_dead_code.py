@@ -54,7 +54,7 @@ class EliminateDeadCode(FunctionPass, opt_level=1, required=("InferType",)):
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function without dead code."""
-        before: Expr = function  # a let may stay for the device of a dead one, which is gone in the next round
+        before: Expr = function  # a let may stay for the device of a dead one, gone in the next round
         while (after := _without_dead_lets(before)) is not before:
             before = after
         after = _fewer_results(after)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx.reference  # noqa: F401  # so that workers are forked with it: it takes a second to import
+from tests.only_in_workers import is_worker
 from tests.unit.measure.worker_pool import bad_tasks
 
 from intarsia.ir import Attrs, Function, IRModule, with_fields
@@ -111,4 +112,5 @@ def _bad_to_run(mod: IRModule, target: Target, trace: PlainData) -> IRModule:
 
 CANDIDATE_KINDS.register(BUILDING, _bad_to_build)
 CANDIDATE_KINDS.register(RUNNING, _bad_to_run)
-TOOLCHAINS.register(Hazard.name, Hazard)
+if is_worker():
+    TOOLCHAINS.register(Hazard.name, Hazard)

@@ -1,0 +1,88 @@
+"""`tune` with partitions: several toolchains run a model that none of them runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tests.picky_toolchains as picky
+
+import intarsia as ia
+from intarsia.collage.placement import Placement
+from intarsia.driver.records import Progress, Stage, Status
+from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
+from intarsia.measure.database import Database
+from intarsia.measure.measure_input import Candidate, PlainData
+from intarsia.measure.testbed import local
+from intarsia.op import call
+from intarsia.op.operator_predicate import holding_operator_predicate
+from intarsia.runtime.kernel import TOOLCHAINS
+from intarsia.support.errors import UnsupportedModelError
+
+TARGETS = ("cpu -toolchain=no_relu", "cpu -toolchain=no_tanh")
+
+
+@pytest.fixture(autouse=True)
+def _toolchains(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(local, "PRELOAD", (*local.PRELOAD, picky.__name__))
+    with (
+        TOOLCHAINS.holding("no_relu", picky.NoRelu),
+        TOOLCHAINS.holding("no_tanh", picky.NoTanh),
+        holding_operator_predicate("no_relu", picky.NoRelu().supports),
+        holding_operator_predicate("no_tanh", picky.NoTanh().supports),
+    ):
+        yield
+
+
+def planted() -> IRModule:
+    """Relu, which one toolchain lacks, and Tanh, which the other one lacks, between what both can."""
+    x = Var("x", checked_type=TensorType((4, 8), DType.FLOAT32))
+    weights = Constant(np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8))
+    value: Expr = call("MatMul", x, weights)
+    value = call("Relu", value)
+    value = call("MatMul", value, weights)
+    return IRModule.from_expr(Function((x,), call("Tanh", value)))
+
+
+def reference(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    weights = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    return np.asarray(np.tanh(np.maximum(x @ weights, 0) @ weights), np.float32)
+
+
+def test_what_nobody_runs_alone_is_divided(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with Database.open(tmp_path / "measurements.db") as database:
+        result = ia.tune(planted(), budget="20s", targets=TARGETS, database=database, on_progress=seen.append)
+        assert not result.chosen.is_whole
+        fates = {record.name: record for record in result.candidates}
+        assert fates["no_relu"].status is fates["no_tanh"].status is Status.UNSUPPORTED
+        assert "no_relu has no Relu" in fates["no_relu"].reason
+        again = ia.tune(planted(), budget="20s", targets=TARGETS, database=database)
+        assert again.chosen == result.chosen
+    x = np.linspace(-2, 2, 32, dtype=np.float32).reshape(4, 8)
+    np.testing.assert_allclose(result.executable(x), reference(x), rtol=1e-5)
+    result.save(tmp_path / "planted.intarsia")
+    np.testing.assert_allclose(ia.load(tmp_path / "planted.intarsia")(x), reference(x), rtol=1e-5)
+    assert Stage.SEARCH in {progress.stage for progress in seen}
+
+
+def test_without_partitions_nobody_is_able() -> None:
+    with pytest.raises(UnsupportedModelError, match="no_relu has no Relu"):
+        ia.tune(planted(), budget="20s", targets=TARGETS, partitions=False)
+
+
+def test_a_placement_is_plain_data() -> None:
+    text: dict[str, PlainData] = {
+        "function": "main",
+        "target": TARGETS[0],
+        "nodes": "1,3..4",
+        "label": "MatMul",
+        "composites": [],
+    }
+    placement = Placement.of_candidate(Candidate("collage", [text]))
+    assert placement.partitions[0].nodes == (1, 3, 4)
+    assert placement.candidate.trace == [text]
+    assert placement.summary == "no_relu 1"
