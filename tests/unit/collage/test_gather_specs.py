@@ -30,7 +30,7 @@ from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.toolchain.protocol import FusionStyle
 
-CPU, ACME = Target("cpu"), Target("cpu -toolchain=acme")
+CPU, ACME = Target("cpu"), Target("cpu -toolchain=zenith")
 TABLE = (CompositePattern("relu", is_op("Relu")(wildcard())),)
 
 
@@ -38,7 +38,7 @@ def supports(_: Call) -> bool:
     return True
 
 
-class Acme(NumpyToolchain):
+class Zenith(NumpyToolchain):
     fusion_style = FusionStyle.OPERATOR
 
     def supports(self, call: Call) -> bool:
@@ -67,19 +67,19 @@ def test_toolchains_come_in_order_then_the_reference_then_the_host() -> None:
 
 
 def test_a_pattern_table_comes_before_a_predicate() -> None:
-    with holding_operator_predicate("acme", supports), holding_pattern_table("acme", TABLE):
+    with holding_operator_predicate("zenith", supports), holding_pattern_table("zenith", TABLE):
         (spec, *_) = gather_partition_specs([CPU, ACME])
-    assert (spec.name, spec.target) == ("acme", ACME)
-    assert spec.rule == pattern_table_rule("acme", TABLE)
+    assert (spec.name, spec.target) == ("zenith", ACME)
+    assert spec.rule == pattern_table_rule("zenith", TABLE)
 
 
 @pytest.mark.parametrize("style", FusionStyle)
 def test_fusion_styles(style: FusionStyle) -> None:
     options = GatherOptions(
-        RuleLimits(SubGraphConfig(max_depth=3)), SegmentLimits(max_cuts=9), {"acme": style}
+        RuleLimits(SubGraphConfig(max_depth=3)), SegmentLimits(max_cuts=9), {"zenith": style}
     )
     limits = options.limits
-    with holding_operator_predicate("acme", supports):
+    with holding_operator_predicate("zenith", supports):
         (spec, *_) = gather_partition_specs([ACME], options)
     assert (
         spec.rule
@@ -89,7 +89,7 @@ def test_fusion_styles(style: FusionStyle) -> None:
             FusionStyle.GRAPH: graph_style_rule(supports, limits, options.segments),
         }[style]
     )
-    with holding_operator_predicate("acme", supports), holding_pattern_table("acme", TABLE):
+    with holding_operator_predicate("zenith", supports), holding_pattern_table("zenith", TABLE):
         (spec, *_) = gather_partition_specs([ACME], options)
     graph = main_graph(program("def @main(%x: T) { Relu(Relu(%x)) }"))
     expected = ["Relu", "Relu"] if style is FusionStyle.NONE else ["Relu", "Relu", "Relu+Relu"]
@@ -97,12 +97,12 @@ def test_fusion_styles(style: FusionStyle) -> None:
 
 
 def test_the_toolchain_says_its_style() -> None:
-    with TOOLCHAINS.holding("acme", Acme), holding_operator_predicate("acme", supports):
+    with TOOLCHAINS.holding("zenith", Zenith), holding_operator_predicate("zenith", supports):
         (spec, *_) = gather_partition_specs([ACME])
         assert spec.rule == fused_operators_rule(supports)
-        with holding_pattern_table("acme", TABLE):
+        with holding_pattern_table("zenith", TABLE):
             (spec, *_) = gather_partition_specs([ACME])
-            assert spec.rule == pattern_table_rule("acme", TABLE, combiners=FUSE_OPS_COMBINERS)
+            assert spec.rule == pattern_table_rule("zenith", TABLE, combiners=FUSE_OPS_COMBINERS)
     (spec, *_) = gather_partition_specs([Target("cpu -toolchain=onnxruntime")])
     graph = main_graph(program("def @main(%x: T) { Relu(Softmax(Neg(%x))) }"))
     assert "Neg+Softmax+Relu" in labels(spec.candidates(graph))
@@ -110,10 +110,10 @@ def test_the_toolchain_says_its_style() -> None:
 
 def test_a_target_names_its_rule() -> None:
     graph = main_graph(program("def @main(%x: T) { Relu(Neg(%x)) }"))
-    with holding_operator_predicate("acme", supports), holding_pattern_table("acme", TABLE):
-        target = Target("cpu -toolchain=acme -partition_rule=operator_predicate -threads=2")
+    with holding_operator_predicate("zenith", supports), holding_pattern_table("zenith", TABLE):
+        target = Target("cpu -toolchain=zenith -partition_rule=operator_predicate -threads=2")
         (spec, *_) = gather_partition_specs([target])
-    assert spec.target == Target("cpu -toolchain=acme -threads=2")
+    assert spec.target == Target("cpu -toolchain=zenith -threads=2")
     assert labels(spec.candidates(graph)) == ["Neg", "Neg+Relu", "Relu"]
     with holding_partition_rule("mine", lambda target, limits: reference_rule()):
         (spec, *_) = gather_partition_specs([Target("cpu -partition_rule=mine")])
@@ -122,7 +122,7 @@ def test_a_target_names_its_rule() -> None:
 
 def test_a_plain_target_is_the_native_compiler_if_there_is_one() -> None:
     assert names(CPU) == ["reference", "host"]
-    with TOOLCHAINS.holding("native", Acme), holding_operator_predicate("native", supports):
+    with TOOLCHAINS.holding("native", Zenith), holding_operator_predicate("native", supports):
         (spec, *_) = gather_partition_specs([Target("cpu -threads=2")])
     assert (spec.name, spec.target) == ("native", Target("cpu -toolchain=native -threads=2"))
     assert spec.rule == fused_operators_rule(supports)
@@ -147,3 +147,11 @@ def test_real_predicates_decide() -> None:
     (spec, *_) = gather_partition_specs([Target("cpu -toolchain=openvino")])
     assert labels(spec.candidates(graph)) == ["Neg"]
     assert operator_predicate("openvino")(graph[len(graph) - 1].expr) is False  # type: ignore[arg-type]  # it is the call
+
+
+def test_toolchains_that_are_registered_in_code() -> None:
+    """No package announces it: its class is asked what it supports."""
+    with TOOLCHAINS.holding("zenith", Zenith):
+        (spec, *_) = gather_partition_specs([ACME])
+    graph = main_graph(program("def @main(%x: T) { Relu(Relu(%x)) }"))
+    assert labels(spec.candidates(graph)) == ["Relu", "Relu", "Relu+Relu"]
