@@ -32,6 +32,7 @@ from intarsia.ir import (
 )
 from intarsia.ir.pattern import is_op, wildcard
 from intarsia.op.operator_predicate import holding_operator_predicate
+from intarsia.op.pattern_table import holding_pattern_table
 from intarsia.target import DeviceType, Target, VirtualDevice
 
 CHAIN = "def @main(%x: T) { Exp(Relu(Neg(%x))) }"
@@ -69,20 +70,23 @@ def on_devices(mod: IRModule, **devices: VirtualDevice) -> DataflowGraph:
 
 def test_candidates_of_all_specs_by_first_node() -> None:
     graph = main_graph(program(CHAIN))
-    with holding_operator_predicate("zenith", lambda call: str(call.op) != "Exp"):
+    with (
+        holding_pattern_table("acme", ()),
+        holding_operator_predicate("acme", lambda call: str(call.op) != "Exp"),
+    ):
         specs = gather_partition_specs([ACME])
     found = collect_candidates(graph, specs)
     assert found.dropped == ()
     assert [(one.spec.name, call_numbers(graph, one)) for one in found.candidates] == [
         ("host", ()),
-        ("zenith", (0, 1)),
-        ("zenith", (0,)),
+        ("acme", (0, 1)),
+        ("acme", (0,)),
         ("reference", (0,)),
-        ("zenith", (1,)),
+        ("acme", (1,)),
         ("reference", (1,)),
         ("reference", (2,)),
     ]
-    assert labels(found.of_spec("zenith")) == ["Neg", "Neg+Relu", "Relu"]
+    assert labels(found.of_spec("acme")) == ["Neg", "Neg+Relu", "Relu"]
     groups = first_index_groups(found.candidates)
     assert [len(group) for group in groups.values()] == [1, 3, 2, 1]
     assert all(one.sub_graph.first_inside_index == index for index, group in groups.items() for one in group)
@@ -95,7 +99,7 @@ def test_invalid_candidates_are_dropped_with_the_reason() -> None:
     (dropped,) = found.dropped
     assert dropped.reason is DropReason.INVALID
     assert str(dropped) == (
-        "zenith.Neg+Exp {4,6}: it can be no function "
+        "acme.Neg+Exp {4,6}: it can be no function "
         "(is left and entered again: from 5 Relu, which is outside, to 6 Exp)"
     )
 
@@ -105,17 +109,17 @@ def test_of_candidates_with_the_same_nodes_one_is_kept() -> None:
     graph = main_graph(program(CHAIN))
     pattern = is_op("Relu")(is_op("Neg")(wildcard()))
     rows = [
-        CompositePartitionRule(f"zenith.{name}", DFPatternPartitionRule(name, pattern)) for name in ("a", "b")
+        CompositePartitionRule(f"acme.{name}", DFPatternPartitionRule(name, pattern)) for name in ("a", "b")
     ]
     spec, other = (
         PartitionSpec(name, ACME, PrimitivePartitionRule(UnionPartitionRule(tuple(rows))))
-        for name in ("zenith", "other")
+        for name in ("acme", "other")
     )
     found = collect_candidates(graph, [spec, other])
-    assert [one.name for one in found.candidates] == ["zenith.zenith.a", "other.zenith.a"]
+    assert [one.name for one in found.candidates] == ["acme.acme.a", "other.acme.a"]
     assert [(one.candidate.name, one.reason, one.detail) for one in found.dropped] == [
-        ("zenith.zenith.b", DropReason.SAME_NODES, "zenith.zenith.a"),
-        ("other.zenith.b", DropReason.SAME_NODES, "other.zenith.a"),
+        ("acme.acme.b", DropReason.SAME_NODES, "acme.acme.a"),
+        ("other.acme.b", DropReason.SAME_NODES, "other.acme.a"),
     ]
 
 
@@ -125,14 +129,14 @@ PLAIN = VirtualDevice.for_target(Target("cpu"))
 @pytest.mark.parametrize(
     ("device", "target", "is_kept"),
     [
-        (VirtualDevice(), "cpu -toolchain=zenith", True),
-        (VirtualDevice(memory_scope="global"), "cpu -toolchain=zenith", True),
-        (VirtualDevice(DeviceType.CPU), "cpu -toolchain=zenith", True),
-        (VirtualDevice(DeviceType.CUDA), "cpu -toolchain=zenith", False),
-        (PLAIN, "cpu -toolchain=zenith", True),
+        (VirtualDevice(), "cpu -toolchain=acme", True),
+        (VirtualDevice(memory_scope="global"), "cpu -toolchain=acme", True),
+        (VirtualDevice(DeviceType.CPU), "cpu -toolchain=acme", True),
+        (VirtualDevice(DeviceType.CUDA), "cpu -toolchain=acme", False),
+        (PLAIN, "cpu -toolchain=acme", True),
         (PLAIN, "cpu", True),
-        (PLAIN, "cuda -toolchain=zenith", False),
-        (VirtualDevice.for_target(ACME), "cpu -toolchain=zenith", True),
+        (PLAIN, "cuda -toolchain=acme", False),
+        (VirtualDevice.for_target(ACME), "cpu -toolchain=acme", True),
         (VirtualDevice.for_target(ACME), "cpu -toolchain=other", False),
         (VirtualDevice.for_target(ACME), "cpu", False),
         (VirtualDevice.for_target(Target("cpu -threads=2")), "cpu", False),
