@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from intarsia import passes
+from intarsia.collage import collage_partition
+from intarsia.collage.cost_estimator import COST_ESTIMATORS
+from intarsia.collage.mock_cost_estimator import MockCostEstimator
 from intarsia.ir.pattern import is_constant, is_op, wildcard
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table
 from intarsia.transform import Pass, get_pass, pass_names
@@ -16,8 +19,14 @@ register_pattern_table(
     ],
 )
 
+COST_ESTIMATORS.register("mock", MockCostEstimator({"onnxruntime": 1e-5, "reference": 1e-3}))
+
 WITH_OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "AnnotateTarget": ({"toolchains": ("onnxruntime",)}, {"toolchains": ("openvino", "onnxruntime")}),
+    "CollagePartition": (
+        {"targets": ("onnxruntime",), "estimator": "mock"},
+        {"targets": ("reference",), "estimator": "mock"},
+    ),
     "MergeComposite": ({"toolchain": "acme"},),
     "PartitionWhole": ({"target": "cpu -toolchain=onnxruntime"},),
     "PrintIR": ({"header": "shown"},),
@@ -36,5 +45,7 @@ def instances(name: str) -> list[Pass]:
 
 
 def every_pass() -> list[Pass]:
-    """All passes of `intarsia.passes`, by name."""
-    return [item for name in pass_names() if hasattr(passes, name) for item in instances(name)]
+    """All passes of `intarsia.passes`, and those of other layers, by name."""
+    homes = (passes, collage_partition)
+    names = (name for name in pass_names() if any(hasattr(home, name) for home in homes))
+    return [item for name in names for item in instances(name)]

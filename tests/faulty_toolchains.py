@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import ClassVar
 
 import numpy as np
+import onnx
 
 from intarsia.ir import Function, IRModule
+from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS, Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 from intarsia.toolchain import Available, Unavailable
+from intarsia.toolchain.protocol import FusionStyle
 from intarsia.toolchain.reference import Reference
 
 
@@ -118,6 +122,87 @@ class Crashing(Reference):
 
 FAULTY = (Right, Wrong, AlsoWrong, Failing, Refusing, Missing, Crashing)
 
+FAULT = b"Tanh"
+"""The operator that the toolchains below stumble over; they run everything else right, and fast."""
+
+
+class StumblingKernel(KernelWithFault):
+    """A reference kernel that does harm if its model has the operator."""
+
+    def __init__(self, kernel: Kernel, conduct: str) -> None:
+        super().__init__(kernel, 0.0)
+        self._conduct = conduct if FAULT in kernel.source.model else ""
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        if self._conduct == "crash":
+            os.abort()
+        if self._conduct == "hang":
+            time.sleep(3600)
+        results = super().run(inputs, outputs)
+        if self._conduct == "slip":
+            for result in results:
+                if isinstance(result, np.ndarray):
+                    np.multiply(result, np.asarray(1.01, result.dtype), out=result)
+        return results
+
+
+class Stumbling(Reference):
+    """The reference toolchain, for graphs, with a fault where the operator is."""
+
+    fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
+    conduct: ClassVar[str] = ""
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        return StumblingKernel(super().compile(function, target, module), self.conduct)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        return StumblingKernel(super().load(source, blob), self.conduct)
+
+
+class CrashesOnTanh(Stumbling):
+    """Ends its process."""
+
+    name: ClassVar[str] = "crashes_on_tanh"
+    conduct: ClassVar[str] = "crash"
+
+
+class HangsOnTanh(Stumbling):
+    """Does not come back."""
+
+    name: ClassVar[str] = "hangs_on_tanh"
+    conduct: ClassVar[str] = "hang"
+
+
+class WrongOnTanh(Stumbling):
+    """Is off by one percent."""
+
+    name: ClassVar[str] = "wrong_on_tanh"
+    conduct: ClassVar[str] = "slip"
+
+
+class SlowKernel(KernelWithFault):
+    """A reference kernel that takes 4 ms more for each operator."""
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        time.sleep(0.004 * len(onnx.load_model_from_string(self.source.model).graph.node))
+        return super().run(inputs, outputs)
+
+
+class Slow(Reference):
+    """Runs everything right, and slowly."""
+
+    name: ClassVar[str] = "slow"
+    fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        return SlowKernel(super().compile(function, target, module), 0.0)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        return SlowKernel(super().load(source, blob), 0.0)
+
+
+STUMBLING = (CrashesOnTanh, HangsOnTanh, WrongOnTanh, Slow)
+
 
 @contextmanager
 def faulty_toolchains() -> Iterator[None]:
@@ -125,4 +210,14 @@ def faulty_toolchains() -> Iterator[None]:
     with ExitStack() as stack:
         for toolchain in FAULTY:
             stack.enter_context(TOOLCHAINS.holding(toolchain.name, toolchain))
+        yield
+
+
+@contextmanager
+def stumbling_toolchains() -> Iterator[None]:
+    """Register those that have a fault with one operator, and what they say they support: everything."""
+    with ExitStack() as stack:
+        for toolchain in STUMBLING:
+            stack.enter_context(TOOLCHAINS.holding(toolchain.name, toolchain))
+            stack.enter_context(holding_operator_predicate(toolchain.name, toolchain().supports))
         yield

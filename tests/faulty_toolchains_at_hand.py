@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.faulty_toolchains import FAULTY
+from tests.faulty_toolchains import FAULTY, STUMBLING
+from tests.only_in_workers import is_worker
 
 from intarsia.runtime.kernel import TOOLCHAINS
 
-for toolchain in FAULTY:
-    if toolchain.name not in TOOLCHAINS:
+if is_worker():
+    for toolchain in (*FAULTY, *STUMBLING):
         TOOLCHAINS.register(toolchain.name, toolchain)

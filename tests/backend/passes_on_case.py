@@ -12,6 +12,7 @@ from tests.backend.similar import mismatch
 from tests.every_pass import every_pass
 
 from intarsia.build import build
+from intarsia.collage.collage_partition import CollagePartition
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, Constant, Expr, Function, IRModule, post_order, substitute
 from intarsia.op import infer_types, verify
@@ -31,9 +32,10 @@ _NOT_BUILT = frozenset({"AnnotateTarget"})
 
 def passes_on_cases() -> list[Pass]:
     """Every pass and pipeline, with the reference toolchain in place of engines, which may be wrong."""
-    skipped = ("PartitionWhole", "PrintIR")
+    skipped = ("CollagePartition", "PartitionWhole", "PrintIR")
     return [
         *(item for item in every_pass() if item.info.name not in skipped),
+        CollagePartition(("reference",), "mock"),
         PartitionWhole("cpu -toolchain=reference"),
         partition_sequence("reference"),
         load_pass_sequence("default_heuristic"),

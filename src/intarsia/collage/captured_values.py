@@ -47,7 +47,7 @@ class CapturedValues:
         params: dict[Expr, str] = {param: param.name for param in main.params}
         attrs = main.attrs.updated(output_names=None)
         module = workload.module.with_function("main", Function(main.params, Tuple(exprs), attrs))
-        asked = replace(workload, module=module, is_checked=False)
+        asked = replace(workload, module=module, expected=None, by_structure=False, is_checked=False)
         folder = testbed.prepare(asked)
         inputs = folder.inputs()
         found = {param: inputs[name] for param, name in params.items() if name in inputs}

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts
+from intarsia.collage.conflicts import are_in_conflict, marked_toolchains, specs_beside
 from intarsia.collage.cost_estimator import CostEstimator
 from intarsia.collage.function_cover import FunctionCover
 from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions, FunctionSearch
 from intarsia.collage.partition_spec import PartitionSpec
-from intarsia.collage.placement import Placement
-from intarsia.ir import Function, IRModule
+from intarsia.collage.placement import Partition, Placement
+from intarsia.ir import IRModule
 from intarsia.passes.functions.sealed import is_sealed
 
 
@@ -62,7 +63,9 @@ def collage(
 ) -> CollageResult:
     """Find the cheapest ways to give a module's sub-graphs to toolchains (seed collage_rfc).
 
-    Functions that carry `Compiler`, or are sealed otherwise, are left alone.
+    Functions that carry `Compiler`, or are sealed otherwise, are left alone. Toolchains that the module uses
+    already, and those of functions that were searched before, @main first, rule out what is in conflict with
+    them.
 
     Args:
         mod: The program, with types.
@@ -75,17 +78,32 @@ def collage(
     Raises:
         UnsupportedModelError: Nobody runs some expression.
     """
-    found = tuple(
-        FunctionSearch(var.name, function, specs, estimator, boundaries, options, report).run()
-        for var, function in mod.functions.items()
-        if isinstance(function, Function) and not is_sealed(function)
-    )
-    main = next((each for each in found if each.name == "main"), None)
-    others = tuple(part for each in found if each is not main for part in each.best.partitions)
-    if main is None:
-        return CollageResult((PlacementRecord(Placement(others), 0.0, (0.0, 0.0)),), found)
+    conflicts = options.conflicts
+    used = marked_toolchains(mod) if conflicts else set[str]()
+    found: dict[str, FunctionCover] = {}
+    open_functions = {
+        var.name: function for var, function in mod.graph_functions.items() if not is_sealed(function)
+    }
+    for name in sorted(open_functions, key=lambda name: name != "main"):
+        able = specs_beside(specs, used, conflicts)
+        search = FunctionSearch(name, open_functions[name], able, estimator, boundaries, options, report)
+        found[name] = search.run()
+        used |= _toolchains(found[name].best.partitions)
+    others = tuple(part for name, each in found.items() if name != "main" for part in each.best.partitions)
+    functions = tuple(found[name] for name in open_functions)
+    if "main" not in found:
+        return CollageResult((PlacementRecord(Placement(others), 0.0, (0.0, 0.0)),), functions)
+    best, *further = found["main"].covers
+    rivals = marked_toolchains(mod) | _toolchains(others) if conflicts else set[str]()
+    allowed = [
+        each for each in further if not are_in_conflict(_toolchains(each.partitions), rivals, conflicts)
+    ]
     placements = tuple(
         PlacementRecord(Placement((*each.partitions, *others)), each.seconds, each.interval)
-        for each in main.covers
+        for each in (best, *allowed)
     )
-    return CollageResult(placements, found)
+    return CollageResult(placements, functions)
+
+
+def _toolchains(partitions: Sequence[Partition]) -> set[str]:
+    return {each.toolchain for each in partitions}

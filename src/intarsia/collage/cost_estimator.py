@@ -39,6 +39,9 @@ class CostEstimator(Protocol):
     def estimate(self, candidates: Sequence[CandidatePartition]) -> Sequence[Estimate]:
         """An estimate for each candidate, in order; failures are values."""
 
+    def settle(self, candidates: Sequence[CandidatePartition]) -> Sequence[Estimate]:
+        """As `estimate`, for candidates on which the choice hangs: surer, where that is possible."""
+
     def seconds_left(self) -> float:
         """How much time there is for estimates; infinite if that does not matter."""
 

@@ -57,8 +57,8 @@ class GraphCover:
         nodes = tuple(node.index for node in graph if _is_covered(graph, node.index))
         place = {index: number for number, index in enumerate(nodes)}
         names = tuple(dict.fromkeys(each.spec.name for each in candidates))
-        targets = {each.spec.name: each.spec.target for each in candidates}
-        toolchains = [HOST if name == HOST else str(targets[name].toolchain) for name in names]
+        runners = {each.spec.name: each.spec.toolchain for each in candidates}
+        toolchains = [HOST if name == HOST else runners[name] for name in names]
         kept, pieces = [], []
         for candidate in candidates:
             mask = sum(1 << place[index] for index in candidate.sub_graph.inside if index in place)

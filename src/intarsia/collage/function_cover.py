@@ -10,6 +10,7 @@ from intarsia.collage.cost import CostKind
 from intarsia.collage.cost_estimator import Estimate
 from intarsia.collage.placement import Partition
 from intarsia.collage.prune import DroppedCandidate
+from intarsia.measure.measure_result import MeasureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,14 @@ class CoverRecord:
         partitions: What becomes a function of its own.
         seconds: What it is predicted to take: the (shrunk) costs of its candidates, and those of borders.
         interval: Sums of the lower and of the upper ends of the candidates' intervals, in seconds.
+        unmeasured: Candidates of it that could not be measured, for want of time for example; they count with
+            their bounds.
     """
 
     partitions: tuple[Partition, ...]
     seconds: float
     interval: tuple[float, float]
+    unmeasured: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,5 +76,6 @@ class FunctionCover:
 
     @property
     def failed(self) -> int:
-        """Candidates that turned out invalid."""
-        return sum(estimate.cost.kind is CostKind.INVALID for estimate in self.estimates.values())
+        """Candidates that turned out invalid; those that were not tried are none of them."""
+        tried = (each for each in self.estimates.values() if each.error is not MeasureError.OK)
+        return sum(each.cost.kind is CostKind.INVALID for each in tried)

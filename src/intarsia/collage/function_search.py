@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts
@@ -14,14 +14,18 @@ from intarsia.collage.cost import Cost, CostKind
 from intarsia.collage.cost_estimator import CostEstimator, Estimate
 from intarsia.collage.cover_of_graph import GraphCover
 from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.final_costs import final_costs
+from intarsia.collage.first_candidates import largest, single_operators, work_in
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
 from intarsia.collage.gather_specs import HOST
 from intarsia.collage.lower_bounds import lower_bounds
+from intarsia.collage.no_cover import no_cover
 from intarsia.collage.partition_spec import PartitionSpec
 from intarsia.collage.prune import collect_candidates
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 from intarsia.collage.search import (
     INVALID,
+    Cover,
     CoverProblem,
     Infeasible,
     SearchOptions,
@@ -29,10 +33,9 @@ from intarsia.collage.search import (
     lazy_search,
     search,
 )
-from intarsia.collage.shrinkage import MeasuredSeconds, shrunk
 from intarsia.collage.work_shares import work_shares
 from intarsia.ir import Function
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.measure.measure_result import MeasureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class CollageOptions:
         last_resort: Name of the spec that is tried only where no other can run the nodes: the reference,
             which may take minutes for what others do in milliseconds. None: there is none.
         single_share: Share of the time that single operators may take, before larger candidates are tried.
+        settle_rounds: How often at most the candidates are measured again in which the best covers differ.
+        unverified: Whether candidates that nobody had the time to measure, and so to check, may be chosen
+            where the others make no cover: if what comes out is verified later.
         shrink: Whether costs are shrunk by their uncertainty.
         conflicts: Pairs of toolchains, each in order of the alphabet, that must not occur together.
     """
@@ -55,12 +61,17 @@ class CollageOptions:
     search: SearchOptions = SearchOptions()  # noqa: RUF009 - frozen
     last_resort: str | None = "reference"
     single_share: float = 0.4
+    settle_rounds: int = 3
+    unverified: bool = True
     shrink: bool = True
     conflicts: frozenset[tuple[str, str]] = frozenset()
 
 
 _BATCH: Final = 16
 """Candidates that are estimated before the time is looked at."""
+
+_GUESSED_CALL: Final = 1e-6
+"""Seconds that are added to the bound of a candidate that nobody had the time to measure."""
 
 DEFAULT_OPTIONS = CollageOptions()
 
@@ -75,6 +86,8 @@ class FunctionSearch:
 
     The whole function and single operators are estimated first; they bound what others cost at least. Then
     others are estimated when the cheapest cover under bounds holds them, until the cheapest cover is known.
+    The last resort is estimated where no other is able. If the time ends before any cover is known, those
+    that nobody measured are taken by their bounds, if that is allowed.
 
     Attributes:
         name: Of the function in its module.
@@ -96,6 +109,8 @@ class FunctionSearch:
     report: Callable[[str], object] = _unheard
     clock: Callable[[], float] = time.perf_counter
     _estimates: dict[CandidatePartition, Estimate] = field(default_factory=dict)
+    _held_back: frozenset[CandidatePartition] = frozenset()
+    """Those of the last resort that are not tried, because others seem to be able."""
 
     def run(self) -> FunctionCover:
         """Find the cheapest covers.
@@ -106,41 +121,55 @@ class FunctionSearch:
         start = self.clock()
         graph = DataflowGraph.of(self.function)
         collected = collect_candidates(graph, self.specs, self.options.max_candidates)
-        candidates = collected.candidates
         collected_at = self.clock()
-        shares = work_shares(graph)
-        self._estimate_first(candidates, shares)
-        cover = self._problem(graph, candidates, shares)
-        found = lazy_search(cover.problem, self._measure(cover), options=self.options.search)
-        final = self._final(cover)
-        result = search(final, self._wanted())
-        if isinstance(result, Infeasible):
-            raise self._impossible(graph, cover, result)
-        lower = found.result.lower_bound if isinstance(found.result, SearchResult) else 0.0
-        covers = tuple(
-            CoverRecord(cover.partitions(each, self.name), each.cost, self._uncertainty(cover, each.pieces))
-            for each in result.covers
-        )
+        found = self._found(graph, collected.candidates)
+        covers = tuple(self._record(found, each) for each in found.result.covers)
+        for each in self._held_back:
+            message = "not tried: others run it"
+            self._estimates[each] = Estimate(
+                Cost.INVALID, math.inf, math.inf, message=message, was_known=True
+            )
         return FunctionCover(
             name=self.name,
             operators=sum(must_be_lowered(node.expr) for node in graph),
             covers=covers,
-            lower_bound=lower,
-            is_exact=result.is_exact and isinstance(found.result, SearchResult) and found.result.is_exact,
-            candidates=tuple(candidates),
+            lower_bound=covers[0].seconds if found.is_exact else min(found.lower_bound, covers[0].seconds),
+            is_exact=found.is_exact,
+            candidates=collected.candidates,
             estimates=dict(self._estimates),
             dropped=collected.dropped,
             collect_seconds=collected_at - start,
             seconds=self.clock() - start,
         )
 
+    def _found(self, graph: DataflowGraph, candidates: Sequence[CandidatePartition]) -> _Found:
+        """Search, with the last resort where the others turn out to be unable."""
+        shares = work_shares(graph)
+        self._estimate_first(candidates, shares)
+        while True:
+            cover = self._problem(graph, candidates, shares)
+            lazy = lazy_search(cover.problem, self._measure(cover), options=self.options.search)
+            result = self._settled(cover)
+            if isinstance(result, SearchResult):
+                proof = lazy.result if isinstance(lazy.result, SearchResult) else None
+                is_exact = result.is_exact and proof is not None and proof.is_exact
+                return _Found(cover, result, proof.lower_bound if proof else 0.0, is_exact)
+            if self.estimator.seconds_left() <= 0 or not self._use_last_resort(cover, result):
+                break
+        untried = frozenset(each for each in candidates if each not in self._estimates)
+        for others in (self._held_back, frozenset()) if self.options.unverified else (untried,):
+            guess = search(self._guessed(cover, others), self._wanted())
+            if isinstance(guess, SearchResult):
+                self._held_back &= others
+                return _Found(cover, guess, 0.0, is_exact=False)
+        raise no_cover(self.name, self.specs, cover, self._estimates, result)
+
     def _estimate_first(self, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]) -> None:
         """The whole function, then single operators, those first that are likely to take long."""
         last = [each for each in candidates if each.spec.name == self.options.last_resort]
         others = [each for each in candidates if each.spec.name not in {HOST, self.options.last_resort}]
-        self._estimate(_largest(others))
-        singles = [each for each in others if _calls(each) == 1]
-        singles.sort(key=lambda each: -max(shares.get(index, 0.0) for index in each.sub_graph.inside))
+        self._estimate(largest(others))
+        singles = [each for each in single_operators(others, shares) if each not in self._estimates]
         begun = self.estimator.seconds_left()
         for first in range(0, len(singles), _BATCH):
             if self.estimator.seconds_left() < (1 - self.options.single_share) * begun:
@@ -152,11 +181,18 @@ class FunctionSearch:
             if each not in self._estimates or self._estimates[each].cost.kind is not CostKind.INVALID
             for index in each.sub_graph.inside
         }
-        self._estimate([each for each in last if not all(index in able for index in _work(each))])
-        for each in last:
-            if each not in self._estimates:
-                message = "not tried: others run it"
-                self._estimates[each] = Estimate(Cost.INVALID, math.inf, math.inf, message=message)
+        self._held_back = frozenset(each for each in last if all(index in able for index in work_in(each)))
+        self._estimate([each for each in last if each not in self._held_back])
+
+    def _use_last_resort(self, cover: GraphCover, result: Infeasible) -> bool:
+        """Estimate the last resort where it was held back; whether there is any."""
+        missing = result.uncovered + result.only_invalid or result.cut_off
+        nodes = {cover.nodes[node] for node in missing}
+        near = {each for each in self._held_back if not nodes.isdisjoint(each.sub_graph.inside)}
+        wanted = [each for each in cover.candidates if each in (near or self._held_back)]
+        self._held_back -= frozenset(wanted)
+        self._estimate(wanted)
+        return bool(wanted)
 
     def _estimate(self, candidates: Iterable[CandidatePartition]) -> list[Estimate]:
         wanted = [each for each in candidates if each.spec.name != HOST]
@@ -173,10 +209,7 @@ class FunctionSearch:
     def _problem(
         self, graph: DataflowGraph, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
     ) -> GraphCover:
-        known = [
-            each.with_cost(self._estimates[each].cost) if each in self._estimates else each
-            for each in candidates
-        ]
+        known = [each.with_cost(self._cost(each)) for each in candidates]
         values = {
             each: estimate.cost.seconds
             for each, estimate in self._estimates.items()
@@ -184,6 +217,11 @@ class FunctionSearch:
         }
         bounds = lower_bounds(known, values, shares)
         return GraphCover.of(graph, known, self.boundaries, self.options.conflicts, bounds)
+
+    def _cost(self, candidate: CandidatePartition) -> Cost:
+        if candidate in self._held_back:
+            return Cost.INVALID
+        return self._estimates[candidate].cost if candidate in self._estimates else candidate.cost
 
     def _measure(self, cover: GraphCover) -> Callable[[Sequence[int]], Mapping[int, float | None]]:
         def measure(pieces: Sequence[int]) -> dict[int, float | None]:
@@ -197,81 +235,65 @@ class FunctionSearch:
 
         return measure
 
-    def _final(self, cover: GraphCover) -> CoverProblem:
-        """The problem with all that has been learnt; what is unknown cannot be chosen."""
-        costs: dict[int, float] = {}
-        groups: dict[int, dict[str, MeasuredSeconds]] = {}
+    def _settled(self, cover: GraphCover) -> SearchResult | Infeasible:
+        """The cheapest covers, after the candidates in which they differ have been measured again."""
+        result = self._search_known(cover)
+        for _ in range(self.options.settle_rounds):
+            if isinstance(result, Infeasible) or self.estimator.seconds_left() <= 0:
+                break
+            common = frozenset(result.best.pieces).intersection(*(each.pieces for each in result.covers))
+            pieces = {piece for each in result.covers for piece in each.pieces} - common
+            differing = [cover.candidates[piece] for piece in sorted(pieces)]
+            wanted = [each for each in differing if each in self._estimates]
+            known = [self._estimates[each] for each in wanted]
+            found = [
+                replace(new, was_known=new.was_known and old.was_known)
+                for new, old in zip(self.estimator.settle(wanted), known, strict=True)
+            ]
+            self._estimates.update(zip(wanted, found, strict=True))
+            if all(new.cost == old.cost for new, old in zip(found, known, strict=True)):
+                break
+            result = self._search_known(cover)
+        return result
+
+    def _search_known(self, cover: GraphCover) -> SearchResult | Infeasible:
+        """The cheapest covers by all that has been learnt; what is unknown cannot be chosen."""
+        costs = final_costs(cover.candidates, self._estimates, shrink=self.options.shrink)
+        unknown = {piece: INVALID for piece in range(len(cover.candidates)) if piece not in costs}
+        return search(cover.problem.with_costs({**costs, **unknown}), self._wanted())
+
+    def _guessed(self, cover: GraphCover, without: frozenset[CandidatePartition]) -> CoverProblem:
+        """The problem in which what is unknown counts with its bound; few such partitions are best.
+
+        So does what the last resort alone would run, and nobody can measure by itself.
+        """
+        costs = final_costs(cover.candidates, self._estimates, shrink=self.options.shrink)
         for piece, candidate in enumerate(cover.candidates):
             estimate = self._estimates.get(candidate)
-            if estimate is None:
-                costs[piece] = 0.0 if candidate.cost == Cost.ZERO else INVALID
-            elif estimate.cost.kind is not CostKind.VALUE:
-                costs[piece] = INVALID
-            else:
-                costs[piece] = estimate.cost.seconds
-                group = groups.setdefault(candidate.sub_graph.inside.bits, {})
-                group[candidate.spec.name] = MeasuredSeconds(
-                    estimate.cost.seconds, estimate.low, estimate.high
-                )
-        if self.options.shrink:
-            positive = {bits: group for bits, group in groups.items() if _is_positive(group)}
-            better = dict(zip(positive, shrunk(list(positive.values())), strict=True))
-            for piece, candidate in enumerate(cover.candidates):
-                seconds = better.get(candidate.sub_graph.inside.bits, {}).get(candidate.spec.name)
-                if seconds is not None and math.isfinite(costs[piece]):
-                    costs[piece] = seconds
+            is_hidden = estimate is not None and estimate.error is MeasureError.UNKNOWN
+            if piece not in costs or (is_hidden and candidate.spec.name == self.options.last_resort):
+                bound = cover.problem.pieces[piece].bound
+                costs[piece] = INVALID if candidate in without else bound + _GUESSED_CALL
         return cover.problem.with_costs(costs)
 
     def _wanted(self) -> SearchOptions:
-        options = self.options.search
-        return SearchOptions(
-            self.options.covers, options.budget, options.width, options.growth, options.sweeps
-        )
+        return replace(self.options.search, covers=self.options.covers)
 
-    def _uncertainty(self, cover: GraphCover, pieces: Sequence[int]) -> tuple[float, float]:
-        """The sums of the lower and of the upper ends of the intervals of a cover's candidates."""
-        found = [self._estimates[cover.candidates[piece]] for piece in pieces if self._is_known(cover, piece)]
-        return sum(each.low for each in found), sum(each.high for each in found)
-
-    def _is_known(self, cover: GraphCover, piece: int) -> bool:
-        return cover.candidates[piece] in self._estimates
-
-    def _impossible(
-        self, graph: DataflowGraph, cover: GraphCover, result: Infeasible
-    ) -> UnsupportedModelError:
-        """Which expressions nobody runs, and what became of those who tried."""
-        nodes = [*result.uncovered, *result.only_invalid, *result.cut_off]
-        lines = []
-        for node in nodes[:3]:
-            index = cover.nodes[node]
-            tried = [
-                f"{each.spec.name}: {estimate.message or estimate.error.value}"
-                for each, estimate in self._estimates.items()
-                if index in each.sub_graph.inside
-            ]
-            label = cover.candidates[0].sub_graph.of(graph, [index]).label or str(index)
-            lines.append(f"{label} ({'; '.join(dict.fromkeys(tried)) or 'no candidate'})")
-        what = "; ".join(lines) or str(result)
-        return UnsupportedModelError(
-            f"no toolchain runs all of function {self.name!r}: {what}",
-            help="add a toolchain that can, or give the search more time",
-        )
+    def _record(self, found: _Found, cover: Cover) -> CoverRecord:
+        """A cover, with the sums of the lower and of the upper ends of its candidates' intervals."""
+        chosen = [found.cover.candidates[piece] for piece in cover.pieces]
+        asked = [self._estimates.get(each) for each in chosen if each.spec.name != HOST]
+        known = [each for each in asked if each is not None and each.cost.is_value]
+        interval = sum(each.low for each in known), sum(each.high for each in known)
+        partitions = found.cover.partitions(cover, self.name)
+        return CoverRecord(partitions, cover.cost, interval, len(asked) - len(known))
 
 
-def _largest(candidates: Sequence[CandidatePartition]) -> list[CandidatePartition]:
-    """The largest candidate of each spec, if it is the largest of all."""
-    most = max((len(_work(each)) for each in candidates), default=0)
-    return [each for each in candidates if len(_work(each)) == most]
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The covers of a problem; the bound and whether they are the cheapest speak of the costs as measured."""
 
-
-def _calls(candidate: CandidatePartition) -> int:
-    return sum(map(must_be_lowered, candidate.sub_graph.exprs))
-
-
-def _work(candidate: CandidatePartition) -> list[int]:
-    graph = candidate.sub_graph.graph
-    return [index for index in candidate.sub_graph.inside if index not in graph.everywhere]
-
-
-def _is_positive(group: Mapping[str, MeasuredSeconds]) -> bool:
-    return all(each.seconds > 0 for each in group.values())
+    cover: GraphCover
+    result: SearchResult
+    lower_bound: float
+    is_exact: bool

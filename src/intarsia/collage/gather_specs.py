@@ -63,8 +63,8 @@ def gather_partition_specs(
     * The option partition_rule of a target names its rule; it is not passed on to the toolchain.
     * Otherwise a toolchain with a pattern table offers its groups, alone (fusion style NONE), fused as
       FuseOps would (OPERATOR), or joined in any way (GRAPH).
-    * Otherwise a toolchain offers what its operator predicate accepts: single operators, fused ones besides,
-      or large regions besides.
+    * Otherwise a toolchain offers what its operator predicate accepts (its class's, if it was registered in
+      code): single operators, fused ones besides, or large regions besides.
     * A target without toolchain is the native compiler's, if there is one; else it is a device, which says
       where values may live (`collect_candidates`) and runs nothing by itself.
     * The reference toolchain takes every operator, one by one, with the target's options if it is among the
@@ -106,10 +106,16 @@ def _of_target(target: Target, wanted: list[Target], options: GatherOptions) -> 
 
 def _rule(toolchain: str, options: GatherOptions) -> PartitionRule:
     """The rule for a toolchain by its pattern table, predicate and fusion style."""
-    table, style = pattern_table(toolchain), _style(toolchain, options)
-    if table:
-        return pattern_table_rule(toolchain, table, options.limits, _COMBINERS[style])
-    predicate = operator_predicate(toolchain)
+    style = _style(toolchain, options)
+    try:
+        table = pattern_table(toolchain)
+        if table:
+            return pattern_table_rule(toolchain, table, options.limits, _COMBINERS[style])
+        predicate = operator_predicate(toolchain)
+    except UsageError:  # no package announces it
+        if toolchain not in TOOLCHAINS:
+            raise
+        predicate = _class_of(toolchain)().supports
     match style:
         case FusionStyle.GRAPH:
             return graph_style_rule(predicate, options.limits, options.segments)
@@ -123,9 +129,11 @@ def _style(toolchain: str, options: GatherOptions) -> FusionStyle:
     """What the options say, or the toolchain's class; GRAPH for one that has but a table or a predicate."""
     if toolchain in options.styles:
         return options.styles[toolchain]
-    if toolchain not in TOOLCHAINS:
-        return FusionStyle.GRAPH
-    return cast("type[Toolchain]", TOOLCHAINS[toolchain]).fusion_style
+    return _class_of(toolchain).fusion_style if toolchain in TOOLCHAINS else FusionStyle.GRAPH
+
+
+def _class_of(toolchain: str) -> type[Toolchain]:
+    return cast("type[Toolchain]", TOOLCHAINS[toolchain])
 
 
 def _refuse_repetition(targets: list[Target]) -> None:

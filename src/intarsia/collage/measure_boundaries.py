@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
@@ -13,7 +14,7 @@ from intarsia.collage.placement import Partition, Placement, stable_nodes
 from intarsia.ir import Call, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.candidate_kind import AS_IT_IS
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.measurer import Measurer
+from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.op import call
 from intarsia.target import Target
 
@@ -27,7 +28,9 @@ _HOST: Final = Target.for_toolchain("reference")
 """What is left of a placed program is for the host to run; of a chain nothing is left."""
 
 
-def measure_boundaries(measurer: Measurer, targets: Sequence[Target]) -> BoundaryCosts:
+def measure_boundaries(
+    measurer: Measurer, targets: Sequence[Target], seconds: float = math.inf
+) -> BoundaryCosts:
     """Measure the border costs between some targets, or find them in the database.
 
     A chain of kernels that alternates between two toolchains takes what the kernels take by themselves, and
@@ -37,6 +40,7 @@ def measure_boundaries(measurer: Measurer, targets: Sequence[Target]) -> Boundar
     Args:
         measurer: Measures, and keeps what is measured.
         targets: Distinct toolchains.
+        seconds: Time for measuring.
 
     Raises:
         IntarsiaError: Measuring is impossible.
@@ -50,12 +54,12 @@ def measure_boundaries(measurer: Measurer, targets: Sequence[Target]) -> Boundar
             items[name, str(size)] = _placed(one, [target])
         for first, second in pairs:
             items[first, second, str(size)] = _placed(chain, [names[first], names[second]])
-    results = measurer.measure(list(items.values()))
-    seconds = {key: result.cost for key, result in zip(items, results, strict=True) if result is not None}
-    run_seconds = seconds.get(("run",), 0.0)
+    results = measurer.measure(list(items.values()), MeasureBudget(seconds=seconds))
+    costs = {key: result.cost for key, result in zip(items, results, strict=True) if result is not None}
+    run_seconds = costs.get(("run",), 0.0)
     crossings: dict[tuple[str, str], Crossing] = {}
     for first, second in pairs:
-        crossings[first, second] = crossings[second, first] = _crossing(seconds, first, second, run_seconds)
+        crossings[first, second] = crossings[second, first] = _crossing(costs, first, second, run_seconds)
     return BoundaryCosts(crossings, run_seconds=run_seconds)
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from intarsia.collage.candidate_partition import CandidatePartition
 from intarsia.collage.captured_values import CapturedValues
@@ -16,11 +17,15 @@ from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
 from intarsia.collage.sub_graph.outline import outline
 from intarsia.ir import NO_ATTRS, IRModule
 from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.median_interval import median_interval
 from intarsia.support.errors import IntarsiaError
+
+SETTLED: Final = 2
+"""Measurements after which a candidate on which the choice hangs is not measured again."""
 
 _LEAST_SHARE = 0.1
 """What is left of a cost, at least, when what every run costs is taken off."""
@@ -49,10 +54,27 @@ class MeasuredCostEstimator:
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], Estimate] = field(default_factory=dict)
+    _settled: set[tuple[str, str]] = field(default_factory=set)
     _begun: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
+
+    def settle(self, candidates: Sequence[CandidatePartition]) -> list[Estimate]:
+        """See CostEstimator.settle: each is measured a second time, if it was measured once."""
+        items = {_key(item): item for item in map(self._input, candidates) if isinstance(item, MeasureInput)}
+        again = [item for key, item in items.items() if self._is_open(key, item)]
+        self._measure_batches(again, SETTLED)
+        self._settled.update(items)
+        return self.estimate(candidates)
+
+    def _is_open(self, key: tuple[str, str], item: MeasureInput) -> bool:
+        """Whether a second measurement could change what is known."""
+        known = self._known.get(key)
+        if key in self._settled or (known is not None and known.cost == Cost.INVALID):
+            return False
+        record = self.measurer.record(item)
+        return record is None or len(record.measurements) < SETTLED
 
     def seconds_left(self) -> float:
         """See CostEstimator.seconds_left."""
@@ -70,32 +92,46 @@ class MeasuredCostEstimator:
                 else:
                     wanted.setdefault(_key(item), item)
         self._measure(list(wanted.values()))
-        unknown = Estimate(Cost.UNKNOWN, message="there was no time to measure it")
-        return [
-            self._known.get(_key(item), unknown) if isinstance(item, MeasureInput) else item
-            for item in inputs
-        ]
+        return [self._answer(item) if isinstance(item, MeasureInput) else item for item in inputs]
+
+    def _answer(self, item: MeasureInput) -> Estimate:
+        """What is known of a candidate; who asks again has not had it measured."""
+        found = self._known.get(_key(item))
+        if found is None:
+            return Estimate(Cost.UNKNOWN, message="there was no time to measure it")
+        self._known[_key(item)] = replace(found, was_known=True)
+        return found
 
     def _measure(self, items: Sequence[MeasureInput]) -> None:
-        width = self.measurer.testbed.width
         for item in items:
             result = self.measurer.find(item)
             if result is not None:
                 self._known[_key(item)] = self._estimate(result, was_known=True)
-        left = [item for item in items if _key(item) not in self._known]
+        self._measure_batches([item for item in items if _key(item) not in self._known], 1)
+
+    def _measure_batches(self, left: Sequence[MeasureInput], enough: int) -> None:
+        width = self.measurer.testbed.width
         for first in range(0, len(left), width):
             if self.seconds_left() <= 0 or self.measurer.should_stop():
                 return
             batch = [item for item in left[first : first + width] if self._is_prepared(item)]
             budget = MeasureBudget(seconds=max(0.0, self.seconds_left()))
-            for item, result in zip(batch, self.measurer.measure(batch, budget), strict=True):
+            for item, result in zip(batch, self.measurer.measure(batch, budget, enough), strict=True):
                 if result is not None:
                     self._known[_key(item)] = self._estimate(result)
                 self.measurer.testbed.forget(item.workload)
 
     def _is_prepared(self, item: MeasureInput) -> bool:
+        workload, main = item.workload, item.workload.module["main"]
         try:
-            self.measurer.testbed.prepare(item.workload)
+            if not all(param.name in workload.special_inputs for param in main.params):
+                random_inputs(main)
+        except IntarsiaError as error:
+            text = f"it cannot be measured by itself: {error.problem}"
+            self._known[_key(item)] = _invalid(MeasureError.UNKNOWN, text)
+            return False
+        try:
+            self.measurer.testbed.prepare(workload)
         except IntarsiaError as error:
             text = f"there is no reference result: {error.problem}"
             self._known[_key(item)] = _invalid(MeasureError.INSTANTIATION, text)
@@ -130,7 +166,8 @@ class MeasuredCostEstimator:
 
 
 def _invalid(error: MeasureError, message: str) -> Estimate:
-    return Estimate(Cost.INVALID, math.inf, math.inf, error, message)
+    """Of a candidate that need not be measured."""
+    return Estimate(Cost.INVALID, math.inf, math.inf, error, message, was_known=True)
 
 
 def _unwrapped(sub_graph: SubGraph) -> SubGraph:

@@ -32,6 +32,11 @@ class PartitionSpec:
     rule: PartitionRule = field(compare=False)
     validate: Callable[[Function], str] = field(default=_accept, compare=False)
 
+    @property
+    def toolchain(self) -> str:
+        """Name of who runs candidates; that of the spec for a target without toolchain."""
+        return self.target.toolchain or self.name
+
     def candidates(self, graph: DataflowGraph) -> list[CandidatePartition]:
         """What the rule proposes."""
         return self.rule.all_candidates(graph, self)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from intarsia.build.kernel_table import COMPILER, SYMBOL, TARGET
 from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.gather_specs import NATIVE
 from intarsia.collage.name_supply import NameSupply
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph, parallel_rewrite
-from intarsia.ir import Attrs, AttrValue, Function, IRModule, structural_digest, with_module_fields
+from intarsia.ir import Attrs, Function, IRModule, structural_digest, with_module_fields
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.passes import PartitionGraph
+from intarsia.passes.functions.sealed import is_sealed
 from intarsia.support.errors import UsageError
+from intarsia.support.number_ranges import parse_ranges, ranges_text
 from intarsia.target import Target
 
 KIND = "collage"
@@ -57,8 +60,8 @@ class Partition:
 
     @property
     def toolchain(self) -> str:
-        """Name of the toolchain."""
-        return str(Target.parse(self.target).toolchain)
+        """Name of the toolchain; "native" for a target without one."""
+        return Target.parse(self.target).toolchain or NATIVE
 
     def to_json(self) -> dict[str, PlainData]:
         """The partition as plain data; nodes as ranges: "3,5..6"."""
@@ -74,7 +77,7 @@ class Partition:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Partition:
+    def from_json(cls, data: Any) -> Partition:
         """The partition that `to_json` wrote.
 
         Raises:
@@ -126,24 +129,39 @@ class Placement:
         """
         if candidate.kind != KIND or not isinstance(candidate.trace, list):
             raise UsageError(f"a candidate of kind {candidate.kind!r} is no placement")
-        return cls(tuple(Partition.from_json(each) for each in candidate.trace if isinstance(each, dict)))
+        return cls(tuple(map(Partition.from_json, candidate.trace)))
 
     def applied(self, mod: IRModule) -> IRModule:
         """The module with its partitions as global functions marked for their toolchains.
 
+        It is the same module if there are none.
+
         Raises:
             UsageError: A partition does not fit the module, or overlaps another one.
         """
+        if not self.partitions:
+            return mod
         supply = NameSupply("collage", taken=[var.name for var in mod.functions])
         functions = dict(mod.functions)
-        for var, function in mod.functions.items():
-            mine = [each for each in self.partitions if each.function == var.name]
-            if mine and isinstance(function, Function):
-                functions[var] = _rewritten(function, mine, supply)
-        strangers = {each.function for each in self.partitions} - {var.name for var in mod.functions}
-        if strangers:
-            raise UsageError(f"the module has no function {min(strangers)!r}, which the plan partitions")
+        for name in dict.fromkeys(each.function for each in self.partitions):
+            function = functions[mod.global_var(name)] if name in mod else None
+            if not isinstance(function, Function) or is_sealed(function):
+                raise UsageError(
+                    f"the module has no function {name!r} that could be partitioned, as the plan wants",
+                    help="the plan belongs to another program",
+                )
+            mine = [each for each in self.partitions if each.function == name]
+            functions[mod.global_var(name)] = _rewritten(function, mine, supply)
         return PartitionGraph()(with_module_fields(mod, functions=functions))
+
+    def function_names(self, mod: IRModule) -> tuple[str, ...]:
+        """What the function of each partition is called in `applied(mod)`, and so its kernel."""
+        supply = NameSupply("collage", taken=[var.name for var in mod.functions])
+        names: dict[Partition, str] = {}
+        for function in dict.fromkeys(each.function for each in self.partitions):
+            mine = [each for each in self.partitions if each.function == function]
+            names.update({each: supply.fresh(each.toolchain, _hint(each)) for each in mine})
+        return tuple(names[each] for each in self.partitions)
 
 
 def stable_nodes(graph: DataflowGraph) -> tuple[int, ...]:
@@ -153,32 +171,6 @@ def stable_nodes(graph: DataflowGraph) -> tuple[int, ...]:
     often. So the numbers are the same for structurally equal functions.
     """
     return tuple(node.index for node in graph if node.index not in graph.everywhere)
-
-
-def ranges_text(nodes: Sequence[int]) -> str:
-    """Indices as text: "3,5..6"."""
-    parts: list[list[int]] = []
-    for node in sorted(nodes):
-        if parts and parts[-1][1] == node - 1:
-            parts[-1][1] = node
-        else:
-            parts.append([node, node])
-    return ",".join(str(low) if low == high else f"{low}..{high}" for low, high in parts)
-
-
-def parse_ranges(text: str) -> tuple[int, ...]:
-    """The indices that `ranges_text` wrote.
-
-    Raises:
-        ValueError: It did not write that.
-    """
-    nodes: list[int] = []
-    for part in str(text).split(","):
-        found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", part)
-        if found is None:
-            raise ValueError(f"{part!r} is no range of nodes")
-        nodes += range(int(found[1]), int(found[2] or found[1]) + 1)
-    return tuple(nodes)
 
 
 def placement_digest(mod: IRModule) -> str:
@@ -194,25 +186,34 @@ def _rewritten(function: Function, partitions: Sequence[Partition], supply: Name
 
 def _sub_graph(graph: DataflowGraph, partition: Partition, supply: NameSupply) -> SubGraph:
     numbered = stable_nodes(graph)
-    if any(node >= len(numbered) for node in partition.nodes):
+    named = (partition.nodes, *(each.nodes for each in partition.composites))
+    highest = max(node for nodes in named for node in nodes)
+    if highest >= len(numbered):
         raise UsageError(
-            f"the partition {partition.label!r} has node {max(partition.nodes)} of {len(numbered)}",
+            f"the partition {partition.label!r} has node {highest}, but the nodes of function"
+            f" {partition.function!r} end at {len(numbered) - 1}",
             help="the plan belongs to another program",
         )
     nested = [
         NestedSubGraph(_of_numbers(graph, numbered, each.nodes), Attrs({"Composite": each.name}))
         for each in partition.composites
     ]
-    names = partition.label.split("+")
-    hint = "_".join(names) if len(names) <= _LONGEST_NAME else f"{names[0]}_to_{names[-1]}_{len(names)}"
-    attrs: dict[str, AttrValue] = {
-        "Primitive": 1,
-        "Compiler": partition.toolchain,
-        "target": partition.target,
-        "global_symbol": supply.fresh(partition.toolchain, hint),
-    }
     inside = _of_numbers(graph, numbered, partition.nodes).inside
-    return SubGraph.of(graph, inside, nested).with_attrs(attrs)
+    return SubGraph.of(graph, inside, nested).with_attrs(_marks(partition, supply))
+
+
+def _marks(partition: Partition, supply: NameSupply) -> Attrs:
+    """What marks the function; without a toolchain, `build` chooses one (as `rules.primitive`)."""
+    marks = Attrs({"Primitive": 1, SYMBOL: supply.fresh(partition.toolchain, _hint(partition))})
+    if Target.parse(partition.target).toolchain is None:
+        return marks
+    return marks.updated(**{COMPILER: partition.toolchain, TARGET: partition.target})
+
+
+def _hint(partition: Partition) -> str:
+    """What a partition is called after: its operators, or the first and the last one."""
+    names = partition.label.split("+")
+    return "_".join(names) if len(names) <= _LONGEST_NAME else f"{names[0]}_to_{names[-1]}_{len(names)}"
 
 
 def _of_numbers(graph: DataflowGraph, numbered: Sequence[int], nodes: Sequence[int]) -> SubGraph:

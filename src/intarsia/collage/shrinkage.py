@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+K = TypeVar("K", bound=Hashable)
 
 _NORMAL_95: Final = 3.92
 """Width of a 95 % interval in standard errors."""
@@ -31,7 +33,7 @@ class MeasuredSeconds:
         return (math.log(self.high) - math.log(self.low)) / _NORMAL_95
 
 
-def shrunk(groups: Sequence[Mapping[str, MeasuredSeconds]]) -> list[dict[str, float]]:
+def shrunk(groups: Sequence[Mapping[K, MeasuredSeconds]]) -> list[dict[K, float]]:
     """Costs that are to be compared, less far apart where they are less certain.
 
     Whoever looks cheapest among several noisy costs is cheaper than he is, on average, and a sum of many such
@@ -40,18 +42,18 @@ def shrunk(groups: Sequence[Mapping[str, MeasuredSeconds]]) -> list[dict[str, fl
     Bayes inference, 1983).
 
     Args:
-        groups: Costs of the same nodes, by toolchain.
+        groups: Costs of the same nodes, by whatever tells them apart, all above 0.
 
     Returns:
         Seconds, as the groups are ordered. A cost without an interval is as uncertain as the worst one.
     """
     errors = [each.error for group in groups for each in group.values() if math.isfinite(each.error)]
     worst = max(errors, default=0.0)
-    spread = max(_LEAST_SPREAD**2, _spread(groups, errors))
+    spread = max(_LEAST_SPREAD**2, _spread([list(group.values()) for group in groups], worst))
     return [_shrunk_group(group, spread, worst) for group in groups]
 
 
-def _shrunk_group(group: Mapping[str, MeasuredSeconds], spread: float, worst: float) -> dict[str, float]:
+def _shrunk_group(group: Mapping[K, MeasuredSeconds], spread: float, worst: float) -> dict[K, float]:
     if len(group) < 2:
         return {name: each.seconds for name, each in group.items()}
     mean = statistics.fmean(math.log(each.seconds) for each in group.values())
@@ -63,12 +65,11 @@ def _shrunk_group(group: Mapping[str, MeasuredSeconds], spread: float, worst: fl
     return found
 
 
-def _spread(groups: Sequence[Mapping[str, MeasuredSeconds]], errors: Sequence[float]) -> float:
+def _spread(groups: Sequence[Sequence[MeasuredSeconds]], worst: float) -> float:
     """Variance of logarithms within groups that noise does not explain."""
-    within = [
-        statistics.variance(math.log(each.seconds) for each in group.values())
-        for group in groups
-        if len(group) > 1
-    ]
-    noise = statistics.fmean(error**2 for error in errors) if errors else 0.0
-    return max(0.0, statistics.fmean(within) - noise) if within else 0.0
+    compared = [group for group in groups if len(group) > 1]
+    if not compared:
+        return 0.0
+    within = [statistics.variance(math.log(each.seconds) for each in group) for group in compared]
+    noise = [min(each.error, worst) ** 2 for group in compared for each in group]
+    return max(0.0, statistics.fmean(within) - statistics.fmean(noise))

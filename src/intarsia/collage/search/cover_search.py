@@ -61,11 +61,13 @@ class CoverSearch:
             widening.step()
         return widening.answer()
 
-    def excess(self) -> Mapping[int, float]:
-        """For each usable piece: every cover with it costs at least so much more than the lower bound.
+    @property
+    def bound(self) -> float:
+        """Seconds that every cover costs at least, by the prices as the last search left them."""
+        return self._bound.value
 
-        By the prices as the last search left them.
-        """
+    def excess(self) -> Mapping[int, float]:
+        """For each usable piece: every cover with it costs at least so much more than `bound`."""
         return self._bound.excess()
 
     def _uncovered(self) -> int:

@@ -1,0 +1,77 @@
+"""Why a function cannot be covered, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.cover_of_graph import GraphCover
+from intarsia.collage.gather_specs import HOST
+from intarsia.collage.node_kind import node_label
+from intarsia.collage.partition_spec import PartitionSpec
+from intarsia.collage.search import Infeasible
+from intarsia.support.errors import UnsupportedModelError
+
+_SHOWN = 3
+"""Expressions that are named."""
+
+_NO_TIME = "there was no time to measure it"
+
+
+def no_cover(
+    name: str,
+    specs: Sequence[PartitionSpec],
+    cover: GraphCover,
+    estimates: Mapping[CandidatePartition, Estimate],
+    result: Infeasible,
+) -> UnsupportedModelError:
+    """The error that names the expressions nobody runs, and for each why everybody has refused it.
+
+    Args:
+        name: Of the function.
+        specs: Who was asked.
+        cover: The problem.
+        estimates: What became of the candidates.
+        result: What the search says.
+    """
+    nodes = sorted(result.uncovered + result.only_invalid or result.cut_off)
+    if not nodes:
+        where = "" if result.stuck_at is None else f" at {_label(cover, result.stuck_at)}"
+        doubt = "" if result.is_proven else ", as far as was searched"
+        return UnsupportedModelError(
+            f"the candidates for function {name!r} do not fit together{where}{doubt}",
+            help="add a toolchain, or allow toolchains together that are in conflict",
+        )
+    lines = [f"{_label(cover, node)} ({_refusals(cover, node, specs, estimates)})" for node in nodes[:_SHOWN]]
+    if len(nodes) > _SHOWN:
+        lines.append(f"and {len(nodes) - _SHOWN} more")
+    is_late = any(_NO_TIME in line for line in lines)
+    return UnsupportedModelError(
+        f"no toolchain runs all of function {name!r}: {', '.join(lines)}",
+        help="give the search more time" if is_late else "add a toolchain that can",
+    )
+
+
+def _label(cover: GraphCover, node: int) -> str:
+    expr = cover.graph[cover.nodes[node]].expr
+    return node_label(expr) or type(expr).__name__
+
+
+def _refusals(
+    cover: GraphCover,
+    node: int,
+    specs: Sequence[PartitionSpec],
+    estimates: Mapping[CandidatePartition, Estimate],
+) -> str:
+    """What each spec has said of a node; the smallest candidate speaks for the others."""
+    index, texts = cover.nodes[node], []
+    for spec in specs:
+        own = [each for each in cover.candidates if each.spec == spec and index in each.sub_graph.inside]
+        own.sort(key=lambda each: len(each.sub_graph.inside))
+        known = [estimates[each] for each in own if each in estimates]
+        if known:
+            texts.append(f"{spec.name}: {known[0].message or known[0].error.value}")
+        elif spec.name != HOST:
+            texts.append(f"{spec.name}: {_NO_TIME if own else 'not supported'}")
+    return "; ".join(texts)
