@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from intarsia.cli import bench, bisect, compare, db, doctor, passes, run, tune, verify, zoo
+from intarsia.cli import bench, bisect, compare, db, doctor, explain, passes, run, tune, verify, zoo
 
 HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
 
@@ -44,6 +44,7 @@ def _commands() -> tuple[Callable[..., Any], ...]:
         bench.bench,
         compare.compare,
         verify.verify,
+        explain.explain,
         bisect.bisect,
         passes.passes,
     )

@@ -55,6 +55,18 @@ Toolchains: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Targets: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--target",
+        metavar="TARGET",
+        help='A candidate: openvino, or "cpu -toolchain=openvino -threads=2". May be repeated; '
+        "every toolchain if not given.",
+        autocompletion=complete_toolchain,
+        default_factory=list,
+        show_default=False,
+    ),
+]
 Toolchain: TypeAlias = Annotated[
     str | None,
     typer.Option(

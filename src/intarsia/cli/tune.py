@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from intarsia.cli.arguments import Budget, Cluster, Inputs, Model, Ranges, Seed, Shapes, Threads, Trials
-from intarsia.cli.completion import complete_toolchain
+from intarsia.cli.arguments import (
+    Budget,
+    Cluster,
+    Inputs,
+    Model,
+    Ranges,
+    Seed,
+    Shapes,
+    Targets,
+    Threads,
+    Trials,
+)
 from intarsia.cli.console import Console
 from intarsia.cli.database_place import Place, open_database
 from intarsia.cli.gate_text import MAX_ERROR_MEANS
@@ -38,18 +48,7 @@ def tune(
         typer.Option("--output", "-o", metavar="OUT", help="The artifact; a folder if it ends with /."),
     ] = DEFAULT_OUTPUT,
     budget: Budget = "60s",
-    targets: Annotated[
-        list[str],
-        typer.Option(
-            "--target",
-            metavar="TARGET",
-            help='A candidate: openvino, or "cpu -toolchain=openvino -threads=2". May be repeated; '
-            "every toolchain if not given.",
-            autocompletion=complete_toolchain,
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
+    targets: Targets,
     shapes: Shapes,
     inputs: Inputs,
     ranges: Ranges,
@@ -58,6 +57,18 @@ def tune(
     trials: Trials = None,
     database: Place = None,
     cluster: Cluster = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Who runs what: taken up from FILE if it exists, and written to it at the end.",
+        ),
+    ] = None,
+    locked: Annotated[
+        bool,
+        typer.Option("--locked", help="Build and verify the plan as it is: no search, no comparison."),
+    ] = False,
     require_latency: Annotated[
         float | None,
         typer.Option(
@@ -65,20 +76,23 @@ def tune(
         ),
     ] = None,
 ) -> Report:
-    """Find and save the fastest toolchain for a model.
+    """Find and save the fastest toolchain for a model, or mix of them.
 
-    Every toolchain runs the whole model in a process of its own. Those whose result is right are timed in
-    turns, and the fastest is saved as an artifact, which intarsia run takes. What has been measured is kept:
-    the same command again goes on where it was. Ctrl-C ends it after the current candidate, a second one now.
+    Every toolchain runs the whole model in a process of its own, and parts of it. Those whose result is right
+    are timed in turns, and the fastest is saved as an artifact, which intarsia run takes. What has been
+    measured is kept: the same command again goes on where it was. Ctrl-C ends it after the current candidate,
+    a second one now.
     """
     from intarsia.cli.interruption import stoppable
     from intarsia.cli.model_argument import ModelArgument
     from intarsia.cli.output_argument import check_artifact_place
+    from intarsia.cli.plan_argument import check_plan_place
     from intarsia.cli.program import special_inputs
     from intarsia.cli.range_argument import parse_ranges
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
     from intarsia.driver.budget import parse_budget
+    from intarsia.driver.plans import refuse_choices
     from intarsia.driver.records import Progress, Stage
     from intarsia.driver.tune import tune as tune_model
     from intarsia.measure.inputs import with_input_ranges
@@ -89,7 +103,12 @@ def tune(
     seconds, fixed = parse_budget(budget), parse_shapes(shapes)
     fixed_ranges = parse_ranges(ranges)
     candidates = [parse_target(text, threads) for text in targets] or None
+    kept_plan = None if plan is None else Path(plan)
+    if locked:
+        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials)
     check_artifact_place(Path(place), argument.place)
+    if kept_plan is not None and not locked:
+        check_plan_place(kept_plan, argument.place, Path(place))
     with (
         open_database(database, create=True) as kept,
         stoppable(
@@ -109,12 +128,14 @@ def tune(
             threads=None if candidates else threads,
             database=kept,
             cluster=cluster,
+            plan=kept_plan,
+            locked=locked,
             on_progress=report,
             on_note=console.note,
             should_stop=stop,
         )
     result.save(place)
-    return _report(argument.name, result, Path(place), require_latency)
+    return _report(argument.name, result, Path(place), require_latency, None if locked else plan)
 
 
 def _shape_flags(result: TuneResult) -> str:
@@ -140,7 +161,7 @@ def _only_a_model(argument: ModelArgument) -> ModelArgument:
     return argument
 
 
-def _report(name: str, result: TuneResult, path: Path, required_ms: float | None) -> Report:
+def _report(name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None) -> Report:
     from intarsia.support.files import folder_size
 
     size = folder_size(path)
@@ -149,8 +170,10 @@ def _report(name: str, result: TuneResult, path: Path, required_ms: float | None
     lines = [
         *(_fate(record) for record in result.candidates if record.timing is None),
         *_within_noise(result),
+        *_search_lines(result),
         f"reference result: {result.reference}",
         MAX_ERROR_MEANS,
+        *([] if plan is None else [f"wrote the plan {plan}"]),
         f"wrote {path} ({size_text(size)})",
         f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
     ]
@@ -159,6 +182,7 @@ def _report(name: str, result: TuneResult, path: Path, required_ms: float | None
         "model": name,
         "file": str(path),
         "bytes": size,
+        "plan": plan,
     }
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
     if result.stopped:
@@ -189,6 +213,16 @@ def _candidate_name(record: CandidateRecord) -> str:
 
 def _fate(record: CandidateRecord) -> str:
     return f"{_candidate_name(record)}: {record.status.value}: {record.reason}"
+
+
+def _search_lines(result: TuneResult) -> list[str]:
+    """What was searched besides whole models, if anything."""
+    from intarsia.cli.search_line import loss_line, search_line
+
+    search, losses = result.explanation.search, result.explanation.losses
+    if search is None:
+        return []
+    return [search_line(search), *([] if losses is None else [loss_line(losses)])]
 
 
 def _within_noise(result: TuneResult) -> list[str]:

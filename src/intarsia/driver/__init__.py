@@ -1,10 +1,17 @@
 """Whole jobs: a model in, the fastest right artifact out.
 
 tune      the public function
+baselines each toolchain alone
+partition the search for partitions, on both levels
+evolve    the second level: the whole model's latency as fitness
+plans     what an earlier run has found, and keeping what this one finds
 entrant   a way to run the whole model
 contest   entrants measured one by one, the fast ones raced end to end
 records   what became of each, as plain data
 result    what `tune` returns
+explanation, explained_function    why the winner runs what where, as plain data for the artifact
+explain_run, explain_model         explaining a run, or what the database knows of a model
+explain_function, comparison       fates of candidates, and what they would cost instead
 budget    times as people write them
 """
 

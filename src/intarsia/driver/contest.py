@@ -81,6 +81,11 @@ class Contest:
             else:
                 self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
 
+    def results(self) -> dict[tuple[str, str], MeasureResult]:
+        """What each entrant took by itself, or how it failed, by `Entrant.key`."""
+        found = ((item.key, self._fates[item.name].result) for item in self.entrants)
+        return {key: result for key, result in found if result is not None}
+
     def decide(self, race_seconds: float, seed: int) -> Entrant:
         """Race the entrants that are right and fast.
 

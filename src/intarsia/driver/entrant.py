@@ -23,3 +23,13 @@ class Entrant:
     input: MeasureInput
     refusal: str = ""
     status: Status = Status.UNAVAILABLE
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for entrants that are the same program: the target, and the digest of the candidate."""
+        return candidate_key(self.input)
+
+
+def candidate_key(item: MeasureInput) -> tuple[str, str]:
+    """The target, and the digest of the candidate: what tells apart the ways to run one model."""
+    return str(item.target), item.candidate.digest

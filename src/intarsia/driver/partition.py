@@ -3,28 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from intarsia.collage.boundary_costs import BoundaryCosts
 from intarsia.collage.captured_values import CapturedValues
 from intarsia.collage.collage import CollageResult, collage
+from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.dataflow_graph import DataflowGraph
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.measure_boundaries import measure_boundaries
 from intarsia.collage.measured_cost_estimator import MeasuredCostEstimator
 from intarsia.collage.placement import Placement
+from intarsia.collage.placement_space import is_whole
+from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
+from intarsia.driver.evolve import evolved_placements
 from intarsia.driver.records import Progress, Stage
-from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.measurer import MeasureProgress, Measurer
+from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
+from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.target import Target
-from intarsia.toolchain import usable_toolchains
 
 LEAST_SECONDS = 3.0
 """With less time there is no search: borders alone take longer to measure."""
 
+EVOLUTION_SHARE = 1 / 3
+"""Share of the search's time for evolving what the covers by measured sums have given, end to end."""
+
+BORDER_SHARE = 0.25
+"""Share of the time that measuring borders may take."""
+
 _HOST = Target.for_toolchain("reference")
 """What runs the expressions of a placed program that are in no partition: tuples and projections."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedPartitions:
+    """What the search by measured sums has found, and with which border costs."""
+
+    found: CollageResult
+    boundaries: BoundaryCosts
+
+    def predicted_seconds(self, candidate: Candidate) -> float | None:
+        """The sum that a candidate was found by; None if it was not found so."""
+        records = {each.placement.candidate.digest: each.seconds for each in self.found.placements}
+        return records.get(candidate.digest)
+
+
+def enter_partitions(
+    contest: Contest,
+    workload: Workload,
+    targets: Sequence[Target],
+    seconds: float,
+    seed: int,
+    seeds: Sequence[Placement] = (),
+) -> SearchedPartitions:
+    """Search partitions on both levels, and let the best ones take part in a contest.
+
+    The first level adds up the costs of parts, the second one evolves its covers by what the whole takes.
+
+    Args:
+        contest: Each toolchain alone has taken part already.
+        workload: The program, with its inputs.
+        targets: Who may run parts of it.
+        seconds: Time for measuring.
+        seed: Of the evolution.
+        seeds: Placements that are known to be good.
+
+    Returns:
+        What the first level has found.
+
+    Raises:
+        UnsupportedModelError: Nobody runs some expression.
+        IntarsiaError: Measuring is impossible.
+    """
+    share = seconds * EVOLUTION_SHARE
+    found, boundaries = search_partitions(
+        contest.measurer, workload, targets, seconds - share, contest.report
+    )
+    _enter(contest, placement_entrants(workload, found, _names(contest)))
+    if not contest.should_stop():
+        evolved = evolved_placements(contest, workload, found, share, seed, seeds)
+        _enter(contest, _entrants(workload, evolved, _names(contest)))
+    return SearchedPartitions(found, boundaries)
 
 
 def search_partitions(
@@ -55,7 +116,7 @@ def search_partitions(
 
     measurer.on_progress = tell
     report(Progress(Stage.SEARCH))
-    boundaries = measure_boundaries(measurer, list(dict.fromkeys((*targets, _HOST))))
+    boundaries = measure_boundaries(measurer, list(dict.fromkeys((*targets, _HOST))), seconds * BORDER_SHARE)
     graph = DataflowGraph.of(workload.module["main"])
     values = CapturedValues.of(workload, graph, measurer.testbed)
     left = seconds - (measurer.clock() - begun)
@@ -67,25 +128,12 @@ def search_partitions(
     return collage(workload.module, specs, estimator, boundaries, options), boundaries
 
 
-def declared_conflicts() -> frozenset[tuple[str, str]]:
-    """Pairs of toolchains of which one says that the other must not live in the same process."""
-    return frozenset(
-        (min(each.name, other), max(each.name, other))
-        for each in usable_toolchains()
-        for other in each.conflicts
-    )
-
-
-def placement_entrants(workload: Workload, found: CollageResult) -> list[Entrant]:
+def placement_entrants(workload: Workload, found: CollageResult, taken: Sequence[str] = ()) -> list[Entrant]:
     """The placements as candidates for the whole model, but for those that one toolchain runs as a whole."""
-    operators = next((each.operators for each in found.functions if each.name == "main"), 0)
-    entrants: list[Entrant] = []
-    for record in found.placements:
-        partitions = record.placement.partitions
-        is_whole = len(partitions) == 1 and len(partitions[0].label.split("+")) >= operators
-        if not is_whole and partitions:
-            entrants.append(placement_entrant(workload, record.placement, [each.name for each in entrants]))
-    return entrants
+    graph = DataflowGraph.of(workload.module["main"])
+    placements = [record.placement for record in found.placements]
+    mixed = [each for each in placements if each.partitions and not is_whole(graph, each)]
+    return _entrants(workload, mixed, taken)
 
 
 def placement_entrant(workload: Workload, placement: Placement, taken: Sequence[str]) -> Entrant:
@@ -95,3 +143,23 @@ def placement_entrant(workload: Workload, placement: Placement, taken: Sequence[
         count += 1
         name = f"{wanted} ({count})"
     return Entrant(name, MeasureInput(workload, _HOST, placement.candidate))
+
+
+def _entrants(workload: Workload, placements: Sequence[Placement], taken: Sequence[str]) -> list[Entrant]:
+    entrants: list[Entrant] = []
+    for each in placements:
+        names = [*taken, *(entrant.name for entrant in entrants)]
+        entrants.append(placement_entrant(workload, each, names))
+    return entrants
+
+
+def _enter(contest: Contest, entrants: Sequence[Entrant]) -> None:
+    """Those that do not take part yet, such as a plan that was found again."""
+    taken = {entrant.key for entrant in contest.entrants}
+    new = [entrant for entrant in entrants if entrant.key not in taken]
+    if new:
+        contest.enter(new, MeasureBudget())
+
+
+def _names(contest: Contest) -> list[str]:
+    return [entrant.name for entrant in contest.entrants]

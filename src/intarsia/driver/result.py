@@ -6,9 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from intarsia.collage.plan import Plan
+from intarsia.driver.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
+from intarsia.support.plain_record import to_plain
 from intarsia.target import Host
 
 
@@ -25,7 +28,9 @@ class TuneResult:
         host: The machine that was measured on.
         seconds: Duration of the whole run.
         seed: Of the random inputs and of the order of measurement.
+        explanation: Why the winner runs the parts of the model as it does, and what else was tried.
         stopped: Whether it was ended before its time, on request.
+        plan: The winner as a plan, which `Plan.write` saves and a later run takes up.
     """
 
     model: str
@@ -36,6 +41,8 @@ class TuneResult:
     host: Host
     seconds: float
     seed: int
+    plan: Plan
+    explanation: Explanation
     stopped: bool = False
 
     @property
@@ -44,12 +51,12 @@ class TuneResult:
         return next(record for record in self.candidates if record.chosen)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the winner with its self test; see `Executable.save`.
+        """Save the winner with its self test and its explanation; see `Executable.save`.
 
         Raises:
             OutputError: It cannot be written.
         """
-        self.executable.save(path, self_test=self.self_test)
+        self.executable.save(path, self_test=self.self_test, explanation=self.explanation.to_text())
 
     def explain(self) -> str:
         """In a few sentences: who won, by how much, and why each other candidate did not."""
@@ -63,6 +70,8 @@ class TuneResult:
             "model": self.model,
             "chosen": self.chosen.name,
             "candidates": [record.to_json() for record in self.candidates],
+            "search": to_plain(self.explanation.search),
+            "losses": to_plain(self.explanation.losses),
             "reference": self.reference,
             "host": self.host.to_json(),
             "seconds": self.seconds,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
-    from intarsia.measure.measure_input import Workload
     from intarsia.measure.testbed import Testbed
     from intarsia.runtime.executable import Executable
     from intarsia.target import Host, Target
@@ -44,6 +43,8 @@ def tune(
     database: Database | None = None,
     cluster: str | None = None,
     partitions: bool = True,
+    plan: Path | None = None,
+    locked: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
     on_note: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -65,6 +66,9 @@ def tune(
         database: Where measurements are looked up and kept.
         cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether parts of the model may be given to different toolchains.
+        plan: A file of what an earlier run has found. If it exists, it takes part, and the search goes on
+            from it; the winner is written to it.
+        locked: Build and verify the plan as it is, and measure nothing else: no search, no race, no database.
         on_progress: Told what is being done.
         on_note: Told on the side, when another process keeps this machine busy for example.
         should_stop: Asked again and again; a yes ends the run with what has been measured.
@@ -73,13 +77,17 @@ def tune(
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
-        UsageError: Bad budget, targets, shapes or inputs.
+        UsageError: Bad budget, targets, shapes or inputs; a plan that is missing, damaged or for another
+            program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be kept.
     """
+    from intarsia.driver.baselines import baseline_targets, baselines, engines
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.contest import Contest
-    from intarsia.driver.partition import LEAST_SECONDS, placement_entrants, search_partitions
+    from intarsia.driver.explain_run import explain_run, kernel_seconds
+    from intarsia.driver.partition import LEAST_SECONDS, enter_partitions
+    from intarsia.driver.plans import kept_plan, plan_entrant, refuse_choices, winning_plan
     from intarsia.driver.records import Progress, Stage
     from intarsia.driver.result import TuneResult
     from intarsia.frontend.onnx import from_onnx
@@ -92,34 +100,46 @@ def tune(
 
     start = time.perf_counter()
     seconds = parse_budget(budget)
-    chosen = _targets(targets, threads)
+    if locked:
+        refuse_choices(plan, targets=targets, threads=threads, trials=trials)
+    chosen = () if locked else baseline_targets(targets, threads)
     report = on_progress or _silent
     report(Progress(Stage.IMPORT))
     module = model if isinstance(model, IRModule) else from_onnx(model, shapes)
     name = str(module.attrs.get("name", "model"))
     workload = Workload(module, name, dict(inputs or {}))
     host = this_host()
+    kept = kept_plan(plan, module, host, on_note, must_exist=locked)
     with closing(_testbed(cluster, host, seed, on_note)) as testbed:
         report(Progress(Stage.REFERENCE))
         folder = testbed.prepare(workload)
         stop = should_stop or _never
         drawn = random_operators(module)
-        measurer = Measurer(testbed, database)
-        contest = Contest(measurer, report, stop, drawn)
+        contest = Contest(Measurer(testbed, None if locked else database), report, stop, drawn)
         # Each toolchain alone is measured whatever the time: the result is never worse than the best of them.
-        contest.enter(_entrants(workload, chosen), MeasureBudget(trials=trials or math.inf))
-        search_seconds = seconds * SEARCH_SHARE if partitions else 0.0
-        able = [target for target in chosen if _is_engine(target)]
-        found = None
+        first = baselines(workload, chosen)
+        planned = None if kept is None else plan_entrant(workload, kept, first)
+        first += [planned] if planned is not None else []
+        contest.enter(first, MeasureBudget(trials=trials or math.inf))
+        search_seconds = seconds * SEARCH_SHARE if partitions and not locked else 0.0
+        able = engines(chosen)
+        searched = None
         if len(able) > 1 and search_seconds >= LEAST_SECONDS and not stop() and trials is None and not drawn:
-            found, _ = search_partitions(measurer, workload, able, search_seconds, report)
-            contest.enter(placement_entrants(workload, found), MeasureBudget())
+            seeds = [kept.placement] if kept is not None and kept.whole is None else []
+            searched = enter_partitions(contest, workload, able, search_seconds, seed, seeds)
         winner = contest.decide(seconds - search_seconds, seed)
         executable, gate, arrays = _executable(testbed, winner), folder.gate(), folder.inputs()
+        records = contest.records()
+        timing = next(record.timing for record in records if record.chosen)
+        found = winning_plan(winner, name, host, timing.median if timing else None, searched)
+        if plan is not None and not locked:
+            found.write(plan)
+        given = [arrays[item.name] for item in executable.inputs]
+        times = kernel_seconds(executable, given, timing.median if timing else math.inf)
         return TuneResult(
             model=name,
             executable=executable,
-            candidates=contest.records(),
+            candidates=records,
             reference=gate.reference,
             self_test=SelfTest(
                 tuple(arrays[item.name].copy() for item in executable.inputs),
@@ -129,15 +149,9 @@ def tune(
             seconds=time.perf_counter() - start,
             seed=seed,
             stopped=stop(),
+            plan=found,
+            explanation=explain_run(winner, contest.entrants, records, host, searched, times),
         )
-
-
-def _is_engine(target: Target) -> bool:
-    """Whether a target can be given parts of a model; the reference is the last resort in any case."""
-    from intarsia.toolchain import usable_toolchains
-
-    usable = {each.name for each in usable_toolchains()} - {"reference"}
-    return target.toolchain in usable
 
 
 def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str], None] | None) -> Testbed:
@@ -148,33 +162,6 @@ def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str]
     from intarsia.measure.testbed.dask_cluster import connect
 
     return connect(cluster, host, seed=seed, on_note=on_note)
-
-
-def _entrants(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
-    """The whole model on each target."""
-    from intarsia.driver.entrant import Entrant
-    from intarsia.driver.records import Status
-    from intarsia.measure.candidate_kind import WHOLE
-    from intarsia.measure.gate import SMALL
-    from intarsia.measure.measure_input import MeasureInput
-    from intarsia.measure.work import work_of
-    from intarsia.support.errors import MissingToolchainError
-    from intarsia.toolchain import toolchain
-
-    is_small = work_of(workload.module).multiply_adds <= SMALL
-    entrants = []
-    for target in targets:
-        refusal, status = "", Status.UNAVAILABLE
-        try:
-            toolchain(str(target.toolchain))
-        except MissingToolchainError as error:
-            refusal = f"{error.problem} ({error.help})" if error.help else error.problem
-        if target.toolchain == "reference" and not is_small and len(targets) > 1:
-            refusal, status = "not tried: it takes far too long on a model of this size", Status.SLOW
-        options = " ".join(f"{key}={value}" for key, value in target.options)
-        name = f"{target.toolchain} {options}".strip()
-        entrants.append(Entrant(name, MeasureInput(workload, target, WHOLE), refusal, status))
-    return entrants
 
 
 def _executable(testbed: Testbed, winner: Entrant) -> Executable:
@@ -188,30 +175,6 @@ def _executable(testbed: Testbed, winner: Entrant) -> Executable:
         return load(artifact)
     measured = winner.input
     return build(instantiate(measured.workload.module, measured.target, measured.candidate))
-
-
-def _targets(targets: Sequence[Target | str] | None, threads: int | None) -> tuple[Target, ...]:
-    """The candidates' targets; without a request, those that are unusable here take part to say why."""
-    from intarsia.support.errors import UsageError
-    from intarsia.target import Target
-    from intarsia.toolchain import installed_toolchains
-
-    if targets is None:
-        chosen = [Target.for_toolchain(status.name) for status in installed_toolchains()]
-    else:
-        chosen = [item if isinstance(item, Target) else Target.parse(item) for item in targets]
-    if not chosen:
-        raise UsageError(
-            "there is no target to tune for", help="pass at least one, or none for all toolchains"
-        )
-    unnamed = [str(target) for target in chosen if target.toolchain is None]
-    if unnamed:
-        raise UsageError(
-            f"the target {unnamed[0]!r} names no toolchain", help='such as "cpu -toolchain=openvino"'
-        )
-    if threads is not None:
-        chosen = [target.with_options(threads=threads) for target in chosen]
-    return tuple(dict.fromkeys(chosen))
 
 
 def _silent(_: Progress) -> None:

@@ -13,6 +13,8 @@ MANIFEST: Final = "manifest.json"
 PROGRAM: Final = "program.txt"
 CONSTANTS: Final = "constants.safetensors"
 SELF_TEST: Final = "selftest.safetensors"
+EXPLANATION: Final = "explanation.json"
+"""Why the program is built as it is; not every artifact has one."""
 
 
 class ArtifactFormat(StrEnum):

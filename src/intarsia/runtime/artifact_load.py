@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from intarsia.runtime.artifact_damage import damaged
-from intarsia.runtime.artifact_format import CONSTANTS, MANIFEST, PROGRAM, SELF_TEST
+from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST
 from intarsia.runtime.artifact_reader import check_name, open_artifact
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource
@@ -116,7 +116,7 @@ def _assembled(
     listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
     constants = list(read_tensors(files[CONSTANTS], listed, f"{CONSTANTS} of {path}").values())
     provenance = Provenance(
-        program=_text(path, files[PROGRAM]),
+        program=_text(path, PROGRAM, files[PROGRAM]),
         program_constants=tuple(constants[number] for number in manifest.program_constants),
         model=manifest.model,
         host=manifest.host,
@@ -124,13 +124,14 @@ def _assembled(
         created_by=manifest.created_by,
     )
     test = _read_self_test(path, manifest, files)
+    explanation = _text(path, EXPLANATION, files[EXPLANATION]) if EXPLANATION in files else None
     kernels = [
         _kernel(entry, files, constants, loaders[entry.toolchain][0], fits)
         for entry, fits in zip(manifest.kernels, is_fitting, strict=True)
     ]
     plan_constants = [constants[number] for number in manifest.plan_constants]
     names = [entry.name for entry in manifest.kernels]
-    return Executable(manifest.plan, kernels, plan_constants, provenance, names, test)
+    return Executable(manifest.plan, kernels, plan_constants, provenance, names, test, explanation)
 
 
 def _kernel(
@@ -146,11 +147,28 @@ def _kernel(
     return loader.load(source, blob)
 
 
-def _text(path: Path, data: Array) -> str:
+def read_explanation(path: str | os.PathLike[str]) -> str | None:
+    """Why the program of an artifact is built as it is, as text for `intarsia explain`; None if unsaid.
+
+    Nothing else is read than the manifest, so that it works for artifacts of other machines.
+
+    Raises:
+        ArtifactError: It is no artifact, or damaged, unsafe, or of another version.
+    """
+    place = Path(path)
+    reader = open_artifact(place)
+    manifest = Manifest.from_bytes(reader.read(MANIFEST).tobytes(), place)
+    if EXPLANATION not in manifest.files:
+        return None
+    files = reader.read_all({EXPLANATION: manifest.files[EXPLANATION]})
+    return _text(place, EXPLANATION, files[EXPLANATION])
+
+
+def _text(path: Path, name: str, data: Array) -> str:
     try:
         return data.tobytes().decode()
     except UnicodeDecodeError as error:
-        raise damaged(path, f"{PROGRAM} is not UTF-8") from error
+        raise damaged(path, f"{name} is not UTF-8") from error
 
 
 def _read_self_test(path: Path, manifest: Manifest, files: Mapping[str, Array]) -> SelfTest | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from intarsia.runtime.artifact_format import (
     CONSTANTS,
+    EXPLANATION,
     MANIFEST,
     PROGRAM,
     SELF_TEST,
@@ -58,6 +59,8 @@ def _write(
         _write_kernel(writer, index, kernel, name, table, host)
         for index, (kernel, name) in enumerate(zip(contents.kernels, contents.kernel_names, strict=True))
     )
+    if contents.explanation is not None:
+        writer.add(EXPLANATION, contents.explanation.encode())
     with writer.file(CONSTANTS) as stream:
         write_tensors(stream, table.named())
     manifest = Manifest(

@@ -22,6 +22,7 @@ class Contents:
         make_provenance: Tells where it comes from, when that is first asked for: printing takes time.
         kernel_names: A name for each kernel, for errors and profiles.
         self_test: A call with its right answer, if there is one.
+        explanation: Why the program is built as it is, as text for `intarsia explain`, if that is known.
     """
 
     plan: Plan
@@ -30,3 +31,4 @@ class Contents:
     make_provenance: Callable[[], Provenance]
     kernel_names: tuple[str, ...]
     self_test: SelfTest | None = None
+    explanation: str | None = None

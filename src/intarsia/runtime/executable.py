@@ -44,6 +44,7 @@ class Executable:
         provenance: Where the program comes from, or a function that tells it when it is asked for.
         kernel_names: A name for each kernel, for errors and profiles.
         self_test: A call with its right answer, kept in the artifact.
+        explanation: Why the program is built as it is, as text for `intarsia explain`, kept in the artifact.
     """
 
     def __init__(
@@ -54,12 +55,13 @@ class Executable:
         provenance: Provenance | Callable[[], Provenance] | None = None,
         kernel_names: Sequence[str] | None = None,
         self_test: SelfTest | None = None,
+        explanation: str | None = None,
     ) -> None:
         given = Provenance() if provenance is None else provenance
         make_provenance = (lambda: given) if isinstance(given, Provenance) else given
         names = [f"kernel{i}" for i in range(len(kernels))] if kernel_names is None else kernel_names
         self._contents = Contents(
-            plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test
+            plan, tuple(kernels), tuple(constants), make_provenance, tuple(names), self_test, explanation
         )
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
         self._check = InputCheck(plan.inputs)
@@ -211,6 +213,7 @@ class Executable:
         path: str | os.PathLike[str],
         *,
         self_test: SelfTest | None = None,
+        explanation: str | None = None,
         format: ArtifactFormat | None = None,  # noqa: A002  # the word that the field uses
     ) -> None:
         """Write the artifact: everything that is needed to run the program here or on another machine.
@@ -218,6 +221,7 @@ class Executable:
         Args:
             path: Where to; an artifact that is there already is replaced.
             self_test: A call with its right answer; the one that the executable has, if not given.
+            explanation: Why it is built as it is, as text; the one that the executable has, if not given.
             format: One file or a folder; if not given, a folder if `path` ends with "/" or is one.
 
         Raises:
@@ -226,7 +230,10 @@ class Executable:
         """
         with self._lock:
             test = self.saved_test if self_test is None else self_test
-            save_artifact(self._contents, self.provenance, path, test, format)
+            contents = self._contents
+            if explanation is not None:
+                contents = replace(contents, explanation=explanation)
+            save_artifact(contents, self.provenance, path, test, format)
 
     def close(self) -> None:
         """Let go of kernels, buffers and constants, after a call that is under way; again: nothing happens.

@@ -150,6 +150,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "bench",
         "compare",
         "verify",
+        "explain",
         "bisect",
         "passes",
         "zoo",

@@ -61,7 +61,7 @@ def test_what_nobody_runs_alone_is_divided(tmp_path: Path) -> None:
         assert fates["no_relu"].status is fates["no_tanh"].status is Status.UNSUPPORTED
         assert "no_relu has no Relu" in fates["no_relu"].reason
         again = ia.tune(planted(), budget="20s", targets=TARGETS, database=database)
-        assert again.chosen == result.chosen
+        assert not again.chosen.is_whole
     x = np.linspace(-2, 2, 32, dtype=np.float32).reshape(4, 8)
     np.testing.assert_allclose(result.executable(x), reference(x), rtol=1e-5)
     result.save(tmp_path / "planted.intarsia")

@@ -1,0 +1,91 @@
+"""`intarsia explain`: what runs where in a model, and what became of everything else that was tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from intarsia.cli.arguments import ModelOrArtifact, Ranges, Shapes, Targets, Threads
+from intarsia.cli.database_place import Place, open_database
+from intarsia.cli.report import Report
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from intarsia.cli.model_argument import ModelArgument
+    from intarsia.driver.explanation import Explanation
+
+
+def explain(
+    model: ModelOrArtifact,
+    node: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="Only what was tried with a node: its name in ONNX, its number, or an operator.",
+        ),
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="List every candidate that is known.")] = False,
+    targets: Targets,
+    shapes: Shapes,
+    ranges: Ranges,
+    threads: Threads = None,
+    database: Place = None,
+) -> Report:
+    """Explain what runs where, and what else was tried.
+
+    An artifact tells how it was tuned. Of a model, what has been measured of it on this machine is shown;
+    nothing is measured.
+    """
+    from intarsia.cli.explain_report import explain_report
+    from intarsia.cli.model_argument import ModelArgument
+
+    argument = ModelArgument.parse(model)
+    if argument.is_artifact:
+        argument.refuse_choices(
+            target=argument.target or targets, shape=shapes, range=ranges, threads=threads
+        )
+        explanation = _of_artifact(Path(argument.place))
+    else:
+        explanation = _of_model(argument, targets, shapes, ranges, threads, database)
+    return explain_report(explanation, node, everything=everything)
+
+
+def _of_artifact(path: Path) -> Explanation:
+    from intarsia.driver.explanation import Explanation
+    from intarsia.runtime.artifact_load import read_explanation
+
+    text = read_explanation(path)
+    if text is None:
+        raise UsageError(
+            f"{path} does not say how it was made",
+            help="an artifact that intarsia tune writes does; intarsia explain MODEL tells what was measured",
+        )
+    return Explanation.from_text(text, str(path))
+
+
+def _of_model(
+    argument: ModelArgument,
+    targets: list[str],
+    shapes: list[str],
+    ranges: list[str],
+    threads: int | None,
+    database: str | None,
+) -> Explanation:
+    from intarsia.cli.range_argument import parse_ranges
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.cli.target_argument import parse_target
+    from intarsia.driver.explain_model import explain_model
+    from intarsia.measure.inputs import with_input_ranges
+    from intarsia.toolchain.this_host import this_host
+
+    if argument.target:
+        raise UsageError(
+            f"explain takes a model without @{argument.target}", help=f'write --target "{argument.target}"'
+        )
+    module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
+    asked = [parse_target(text, threads) for text in targets] or None
+    with open_database(database) as known:
+        return explain_model(module, argument.name, known, this_host(), asked, None if asked else threads)

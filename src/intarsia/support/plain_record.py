@@ -1,0 +1,99 @@
+"""Dataclasses as plain data, and back, by the types of their fields."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+def to_plain(value: object) -> Any:
+    """A dataclass as a dictionary of what JSON holds; tuples as lists, enums as their values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    match value:
+        case Enum():
+            return value.value
+        case tuple() | list():
+            return [to_plain(item) for item in value]
+        case Mapping():
+            return {str(key): to_plain(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def from_plain(kind: type[T], data: object, where: str) -> T:
+    """The dataclass that `to_plain` took apart.
+
+    Fields may be texts, numbers, truth values, enums, dataclasses, tuples of any length of such, dictionaries
+    from text to such, and each of these or None. Whatever the data has besides is ignored: a newer version
+    may know more.
+
+    Args:
+        kind: The dataclass.
+        data: What was read.
+        where: What it is called in errors.
+
+    Raises:
+        ValueError: The data is something else, in words that say which value is wrong.
+    """
+    return cast("T", _read(kind, data, where))
+
+
+def _read(kind: Any, data: object, where: str) -> object:
+    if is_dataclass(kind):
+        return _record(kind, data, where)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if data is None:
+            return None
+        return _read(next(part for part in parts if part is not type(None)), data, where)
+    if origin is tuple and isinstance(data, list):
+        return tuple(_read(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
+    if origin is dict and isinstance(data, dict):
+        return {str(key): _read(parts[1], item, f"{where}.{key}") for key, item in data.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member(kind, data, where)
+    if kind is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    if origin is None and type(data) is kind:
+        return data
+    raise ValueError(f"{where} is {_shown(data)}, expected {_name(kind)}")
+
+
+def _record(kind: Any, data: object, where: str) -> object:
+    found = data if isinstance(data, dict) else None
+    if found is None:
+        raise ValueError(f"{where} is {_shown(data)}, expected an object")
+    missing = [name for name in _hints(kind) if name not in found]
+    if missing:
+        raise ValueError(f"{where} has no {missing[0]!r}")
+    return kind(**{name: _read(part, found[name], f"{where}.{name}") for name, part in _hints(kind).items()})
+
+
+def _member(kind: type[Enum], data: object, where: str) -> Enum:
+    for member in kind:
+        if member.value == data:
+            return member
+    raise ValueError(f"{where} is {_shown(data)}, expected one of {[member.value for member in kind]}")
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _name(kind: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+    return names.get(kind, "an object" if get_origin(kind) is dict else "a list")
+
+
+def _shown(data: object) -> str:
+    text = repr(data)
+    return text if len(text) <= 40 else f"{text[:40]}..."
