@@ -71,6 +71,12 @@ def _is_floored_modulo_of_floats(call: Call) -> bool:
     return not attribute_is(call, "fmod", 1) and not call_types(call).isdisjoint(_FLOATS)
 
 
+def _has_fraction(call: Call) -> bool:
+    """Whether OpenVINO would drop the fraction of an LRN's bias."""
+    bias = call.attrs.get("bias", 1.0)
+    return isinstance(bias, float) and not bias.is_integer()
+
+
 def _is_batchwise(call: Call) -> bool:
     return attribute_is(call, "layout", 1)
 
@@ -84,6 +90,7 @@ _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
         "Dropout": lambda call: is_computed(call, 2),
         "GRU": _is_batchwise,
         "GridSample": lambda call: len(known_shape(call, 0) or ()) != 4,
+        "LRN": _has_fraction,
         "LSTM": lambda call: _is_batchwise(call) or is_given(call, 7),
         "Mod": _is_floored_modulo_of_floats,
         "Pad": lambda call: attribute_is(call, "mode", "wrap"),

@@ -15,6 +15,7 @@ from intarsia.toolchain.external_weights import weight_of
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
 from intarsia.toolchain.package import exception_text
 from intarsia.toolchain.reference_loop import loop_operator
+from intarsia.toolchain.reference_lrn import lrn_operator
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -30,7 +31,7 @@ def load_kernel(source: KernelSource) -> Kernel:
     """
     model = parse_model(source, "reference")
     try:
-        evaluator = _evaluator_class(source.weights)(model, new_ops=[loop_operator(), *_intarsia_operators()])
+        evaluator = _evaluator_class(source.weights)(model, new_ops=_operators())
     except CompileError:
         raise
     except Exception as error:  # the evaluator raises whatever its operators do
@@ -96,6 +97,11 @@ def _evaluator_class(weights: Mapping[str, Array]) -> type[ReferenceEvaluator]:
             return weight_of(initializer, weights)
 
     return WeightsBeside
+
+
+def _operators() -> list[type[OpRun]]:
+    """What the evaluator lacks, or has wrong."""
+    return [loop_operator(), lrn_operator(), *_intarsia_operators()]
 
 
 @cache

@@ -78,6 +78,7 @@ REFUSED: list[tuple[str, Call]] = [
 WRONG: list[tuple[str, Call]] = [
     ("openvino", call("Add", F64, Constant(np.full((2, 3), 1e300)))),
     ("openvino", call("BitShift", I8, Constant(np.array([[6, 7, 7]], np.int8)), direction="LEFT")),
+    ("openvino", call("LRN", IMAGE, size=3, bias=1.5)),
     ("openvino", resize(mode="linear", antialias=1)),
     ("openvino", resize(mode="cubic", exclude_outside=1)),
 ]
@@ -94,6 +95,7 @@ SUPPORTED: list[tuple[str, Call]] = [
     ("openvino", call("ReduceSum", X, var("axes", 2, dtype=DType.INT64), keepdims=1)),
     ("openvino", call("Tile", X, numbers(2, 2))),
     ("openvino", call("Pad", X, numbers(1, 1, 1, 1), mode="reflect")),
+    ("openvino", call("LRN", IMAGE, size=3, bias=2.0)),
     ("openvino", resize(mode="linear")),
     ("openvino", gru(layout=0)),
 ]
