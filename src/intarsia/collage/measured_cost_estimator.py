@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -44,7 +43,6 @@ class MeasuredCostEstimator:
         values: Values within it.
         run_seconds: What every run of a program costs besides its kernels.
         seconds: Time for measuring; when it is over, costs stay UNKNOWN.
-        clock: Tells seconds.
     """
 
     measurer: Measurer
@@ -52,33 +50,28 @@ class MeasuredCostEstimator:
     values: CapturedValues
     run_seconds: float = 0.0
     seconds: float = math.inf
-    clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], Estimate] = field(default_factory=dict)
     _settled: set[tuple[str, str]] = field(default_factory=set)
     _begun: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._begun = self.clock()
+        self._begun = self.measurer.spent
 
     def settle(self, candidates: Sequence[CandidatePartition]) -> list[Estimate]:
         """See CostEstimator.settle: each is measured a second time, if it was measured once."""
         items = {_key(item): item for item in map(self._input, candidates) if isinstance(item, MeasureInput)}
-        again = [item for key, item in items.items() if self._is_open(key, item)]
-        self._measure_batches(again, SETTLED)
+        self._measure([item for key, item in items.items() if self._is_open(key)], SETTLED)
         self._settled.update(items)
         return self.estimate(candidates)
 
-    def _is_open(self, key: tuple[str, str], item: MeasureInput) -> bool:
+    def _is_open(self, key: tuple[str, str]) -> bool:
         """Whether a second measurement could change what is known."""
         known = self._known.get(key)
-        if key in self._settled or (known is not None and known.cost == Cost.INVALID):
-            return False
-        record = self.measurer.record(item)
-        return record is None or len(record.measurements) < SETTLED
+        return key not in self._settled and (known is None or known.cost != Cost.INVALID)
 
     def seconds_left(self) -> float:
         """See CostEstimator.seconds_left."""
-        return self.seconds - (self.clock() - self._begun)
+        return self.seconds - (self.measurer.spent - self._begun)
 
     def estimate(self, candidates: Sequence[CandidatePartition]) -> list[Estimate]:
         """See CostEstimator.estimate."""
@@ -91,7 +84,7 @@ class MeasuredCostEstimator:
                     self._known[_key(item)] = _invalid(MeasureError.COMPILE, complaint)
                 else:
                     wanted.setdefault(_key(item), item)
-        self._measure(list(wanted.values()))
+        self._measure(list(wanted.values()), 1)
         return [self._answer(item) if isinstance(item, MeasureInput) else item for item in inputs]
 
     def _answer(self, item: MeasureInput) -> Estimate:
@@ -102,12 +95,12 @@ class MeasuredCostEstimator:
         self._known[_key(item)] = replace(found, was_known=True)
         return found
 
-    def _measure(self, items: Sequence[MeasureInput]) -> None:
-        for item in items:
-            result = self.measurer.find(item)
+    def _measure(self, items: Sequence[MeasureInput], enough: int) -> None:
+        found = {_key(item): self.measurer.find(item, enough) for item in items}
+        for key, result in found.items():
             if result is not None:
-                self._known[_key(item)] = self._estimate(result, was_known=True)
-        self._measure_batches([item for item in items if _key(item) not in self._known], 1)
+                self._known[key] = self._estimate(result, was_known=True)
+        self._measure_batches([item for item in items if found[_key(item)] is None], enough)
 
     def _measure_batches(self, left: Sequence[MeasureInput], enough: int) -> None:
         width = self.measurer.testbed.width

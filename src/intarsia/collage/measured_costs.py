@@ -49,9 +49,9 @@ def measured_costs(
     every = dict.fromkeys((*targets, Target.for_toolchain("reference")))
     with closing(LocalTestbed.open(this_host())) as testbed:
         measurer = Measurer(testbed)
-        begun = measurer.clock()
+        begun = measurer.spent
         workload = Workload(mod, str(mod.attrs.get("name", "model")))
         values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), testbed)
         boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
-        left = max(0.0, seconds - (measurer.clock() - begun))
+        left = max(0.0, seconds - (measurer.spent - begun))
         yield MeasuredCostEstimator(measurer, mod, values, boundaries.run_seconds, left), boundaries

@@ -49,8 +49,7 @@ def evolved_placements(
         contest: Knows what its entrants took.
         workload: The program.
         found: What the search of covers has found: where evolution begins.
-        seconds: Time for measuring. What the database knows counts as if it were measured now, so that the
-            same run again measures nothing.
+        seconds: Time for measuring.
         seed: Of the evolution.
         seeds: Further placements to begin with.
 
@@ -89,7 +88,6 @@ class MeasuredFitness:
         space: Of the placements.
         seconds: Time for measuring.
         known: Results that cost nothing here: those of the contest, by `candidate_key`.
-        spent: Seconds that measuring has taken, now or when the database learnt it.
     """
 
     measurer: Measurer
@@ -97,8 +95,16 @@ class MeasuredFitness:
     space: PlacementSpace
     seconds: float
     known: Mapping[tuple[str, str], MeasureResult]
-    spent: float = 0.0
+    _begun: float = field(init=False)
     _found: dict[tuple[str, str], MeasureResult] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._begun = self.measurer.spent
+
+    @property
+    def spent(self) -> float:
+        """Seconds that measuring has taken."""
+        return self.measurer.spent - self._begun
 
     def __call__(self, placements: Sequence[Placement]) -> list[float | None]:
         """Seconds of each placement; infinite for a failure, None where the time was over."""
@@ -128,7 +134,6 @@ class MeasuredFitness:
         for item, result in zip(batch, results, strict=True):
             if result is not None:
                 self._found[candidate_key(item)] = result
-                self.spent += result.wall_seconds
         return None not in results
 
     def _room(self) -> int:

@@ -44,6 +44,7 @@ class NoTestbed:
 
     host: Host
     width: int = 1
+    lanes: int = 1
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare."""

@@ -108,10 +108,10 @@ def search_partitions(
         UnsupportedModelError: Nobody runs some expression.
         IntarsiaError: Measuring is impossible.
     """
-    begun = measurer.clock()
+    begun = measurer.spent
 
     def tell(progress: MeasureProgress) -> None:
-        fraction = min(1.0, (measurer.clock() - begun) / seconds)
+        fraction = min(1.0, (measurer.spent - begun) / seconds)
         report(Progress(Stage.SEARCH, fraction, progress))
 
     measurer.on_progress = tell
@@ -119,7 +119,7 @@ def search_partitions(
     boundaries = measure_boundaries(measurer, list(dict.fromkeys((*targets, _HOST))), seconds * BORDER_SHARE)
     graph = DataflowGraph.of(workload.module["main"])
     values = CapturedValues.of(workload, graph, measurer.testbed)
-    left = seconds - (measurer.clock() - begun)
+    left = seconds - (measurer.spent - begun)
     estimator = MeasuredCostEstimator(
         measurer, workload.module, values, boundaries.run_seconds, max(0.0, left)
     )

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.measure_input import MeasureInput
@@ -24,7 +24,7 @@ class MeasureBudget:
     """When to stop.
 
     Attributes:
-        seconds: No candidate is begun after so much time.
+        seconds: No candidate is begun after so much of `Measurer.spent`.
         trials: So many candidates are measured, those that the database knew not counted.
     """
 
@@ -59,12 +59,17 @@ class MeasureProgress:
 class Measurer:
     """Measures candidates, and keeps every result as soon as it is there.
 
+    Time budgets count what measuring took when it was done, in this run or in one before: what the database
+    knows costs no time, but counts as it did for who measured it. So a run that was ended by its budget does
+    the same when it is repeated, and measures nothing. For the same reason a candidate's second measurement
+    is not seen by who is content with one, though the database has it.
+
     Attributes:
         testbed: Builds and runs them.
         database: Where results are looked up and kept, or None.
         on_progress: Told at the beginning, and after each candidate.
         should_stop: Asked before each candidate; after a yes, what is left is not measured.
-        clock: Tells seconds, for budgets.
+        clock: Tells seconds, for progress and races.
         wall_clock: Tells seconds since 1970, for timestamps.
     """
 
@@ -74,6 +79,10 @@ class Measurer:
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
+    spent: float = field(default=0.0, init=False)
+    """Seconds that all measurements have taken whose results were used, each once."""
+    _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """How many measurements of a candidate were used."""
     _noted: set[str] = field(default_factory=set)
 
     def measure(
@@ -103,13 +112,13 @@ class Measurer:
                     run.keep(each)
                     if run.is_over():
                         break
-        found = {key: self.find(item) or run.results[key] for key, item in run.measured.items()}
-        return [found.get(_key(item), run.results.get(_key(item))) for item in inputs]
+        return [run.results.get(_key(item)) for item in inputs]
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
         """Time candidates of one workload in turns until the best is known.
 
-        A race that the database knows is not held again, if it was decided or had as much time as this one.
+        A race that the database knows is not held again, if it came to its end or had as much time as this
+        one.
 
         Args:
             racers: By name.
@@ -127,8 +136,8 @@ class Measurer:
         }
         if len(results) == len(racers):
             raced = replayed(results, limits.policy)
-            is_decided = raced.result is None or raced.result.end.is_decision
-            if is_decided or max(each.wall_seconds for each in results.values()) >= limits.seconds:
+            is_final = raced.result is None or raced.result.end.is_final
+            if is_final or max(each.wall_seconds for each in results.values()) >= limits.seconds:
                 return raced
         start = self.clock()
         raced = self.testbed.race(racers, limits)
@@ -146,10 +155,18 @@ class Measurer:
             self.keep(item, result)
         return raced
 
-    def find(self, item: MeasureInput) -> MeasureResult | None:
-        """What the database knows of a candidate on this host."""
-        found = self.record(item)
-        return None if found is None else found.result
+    def find(self, item: MeasureInput, enough: int = 1) -> MeasureResult | None:
+        """What the database knows of a candidate on this host: so many measurements, or a failure.
+
+        None if it knows fewer. More are used if more were used before in this run.
+        """
+        record = self.record(item)
+        if record is None:
+            return None
+        seen = self._seen(item, record, enough)
+        if seen.is_ok and len(seen.measurements) < enough:
+            return None
+        return self._use(item, seen)
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
         """All measurements of a candidate on this host that the database knows."""
@@ -157,6 +174,34 @@ class Measurer:
             return None
         host = self.testbed.host.digest
         return self.database.find(item.workload.digest, item.target, item.candidate, host)
+
+    def use(self, item: MeasureInput, result: MeasureResult, enough: int = 1) -> MeasureResult:
+        """Keep a new result, and count its time; what it gives together with those before.
+
+        Raises:
+            DatabaseError: It cannot be kept.
+        """
+        self.keep(item, result)
+        record = self.record(item)
+        if record is not None:
+            return self._use(item, self._seen(item, record, enough))
+        self.spent += self._share(result)
+        return result
+
+    def _seen(self, item: MeasureInput, record: MeasureRecord, enough: int) -> MeasureRecord:
+        """So many measurements, the oldest, or as many as were used before."""
+        count = max(self._used.get(_key(item), 0), enough)
+        return replace(record, measurements=record.measurements[:count])
+
+    def _use(self, item: MeasureInput, seen: MeasureRecord) -> MeasureResult:
+        used = self._used.get(_key(item), 0)
+        self.spent += sum(self._share(each.result) for each in seen.measurements[used:])
+        self._used[_key(item)] = len(seen.measurements)
+        return seen.result
+
+    def _share(self, result: MeasureResult) -> float:
+        """Seconds of a measurement, of which several are made at a time."""
+        return result.wall_seconds / max(1, self.testbed.lanes)
 
     def keep(self, item: MeasureInput, result: MeasureResult) -> None:
         """Keep a result.
@@ -182,16 +227,14 @@ class _Run:
     ) -> None:
         self._measurer = measurer
         self._budget = budget
-        self._start = measurer.clock()
+        self._enough = enough
+        self._start, self._spent = measurer.clock(), measurer.spent
         self._distinct = {_key(item): item for item in inputs}
-        self.measured: dict[tuple[str, str, str], MeasureInput] = {}
-        found = {key: measurer.record(item) for key, item in self._distinct.items()}
-        self.results = {key: record.result for key, record in found.items() if record is not None}
-        self._settled = {
-            key
-            for key, record in found.items()
-            if record is not None and (not record.is_ok or len(record.measurements) >= enough)
-        }
+        self._measured = 0
+        found = {key: measurer.find(item, enough) for key, item in self._distinct.items()}
+        self._settled = {key for key, result in found.items() if result is not None}
+        found |= {key: measurer.find(self._distinct[key]) for key in found if key not in self._settled}
+        self.results = {key: result for key, result in found.items() if result is not None}
         self._known = len(self._settled)
         measurer.on_progress(self._progress())
 
@@ -207,7 +250,7 @@ class _Run:
 
     def is_over(self) -> bool:
         """Whether no further candidate is to be begun."""
-        is_late = self._measurer.clock() - self._start >= self._budget.seconds
+        is_late = self._measurer.spent - self._spent >= self._budget.seconds
         return is_late or self._measured >= self._budget.trials or self._measurer.should_stop()
 
     def keep(self, measured: Measured) -> None:
@@ -216,14 +259,9 @@ class _Run:
         now = measurer.wall_clock()
         kind, message = outcome.error, outcome.message
         result = MeasureResult(outcome.costs, kind, message, measured.seconds, now, outcome.max_error)
-        measurer.keep(measured.input, result)
-        self.results[_key(measured.input)] = result
-        self.measured[_key(measured.input)] = measured.input
+        self.results[_key(measured.input)] = measurer.use(measured.input, result, self._enough)
+        self._measured += 1
         measurer.on_progress(self._progress())
-
-    @property
-    def _measured(self) -> int:
-        return len(self.measured)
 
     def _progress(self) -> MeasureProgress:
         failed = Counter(result.error for result in self.results.values() if not result.is_ok)

@@ -27,6 +27,11 @@ class RaceEnd(StrEnum):
         """Whether the winner is proven, and not only the best guess at the end of the budget."""
         return self in {RaceEnd.ONE_LEFT, RaceEnd.WITHIN_MARGIN}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the same race with more time would have ended the same."""
+        return self not in {RaceEnd.SECONDS_SPENT, RaceEnd.STOPPED}
+
 
 class DropReason(StrEnum):
     """Why a candidate left the race."""

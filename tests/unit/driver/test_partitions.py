@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,10 @@ from intarsia.collage.placement import Placement
 from intarsia.driver.records import Progress, Stage, Status
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
-from intarsia.measure.measure_input import Candidate, PlainData
-from intarsia.measure.testbed import local
+from intarsia.measure.measure_input import Candidate, MeasureInput, PlainData
+from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.runner import Raced
+from intarsia.measure.testbed import Measured, local
 from intarsia.op import call
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS
@@ -61,12 +63,41 @@ def test_what_nobody_runs_alone_is_divided(tmp_path: Path) -> None:
         assert fates["no_relu"].status is fates["no_tanh"].status is Status.UNSUPPORTED
         assert "no_relu has no Relu" in fates["no_relu"].reason
         again = ia.tune(planted(), budget="20s", targets=TARGETS, database=database)
-        assert not again.chosen.is_whole
+        assert again.chosen == result.chosen
     x = np.linspace(-2, 2, 32, dtype=np.float32).reshape(4, 8)
     np.testing.assert_allclose(result.executable(x), reference(x), rtol=1e-5)
     result.save(tmp_path / "planted.intarsia")
     np.testing.assert_allclose(ia.load(tmp_path / "planted.intarsia")(x), reference(x), rtol=1e-5)
     assert Stage.SEARCH in {progress.stage for progress in seen}
+
+
+@pytest.mark.parametrize("budget", ["6s", "20s"])
+def test_the_second_run_measures_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str
+) -> None:
+    """Though the time may have ended the first search: what it measured counts again as if it took time."""
+    asked: list[str] = []
+    measure, race = local.LocalTestbed.measure, local.LocalTestbed.race
+
+    def noted_measure(testbed: local.LocalTestbed, inputs: Sequence[MeasureInput]) -> Iterator[Measured]:
+        asked.extend(item.workload.name for item in inputs)
+        return measure(testbed, inputs)
+
+    def noted_race(
+        testbed: local.LocalTestbed, racers: Mapping[str, MeasureInput], limits: RaceLimits
+    ) -> Raced:
+        asked.append("race")
+        return race(testbed, racers, limits)
+
+    monkeypatch.setattr(local.LocalTestbed, "measure", noted_measure)
+    monkeypatch.setattr(local.LocalTestbed, "race", noted_race)
+    with Database.open(tmp_path / "measurements.db") as database:
+        first = ia.tune(planted(), budget=budget, targets=TARGETS, database=database)
+        assert asked
+        asked.clear()
+        second = ia.tune(planted(), budget=budget, targets=TARGETS, database=database)
+    assert asked == []
+    assert second.candidates == first.candidates
 
 
 def test_without_partitions_nobody_is_able() -> None:

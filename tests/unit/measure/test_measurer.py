@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from tests.ir_programs import relu, var
 
 from intarsia.ir import Constant, Function, IRModule
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing import TimingPolicy
 from intarsia.measure.workload_folder import WorkloadFolder
@@ -39,6 +41,26 @@ WORKLOAD = Workload(program(), "small")
 
 def candidate(kind: str, trace: int | None = None) -> MeasureInput:
     return MeasureInput(WORKLOAD, REFERENCE, Candidate(kind, trace))
+
+
+FIVE = [candidate("test right", index) for index in range(5)]
+
+
+class PlannedTestbed(LocalTestbed):
+    """Nothing is built or run: each candidate takes ten seconds, and costs one more than the one before."""
+
+    def __init__(self, lanes: int = 1) -> None:  # no folder, no workers
+        self.host, self._lanes = HOST, lanes
+        self.measured: list[MeasureInput] = []
+
+    @property
+    def lanes(self) -> int:
+        return self._lanes
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        for item in inputs:
+            self.measured.append(item)
+            yield Measured(item, Outcome(costs=(float(len(self.measured)),)), 10.0)
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +198,36 @@ class TestBudget:
         results = measurer.measure(inputs, MeasureBudget(trials=2))
         assert [result is not None for result in results] == [True, True, False, False, False]
 
-    def test_seconds(self, measurer: Measurer) -> None:
-        now = [0.0]
-
-        def advance(progress: MeasureProgress) -> None:
-            now[0] = progress.done * 10
-
-        measurer.clock, measurer.on_progress = (lambda: now[0]), advance
-        inputs = [candidate("test right", index) for index in range(5)]
-        results = measurer.measure(inputs, MeasureBudget(seconds=25))
+    def test_seconds(self) -> None:
+        results = Measurer(PlannedTestbed()).measure(FIVE, MeasureBudget(seconds=25))
         assert [result is not None for result in results] == [True, True, True, False, False]
+
+    def test_a_run_that_was_ended_by_its_budget_measures_nothing_when_repeated(self, tmp_path: Path) -> None:
+        testbed = PlannedTestbed()
+        with Database.open(tmp_path / "kept.db") as database:
+            first = Measurer(testbed, database)
+            results = first.measure(FIVE, MeasureBudget(seconds=25))
+            second = Measurer(testbed, database)
+            assert second.measure(FIVE, MeasureBudget(seconds=25)) == results
+        assert first.spent == second.spent == 30
+        assert testbed.measured == FIVE[:3]
+
+    def test_who_is_content_with_one_measurement_does_not_see_the_second(self, tmp_path: Path) -> None:
+        testbed = PlannedTestbed()
+        with Database.open(tmp_path / "kept.db") as database:
+            first = Measurer(testbed, database)
+            seen = [first.measure(FIVE[:1], enough=enough) for enough in (1, 2, 1)]
+            second = Measurer(testbed, database)
+            assert [second.find(FIVE[0], enough) for enough in (1, 2, 1)] == [result for (result,) in seen]
+            assert second.find(FIVE[0], 3) is None
+        assert seen[0] != seen[1] == seen[2]
+        assert len(testbed.measured) == 2
+        assert first.spent == second.spent == 20
+
+    def test_without_a_database_each_measurement_counts_once(self) -> None:
+        measurer = Measurer(PlannedTestbed(lanes=2))
+        measurer.measure(FIVE, MeasureBudget(seconds=12))
+        assert measurer.spent == 15
 
     def test_a_wish_to_stop_keeps_what_there_is(self, measurer: Measurer) -> None:
         wishes: list[bool] = []

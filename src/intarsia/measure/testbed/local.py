@@ -141,6 +141,11 @@ class LocalTestbed:
         """As many candidates as are built before they are run."""
         return BATCH
 
+    @property
+    def lanes(self) -> int:
+        """See Testbed.lanes; the seconds of builds beside each other are shared out already."""
+        return 1
+
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare; the reference result is computed in a worker."""
         if workload.digest not in self._workloads:

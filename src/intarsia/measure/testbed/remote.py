@@ -114,6 +114,11 @@ class RemoteTestbed:
         """See Testbed.width."""
         return WAITING_FOR_EACH * max(1, self.transport.workers)
 
+    @property
+    def lanes(self) -> int:
+        """See Testbed.lanes."""
+        return max(1, self.transport.workers)
+
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare; a worker computes the reference result, beside no timing of this host."""
         if workload.digest not in self._workloads:

@@ -41,6 +41,10 @@ class Testbed(Protocol):
     def width(self) -> int:
         """So many candidates are best given to `measure` at a time."""
 
+    @property
+    def lanes(self) -> int:
+        """So many candidates are measured at a time, so that the sum of `Measured.seconds` is divided by it."""
+
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """Have inputs and reference result of a workload ready; done once for each.
 
