@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from intarsia.build import build
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.placement import Partition, Placement, stable_nodes
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import Partition, Placement, stable_nodes
 from intarsia.ir import Call, Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.interleaved import time_interleaved
 from intarsia.measure.timing import TimingPolicy

@@ -10,14 +10,14 @@ from typing import ClassVar
 
 from tests.faulty_toolchains import Right
 
-from intarsia.collage.boundary_costs import BoundaryCosts, Crossing
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost import Cost
-from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.candidates.partition_rule import PartitionRule
+from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.costs.boundary_costs import BoundaryCosts, Crossing
+from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.function_cover import CoverRecord
-from intarsia.collage.partition_rule import PartitionRule
-from intarsia.collage.partition_spec import PartitionSpec
-from intarsia.collage.placement import Partition
+from intarsia.collage.placement.placement import Partition
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 from intarsia.collage.rules.rule_limits import RuleLimits
 from intarsia.collage.rules.typical_rules import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph, SubGraphConfig, parallel_rewrite
 from intarsia.ir import Attrs, Call, IRModule, Op, structural_equal
 from intarsia.ir.parser import parse_module

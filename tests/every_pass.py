@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from intarsia import passes
 from intarsia.collage import collage_partition
-from intarsia.collage.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.mock_cost_estimator import MockCostEstimator
+from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
+from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.ir.pattern import is_constant, is_op, wildcard
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table
 from intarsia.transform import Pass, get_pass, pass_names

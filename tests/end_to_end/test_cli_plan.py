@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
 
-from intarsia.collage.plan import Plan
+from intarsia.collage.placement.plan import Plan
 from intarsia.support.files import write_text
 
 TUNE = ("tune", "zoo:mnist", "--budget", "1", "--target", "onnxruntime", "--target", "openvino")

@@ -11,7 +11,7 @@ import pytest
 from tests.collage_programs import program
 from tests.faulty_toolchains import Missing
 
-from intarsia.collage.plan import Plan, PlanError
+from intarsia.collage.placement.plan import Plan, PlanError
 from intarsia.driver.plans import kept_plan, refuse_choices
 from intarsia.driver.tune import tune
 from intarsia.measure.candidate_kind import WHOLE

@@ -14,8 +14,8 @@ from tests.properties.random_networks import networks, random_inputs
 from tests.properties.random_programs import CONDITION, SHAPE, programs
 
 from intarsia.build import build
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.sub_graph import (
     ConstantPlacement,
     NestedSubGraph,

@@ -14,8 +14,8 @@ from tests.properties.random_programs import CONDITION, SHAPE, programs
 
 from intarsia.build import build
 from intarsia.collage.collage import CollageResult, collage
+from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.function_search import CollageOptions
-from intarsia.collage.placement_space import PlacementSpace
 from intarsia.ir import IRModule
 from intarsia.op import verify
 from intarsia.runtime.kernel import TOOLCHAINS

@@ -1,15 +1,18 @@
 """Collage: which toolchain runs which sub-graph (seed collage_rfc, DESIGN section 7).
 
-index_set            sets of nodes of a graph, as bit vectors
-dataflow_graph       the expressions of a function, numbered so that inputs come first (dataflow_node,
-                     dataflow_order)
-node_kind            fusion kind and label of a node
-cost, name_supply    what candidates cost, and names that are not taken
-sub_graph            sets of nodes that can become a function; cutting them out, and rewriting with many
-partition_rule, partition_spec, candidate_partition
-                     who proposes sub-graphs for a target, and what is proposed
-rules                the partition rules
-search               the covering problem in the abstract: bit masks and numbers
+graph               a function as a graph (phase 1)
+sub_graph           sets of nodes that can become a function; cutting them out, and rewriting with many
+candidates, rules   who proposes sub-graphs for a target; the partition rules
+gather_specs        what the targets propose (prune, planned_devices: which of it is kept)
+costs               what candidates and borders between them cost
+search              the covering problem in the abstract: bit masks and numbers
+cover_of_graph      a function's candidates as a covering problem
+function_search     the cheapest covers of a function (first_candidates, function_cover, no_cover)
+collage             of a module; conflicts says which toolchains must not occur together
+placement           what is chosen, as plain data and as a file
+evolution           the second level: placements by what the whole program takes
+rivals              what other covers would have cost
+collage_partition   all of it as a pass
 
 Nothing is imported here, so that the search can be used without the language.
 """

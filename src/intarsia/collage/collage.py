@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts
+from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.conflicts import are_in_conflict, marked_toolchains, specs_beside
-from intarsia.collage.cost_estimator import CostEstimator
+from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
+from intarsia.collage.costs.cost_estimator import CostEstimator
 from intarsia.collage.function_cover import FunctionCover
 from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions, FunctionSearch
-from intarsia.collage.partition_spec import PartitionSpec
-from intarsia.collage.placement import Partition, Placement
+from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.ir import IRModule
 from intarsia.passes.functions.sealed import is_sealed
 

@@ -13,8 +13,8 @@ from intarsia.target import Target
 from intarsia.transform import ModulePass, PassContext, register_pass
 
 if TYPE_CHECKING:
-    from intarsia.collage.boundary_costs import BoundaryCosts
-    from intarsia.collage.cost_estimator import CostEstimator
+    from intarsia.collage.costs.boundary_costs import BoundaryCosts
+    from intarsia.collage.costs.cost_estimator import CostEstimator
 
 MEASURED: Final = "measured"
 """The estimator that measures on this machine; the others are those of `COST_ESTIMATORS`."""
@@ -103,9 +103,9 @@ class CollagePartition(ModulePass, opt_level=0, required=("InferType",)):
     def _costs(
         self, mod: IRModule, targets: tuple[Target, ...]
     ) -> Iterator[tuple[CostEstimator, BoundaryCosts]]:
-        from intarsia.collage.boundary_costs import NO_BOUNDARIES
-        from intarsia.collage.cost_estimator import COST_ESTIMATORS
-        from intarsia.collage.measured_costs import measured_costs
+        from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES
+        from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
+        from intarsia.collage.costs.measured_costs import measured_costs
 
         if self.estimator != MEASURED:
             yield COST_ESTIMATORS[self.estimator], NO_BOUNDARIES

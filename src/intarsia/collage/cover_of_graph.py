@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.boundary_costs import BoundaryCosts
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost import Cost, CostKind
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.cost import Cost, CostKind
+from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.work_shares import value_bytes
 from intarsia.collage.gather_specs import HOST
-from intarsia.collage.placement import Composite, Partition, stable_nodes
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import Composite, Partition, stable_nodes
 from intarsia.collage.search import INVALID, Cover, CoverProblem, Parameter, Piece
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph
-from intarsia.collage.work_shares import value_bytes
 from intarsia.ir import Var
 
 

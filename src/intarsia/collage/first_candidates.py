@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 
 

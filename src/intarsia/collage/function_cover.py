@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost import CostKind
-from intarsia.collage.cost_estimator import Estimate
-from intarsia.collage.placement import Partition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.cost import CostKind
+from intarsia.collage.costs.cost_estimator import Estimate
+from intarsia.collage.placement.placement import Partition
 from intarsia.collage.prune import DroppedCandidate
 from intarsia.measure.measure_result import MeasureError
 

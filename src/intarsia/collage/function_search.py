@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost import Cost, CostKind
-from intarsia.collage.cost_estimator import CostEstimator, Estimate
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.cost import Cost, CostKind
+from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
+from intarsia.collage.costs.cost_estimator import CostEstimator, Estimate
+from intarsia.collage.costs.final_costs import final_costs
+from intarsia.collage.costs.lower_bounds import lower_bounds
+from intarsia.collage.costs.work_shares import work_shares
 from intarsia.collage.cover_of_graph import GraphCover
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.final_costs import final_costs
 from intarsia.collage.first_candidates import largest, single_operators, work_in
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
 from intarsia.collage.gather_specs import HOST
-from intarsia.collage.lower_bounds import lower_bounds
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.no_cover import no_cover
-from intarsia.collage.partition_spec import PartitionSpec
 from intarsia.collage.prune import collect_candidates
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 from intarsia.collage.search import (
@@ -33,7 +34,6 @@ from intarsia.collage.search import (
     lazy_search,
     search,
 )
-from intarsia.collage.work_shares import work_shares
 from intarsia.ir import Function
 from intarsia.measure.measure_result import MeasureError
 

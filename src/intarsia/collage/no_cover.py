@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.cover_of_graph import GraphCover
 from intarsia.collage.gather_specs import HOST
-from intarsia.collage.node_kind import node_label
-from intarsia.collage.partition_spec import PartitionSpec
+from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.search import Infeasible
 from intarsia.support.errors import UnsupportedModelError
 

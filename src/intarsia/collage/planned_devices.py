@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.rules.must_be_lowered import open_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.target import UNCONSTRAINED, Target, VirtualDevice

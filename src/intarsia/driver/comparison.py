@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from intarsia.collage.boundary_costs import BoundaryCosts
-from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.conflicts import Conflicts
+from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.final_costs import final_costs
 from intarsia.collage.cover_of_graph import GraphCover
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.final_costs import final_costs
 from intarsia.collage.function_cover import FunctionCover
 from intarsia.collage.gather_specs import HOST
-from intarsia.collage.placement import Partition, stable_nodes
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import Partition, stable_nodes
 from intarsia.collage.rivals import Rivals
 from intarsia.collage.search import INVALID
 from intarsia.collage.sub_graph import SubGraph

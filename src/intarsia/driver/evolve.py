@@ -11,9 +11,9 @@ from typing import Final
 
 from intarsia.collage.collage import CollageResult
 from intarsia.collage.conflicts import declared_conflicts
-from intarsia.collage.evolve_placements import evolve
-from intarsia.collage.placement import Placement
-from intarsia.collage.placement_space import PlacementSpace
+from intarsia.collage.evolution.evolve_placements import evolve
+from intarsia.collage.evolution.placement_space import PlacementSpace
+from intarsia.collage.placement.placement import Placement
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import candidate_key
 from intarsia.driver.records import Progress, Stage

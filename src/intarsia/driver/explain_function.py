@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.cost import CostKind
-from intarsia.collage.cost_estimator import Estimate
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.cost import CostKind
+from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.gather_specs import HOST
-from intarsia.collage.node_kind import node_label
-from intarsia.collage.placement import Partition, stable_nodes
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.node_kind import node_label
+from intarsia.collage.placement.placement import Partition, stable_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.comparison import Comparison
 from intarsia.driver.explained_function import (

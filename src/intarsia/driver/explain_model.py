@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
-from intarsia.collage.captured_values import CapturedValues
 from intarsia.collage.collage import collage
 from intarsia.collage.conflicts import declared_conflicts
+from intarsia.collage.costs.captured_values import CapturedValues
+from intarsia.collage.costs.measure_boundaries import measure_boundaries
+from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
 from intarsia.collage.function_cover import FunctionCover
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import HOST, gather_partition_specs
-from intarsia.collage.measure_boundaries import measure_boundaries
-from intarsia.collage.measured_cost_estimator import MeasuredCostEstimator
-from intarsia.collage.placement import KIND, Placement
+from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.driver.baselines import baseline_targets, engines, whole_name
 from intarsia.driver.explain_function import ChosenPartition
 from intarsia.driver.explain_run import borders, explain_functions

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.conflicts import declared_conflicts
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.placement import KIND, Partition, Placement, stable_nodes
+from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import KIND, Partition, Placement, stable_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.comparison import Comparison
 from intarsia.driver.entrant import Entrant

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.boundary_costs import BoundaryCosts
-from intarsia.collage.captured_values import CapturedValues
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.conflicts import declared_conflicts
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.captured_values import CapturedValues
+from intarsia.collage.costs.measure_boundaries import measure_boundaries
+from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
+from intarsia.collage.evolution.placement_space import is_whole
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
-from intarsia.collage.measure_boundaries import measure_boundaries
-from intarsia.collage.measured_cost_estimator import MeasuredCostEstimator
-from intarsia.collage.placement import Placement
-from intarsia.collage.placement_space import is_whole
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import Placement
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.evolve import evolved_placements

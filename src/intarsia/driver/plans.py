@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from intarsia.collage.plan import Plan
+from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.partition import SearchedPartitions, placement_entrant

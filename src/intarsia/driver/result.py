@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from intarsia.collage.plan import Plan
+from intarsia.collage.placement.plan import Plan
 from intarsia.driver.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
 from intarsia.runtime.executable import Executable

@@ -5,7 +5,6 @@ Imports stand inside the functions: `import intarsia` binds `tune` without loadi
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -17,17 +16,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from onnx import ModelProto
 
-    from intarsia.driver.entrant import Entrant
     from intarsia.driver.records import Progress
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
     from intarsia.measure.testbed import Testbed
-    from intarsia.runtime.executable import Executable
     from intarsia.target import Host, Target
-
-SEARCH_SHARE = 0.6
-"""Share of the budget for the search of partitions; the rest is for the race of the best."""
 
 
 def tune(
@@ -82,20 +76,14 @@ def tune(
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be kept.
     """
-    from intarsia.driver.baselines import baseline_targets, baselines, engines
+    from intarsia.driver.baselines import baseline_targets
     from intarsia.driver.budget import parse_budget
-    from intarsia.driver.contest import Contest
-    from intarsia.driver.explain_run import explain_run, kernel_seconds
-    from intarsia.driver.partition import LEAST_SECONDS, enter_partitions
-    from intarsia.driver.plans import kept_plan, plan_entrant, refuse_choices, winning_plan
+    from intarsia.driver.plans import kept_plan, refuse_choices
     from intarsia.driver.records import Progress, Stage
-    from intarsia.driver.result import TuneResult
+    from intarsia.driver.tune_run import TuneRun
     from intarsia.frontend.onnx import from_onnx
     from intarsia.ir import IRModule
     from intarsia.measure.measure_input import Workload
-    from intarsia.measure.measurer import MeasureBudget, Measurer
-    from intarsia.measure.work import random_operators
-    from intarsia.runtime.self_test import SelfTest
     from intarsia.toolchain.this_host import this_host
 
     start = time.perf_counter()
@@ -107,51 +95,26 @@ def tune(
     report(Progress(Stage.IMPORT))
     module = model if isinstance(model, IRModule) else from_onnx(model, shapes)
     name = str(module.attrs.get("name", "model"))
-    workload = Workload(module, name, dict(inputs or {}))
     host = this_host()
     kept = kept_plan(plan, module, host, on_note, must_exist=locked)
     with closing(_testbed(cluster, host, seed, on_note)) as testbed:
-        report(Progress(Stage.REFERENCE))
-        folder = testbed.prepare(workload)
-        stop = should_stop or _never
-        drawn = random_operators(module)
-        contest = Contest(Measurer(testbed, None if locked else database), report, stop, drawn)
-        # Each toolchain alone is measured whatever the time: the result is never worse than the best of them.
-        first = baselines(workload, chosen)
-        planned = None if kept is None else plan_entrant(workload, kept, first)
-        first += [planned] if planned is not None else []
-        contest.enter(first, MeasureBudget(trials=trials or math.inf))
-        search_seconds = seconds * SEARCH_SHARE if partitions and not locked else 0.0
-        able = engines(chosen)
-        searched = None
-        if len(able) > 1 and search_seconds >= LEAST_SECONDS and not stop() and trials is None and not drawn:
-            seeds = [kept.placement] if kept is not None and kept.whole is None else []
-            searched = enter_partitions(contest, workload, able, search_seconds, seed, seeds)
-        winner = contest.decide(seconds - search_seconds, seed)
-        executable, gate, arrays = _executable(testbed, winner), folder.gate(), folder.inputs()
-        records = contest.records()
-        timing = next(record.timing for record in records if record.chosen)
-        found = winning_plan(winner, name, host, timing.median if timing else None, searched)
-        if plan is not None and not locked:
-            found.write(plan)
-        given = [arrays[item.name] for item in executable.inputs]
-        times = kernel_seconds(executable, given, timing.median if timing else math.inf)
-        return TuneResult(
-            model=name,
-            executable=executable,
-            candidates=records,
-            reference=gate.reference,
-            self_test=SelfTest(
-                tuple(arrays[item.name].copy() for item in executable.inputs),
-                tuple(array.copy() for array in gate.expected),
-            ),
-            host=host,
-            seconds=time.perf_counter() - start,
+        run = TuneRun(
+            workload=Workload(module, name, dict(inputs or {})),
+            testbed=testbed,
+            database=None if locked else database,
+            targets=chosen,
+            seconds=seconds,
+            trials=trials,
             seed=seed,
-            stopped=stop(),
-            plan=found,
-            explanation=explain_run(winner, contest.entrants, records, host, searched, times),
+            searches=partitions and not locked,
+            plan=kept,
+            report=report,
+            should_stop=should_stop or _never,
         )
+        result = run.result(start)
+    if plan is not None and not locked:
+        result.plan.write(plan)
+    return result
 
 
 def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str], None] | None) -> Testbed:
@@ -162,19 +125,6 @@ def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str]
     from intarsia.measure.testbed.dask_cluster import connect
 
     return connect(cluster, host, seed=seed, on_note=on_note)
-
-
-def _executable(testbed: Testbed, winner: Entrant) -> Executable:
-    """The winner, in this process: as it was built for the race, or built here."""
-    from intarsia.build import build
-    from intarsia.measure.candidate_kind import instantiate
-    from intarsia.runtime.artifact_load import load
-
-    artifact = testbed.artifact(winner.input)
-    if artifact is not None:
-        return load(artifact)
-    measured = winner.input
-    return build(instantiate(measured.workload.module, measured.target, measured.candidate))
 
 
 def _silent(_: Progress) -> None:

@@ -9,8 +9,8 @@ from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, DrawnCosts, acme, nat
 from tests.collage_programs import program
 
 from intarsia.collage.collage import collage
+from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.function_search import DEFAULT_OPTIONS
-from intarsia.collage.mock_cost_estimator import MockCostEstimator
 from intarsia.ir import IRModule
 from intarsia.op import verify
 from intarsia.support.errors import UnsupportedModelError

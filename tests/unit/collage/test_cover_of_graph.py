@@ -8,12 +8,12 @@ import numpy as np
 from tests.collage_costs import BOUNDARIES, HOST_SPEC, REFERENCE_SPEC, acme, native, parts, spec
 from tests.collage_programs import main_graph, program
 
-from intarsia.collage.boundary_costs import NO_BOUNDARIES, BoundaryCosts, Crossing
-from intarsia.collage.cost import Cost
+from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts, Crossing
 from intarsia.collage.cover_of_graph import GraphCover, partition_of
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.partition_spec import PartitionSpec
-from intarsia.collage.placement import stable_nodes
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import stable_nodes
 from intarsia.collage.prune import collect_candidates
 from intarsia.collage.rules.typical_rules import graph_style_rule
 from intarsia.collage.search import INVALID, Cover

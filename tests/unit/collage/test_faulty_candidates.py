@@ -11,11 +11,11 @@ from tests.collage_testbeds import collage_testbed, measurements_in
 from tests.faulty_toolchains import STUMBLING, stumbling_toolchains
 from tests.pass_checks import assert_same_results
 
-from intarsia.collage.captured_values import CapturedValues
 from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.cost_estimator import Estimate
+from intarsia.collage.costs.captured_values import CapturedValues
+from intarsia.collage.costs.cost_estimator import Estimate
+from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
 from intarsia.collage.gather_specs import gather_partition_specs
-from intarsia.collage.measured_cost_estimator import MeasuredCostEstimator
 from intarsia.ir import Call, DType, Function, IRModule, Op, TensorType, Var, post_order
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload

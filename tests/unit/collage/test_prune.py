@@ -9,10 +9,10 @@ import pytest
 from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import ACME, call_numbers, labels, spec_of
 
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.gather_specs import gather_partition_specs
-from intarsia.collage.partition_spec import PartitionSpec
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.prune import DropReason, collect_candidates, first_index_groups, thinned_out
 from intarsia.collage.rules.composite import CompositePartitionRule
 from intarsia.collage.rules.df_pattern import DFPatternPartitionRule

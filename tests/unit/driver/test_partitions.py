@@ -11,7 +11,7 @@ import pytest
 import tests.picky_toolchains as picky
 
 import intarsia as ia
-from intarsia.collage.placement import Placement
+from intarsia.collage.placement.placement import Placement
 from intarsia.driver.records import Progress, Stage, Status
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database

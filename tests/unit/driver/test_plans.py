@@ -12,8 +12,8 @@ from tests.collage_programs import program
 from tests.faulty_toolchains import faulty_toolchains
 
 import intarsia as ia
-from intarsia.collage.placement import Partition, Placement
-from intarsia.collage.plan import Plan
+from intarsia.collage.placement.placement import Partition, Placement
+from intarsia.collage.placement.plan import Plan
 from intarsia.driver.records import Progress, Stage, Status
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.rules.candidate_pool import CandidatePool
 from intarsia.collage.rules.combiner_rule import SimpleCombinerRule
 from intarsia.collage.sub_graph import SubGraph, are_touching

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.dataflow_node import BasicBlock
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_node import BasicBlock
+from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.rules.must_be_lowered import must_be_lowered, open_nodes
 from intarsia.collage.rules.unit_support import UnitSupport
 from intarsia.ir import Function, Tuple, TupleGetItem, Var

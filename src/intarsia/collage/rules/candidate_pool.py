@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from intarsia.collage.candidate_partition import CandidatePartition
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.sub_graph import SubGraph
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.rules.candidate_pool import CandidatePool
 from intarsia.collage.sub_graph import SubGraph
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from intarsia.build.kernel_table import is_marked
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
 from intarsia.ir import Call, Expr, Function, Op
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.passes.functions.sealed import is_sealed

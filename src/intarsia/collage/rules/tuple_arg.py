@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from intarsia.collage.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.rules.candidate_pool import CandidatePool
 from intarsia.ir import Tuple
 from intarsia.op import OpPatternKind

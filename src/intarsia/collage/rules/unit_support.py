@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
 from intarsia.ir import Call, Expr, Function, Op
 from intarsia.op.operator_predicate import OperatorPredicate

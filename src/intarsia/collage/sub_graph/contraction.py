@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from intarsia.ir import Call, Expr, Function, TupleGetItem, children, with_children, with_fields
+from intarsia.ir import Call, Expr, children, with_children, with_fields
 from intarsia.op.known_value import known_value, record_known_value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outline:
-    """A part of a program as a function.
-
-    Attributes:
-        function: It returns the output, or a tuple of them.
-        arguments: Expressions of the program that it is to be called with.
-        outputs: Expressions of the program that its results stand for.
-    """
-
-    function: Function
-    arguments: tuple[Expr, ...]
-    outputs: tuple[Expr, ...]
+from intarsia.passes.regions.outline import Outline
 
 
 def contracted(
@@ -57,7 +42,7 @@ def contracted(
                 continue
             ready = tuple(done[child] for child in below)
             if found is not None:
-                done.update(_results(found, ready))
+                done.update(found.called(ready))
             else:
                 done[expr] = ready[0] if expr in read_as else _over(expr, ready)
     return tuple(done[root] for root in roots)
@@ -78,27 +63,3 @@ def _over(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     if isinstance(after, Call) and known_value(expr) is not None:
         record_known_value(after)
     return after
-
-
-def _results(outline: Outline, arguments: tuple[Expr, ...]) -> dict[Expr, Expr]:
-    """What stands for each output."""
-    last, function = outline.outputs[-1], outline.function
-    call = Call(
-        function,
-        arguments,
-        checked_type=function.result_type,
-        virtual_device=last.virtual_device,
-        span=last.span,
-    )
-    if len(outline.outputs) == 1:
-        return {last: call}
-    return {
-        output: TupleGetItem(
-            call,
-            index,
-            checked_type=output.checked_type,
-            virtual_device=output.virtual_device,
-            span=output.span,
-        )
-        for index, output in enumerate(outline.outputs)
-    }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
-from intarsia.collage.sub_graph.contraction import Outline, contracted
+from intarsia.collage.sub_graph.contraction import contracted
 from intarsia.collage.sub_graph.literal_copy import literal_copies
 from intarsia.collage.sub_graph.sub_graph import SubGraph
-from intarsia.ir import Attrs, Constant, Expr, Function, Tuple, Var, children, post_order
+from intarsia.ir import Attrs, Constant, Expr, children, post_order
+from intarsia.passes.regions.outline import Outline, outline_params
 
 
 def outline(sub_graph: SubGraph, attrs: Attrs, constants: ConstantPlacement) -> Outline:
@@ -17,18 +18,10 @@ def outline(sub_graph: SubGraph, attrs: Attrs, constants: ConstantPlacement) -> 
     sub-graph, and the sealed literals in it, times the depth of nesting.
     """
     outputs = sub_graph.graph.exprs(sub_graph.exit)
-    arguments = _arguments(sub_graph, outputs, constants)
-    params = {arg: _param(arg, position) for position, arg in enumerate(arguments)}
+    params = outline_params(_arguments(sub_graph, outputs, constants))
     inner = [outline(one.sub_graph, one.attrs, constants) for one in sub_graph.nested]
     results = contracted(outputs, inner, params, literal_copies(sub_graph))
-    last = outputs[-1]
-    body = results[0]
-    if len(results) > 1:
-        body = Tuple(results, virtual_device=last.virtual_device, span=last.span)
-    function = Function(
-        tuple(params.values()), body, attrs, virtual_device=last.virtual_device, span=last.span
-    )
-    return Outline(function, arguments, outputs)
+    return Outline.of(params, results, outputs, attrs)
 
 
 def _arguments(
@@ -50,9 +43,3 @@ def _is_handed(sub_graph: SubGraph, index: int, constants: ConstantPlacement) ->
         return True
     users = (user for user in graph.flow_outputs[index] if user in sub_graph.inside)
     return constants.is_parameter(expr, graph.exprs(users))
-
-
-def _param(arg: Expr, position: int) -> Var:
-    return Var(
-        f"p{position}", checked_type=arg.checked_type, virtual_device=arg.virtual_device, span=arg.span
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
 from intarsia.collage.sub_graph.contraction import contracted
 from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph

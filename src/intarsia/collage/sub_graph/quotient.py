@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
 
 
 def quotient_cycle(

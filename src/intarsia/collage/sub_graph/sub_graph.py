@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.index_set import IndexSet
-from intarsia.collage.node_kind import node_label
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.index_set import IndexSet
+from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.sub_graph.boundary import Boundary
 from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph
 from intarsia.collage.sub_graph.sub_graph_config import SubGraphConfig

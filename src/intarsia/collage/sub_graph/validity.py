@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.node_kind import node_label
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.sub_graph.quotient import quotient_cycle
 from intarsia.collage.sub_graph.sub_graph_config import ANY_SHAPE, SubGraphConfig
 from intarsia.ir import FuncType, TupleType, Type, Var

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from intarsia.ir import (
     Attrs,
-    Call,
     Expr,
     Function,
     Let,
     Tuple,
-    TupleGetItem,
     Var,
     children,
     post_order,
@@ -20,6 +18,7 @@ from intarsia.ir import (
     with_children,
 )
 from intarsia.passes.regions.dataflow import Dataflow
+from intarsia.passes.regions.outline import Outline, outline_params
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,21 +37,6 @@ class Region:
     members: tuple[Expr, ...]
     outputs: tuple[Expr, ...]
     attrs: Attrs
-
-
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    """A region's function, and what it is called with.
-
-    Attributes:
-        function: Its body is the output, or a tuple of them.
-        arguments: Expressions of the program before.
-        outputs: What the results stand for.
-    """
-
-    function: Function
-    arguments: tuple[Expr, ...]
-    outputs: tuple[Expr, ...]
 
 
 def outlined(function: Function, regions: Sequence[Region], dataflow: Dataflow) -> Function:
@@ -79,26 +63,21 @@ def outlined(function: Function, regions: Sequence[Region], dataflow: Dataflow) 
         if found is None:
             done[expr] = with_children(expr, ready)
         else:
-            done.update(_results(found, ready))
+            done.update(found.called(ready))
     after = done[function]
     assert isinstance(after, Function)
     return after
 
 
-def _outline(region: Region, dataflow: Dataflow) -> _Outline:
+def _outline(region: Region, dataflow: Dataflow) -> Outline:
     members = set(region.members)
     needed = {item for member in region.members for item in dataflow.needs[member]} - members
-    arguments = _arguments(region.outputs, needed)
-    params = {arg: _param(arg, position) for position, arg in enumerate(arguments)}
+    params = outline_params(_arguments(region.outputs, needed))
     last = region.outputs[-1]
-    result: Expr = last
-    if len(region.outputs) > 1:
-        result = Tuple(region.outputs, virtual_device=last.virtual_device, span=last.span)
-    body = substitute(result, dict(params))
-    function = Function(
-        tuple(params.values()), body, region.attrs, virtual_device=last.virtual_device, span=last.span
-    )
-    return _Outline(function, arguments, region.outputs)
+    inside: Expr = Tuple(region.outputs) if len(region.outputs) > 1 else last
+    body = substitute(inside, dict(params))
+    results = body.fields if isinstance(body, Tuple) and len(region.outputs) > 1 else (body,)
+    return Outline.of(params, results, region.outputs, region.attrs)
 
 
 def _arguments(outputs: tuple[Expr, ...], needed: set[Expr]) -> tuple[Expr, ...]:
@@ -112,34 +91,3 @@ def _arguments(outputs: tuple[Expr, ...], needed: set[Expr]) -> tuple[Expr, ...]
             bound.add(expr.var)
         used.update((child, None) for child in children(expr) if child in needed or isinstance(child, Var))
     return tuple(expr for expr in used if expr not in bound)
-
-
-def _param(arg: Expr, position: int) -> Var:
-    return Var(
-        f"p{position}", checked_type=arg.checked_type, virtual_device=arg.virtual_device, span=arg.span
-    )
-
-
-def _results(outline: _Outline, arguments: tuple[Expr, ...]) -> dict[Expr, Expr]:
-    """What stands for each output."""
-    last = outline.outputs[-1]
-    function = outline.function
-    call = Call(
-        function,
-        arguments,
-        checked_type=function.result_type,
-        virtual_device=last.virtual_device,
-        span=last.span,
-    )
-    if len(outline.outputs) == 1:
-        return {last: call}
-    return {
-        output: TupleGetItem(
-            call,
-            index,
-            checked_type=output.checked_type,
-            virtual_device=output.virtual_device,
-            span=output.span,
-        )
-        for index, output in enumerate(outline.outputs)
-    }

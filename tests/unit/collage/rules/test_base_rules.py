@@ -7,8 +7,8 @@ from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import ACME, found_by, labels, numbers
 from tests.small_programs import VECTOR
 
-from intarsia.collage.cost import Cost
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.df_pattern import DFPatternPartitionRule
 from intarsia.collage.rules.each_call import EachCallPartitionRule
 from intarsia.collage.rules.host import HostPartitionRule

@@ -10,7 +10,7 @@ from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import found_by, labels, numbers
 from tests.small_programs import VECTOR
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.all_simple import AllSimpleCombinerRule
 from intarsia.collage.rules.by_kind import ByKindSimpleCombinerRule
 from intarsia.collage.rules.combine import CombinePartitionRule

@@ -8,8 +8,8 @@ import pytest
 from tests.collage_programs import main_graph, program
 from tests.collage_rules import call_numbers, found_by, labels, numbers, partitioned_by
 
-from intarsia.collage.dataflow_graph import DataflowGraph
-from intarsia.collage.node_kind import node_label
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.rules.block_item import BlockItem, block_items, supported_runs
 from intarsia.collage.rules.branch_regions import branch_regions
 from intarsia.collage.rules.cut_points import cut_points, live_values, spans

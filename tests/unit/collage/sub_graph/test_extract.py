@@ -7,7 +7,7 @@ import pytest
 from tests.collage_programs import assert_program, calls, main_graph, program
 
 from intarsia.build import build
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import (
     ConstantPlacement,
     NestedSubGraph,

@@ -8,7 +8,7 @@ from tests.collage_programs import REFERENCE, assert_program, calls, main_graph,
 from tests.ir_programs import chain, var
 from tests.pass_checks import assert_same_results
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import ConstantPlacement, SubGraph, parallel_rewrite
 from intarsia.ir import Call, Constant, Function, If, IRModule, Let, Tuple, post_order
 from intarsia.op import absent, call, verify

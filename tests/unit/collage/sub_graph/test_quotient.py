@@ -8,7 +8,7 @@ from tests.collage_programs import calls, main_graph, program
 from tests.ir_programs import chain, var
 from tests.small_programs import vector
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import SubGraph, parallel_rewrite, quotient_cycle
 from intarsia.collage.sub_graph.sub_graph_config import ANY_SHAPE
 from intarsia.ir import Constant, Function, Tuple

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.collage_programs import calls, main_graph, program
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph
 from intarsia.ir import Attrs, Constant, DType, Function, TensorType, Tuple, Var
 from intarsia.op import OpPatternKind, call

@@ -6,7 +6,7 @@ import numpy as np
 from tests.collage_programs import calls, main_graph, program
 from tests.small_programs import vector
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import SubGraph, are_self_contained, are_touching
 from intarsia.ir import Constant, Function
 from intarsia.op import call

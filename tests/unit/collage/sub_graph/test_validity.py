@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.collage_programs import calls, main_graph, program
 
-from intarsia.collage.dataflow_graph import DataflowGraph
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph, SubGraphConfig
 from intarsia.collage.sub_graph.sub_graph_config import ANY_SHAPE
 from intarsia.ir import Attrs, Call, Function, If, Let, Op, Var

@@ -1,0 +1,57 @@
+"""Costs of a program's parts, measured on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.captured_values import CapturedValues
+from intarsia.collage.costs.measure_boundaries import measure_boundaries
+from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.ir import IRModule
+from intarsia.measure.measure_input import Workload
+from intarsia.measure.measurer import Measurer
+from intarsia.measure.testbed import LocalTestbed
+from intarsia.measure.work import random_operators
+from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.target import Target
+from intarsia.toolchain.this_host import this_host
+
+BORDER_SHARE = 0.25
+"""Share of the time that measuring borders may take."""
+
+
+@contextmanager
+def measured_costs(
+    mod: IRModule, targets: Sequence[Target], seconds: float
+) -> Iterator[tuple[MeasuredCostEstimator, BoundaryCosts]]:
+    """An estimator that measures in worker processes, and the border costs; workers end with the block.
+
+    Args:
+        mod: The program; inputs of @main are random.
+        targets: Who is measured; the reference besides.
+        seconds: Time for measuring, that of borders included.
+
+    Raises:
+        UsageError: There is no @main, or an input has a symbolic shape.
+        UnsupportedModelError: The program draws random numbers, so that no part can be checked.
+        IntarsiaError: Measuring is impossible.
+    """
+    if "main" not in mod:
+        raise UsageError("the module has no @main, so that there are no inputs to measure with")
+    drawn = random_operators(mod)
+    if drawn:
+        raise UnsupportedModelError(
+            f"the model draws random numbers ({', '.join(drawn)}), so no result can be checked"
+        )
+    every = dict.fromkeys((*targets, Target.for_toolchain("reference")))
+    with closing(LocalTestbed.open(this_host())) as testbed:
+        measurer = Measurer(testbed)
+        begun = measurer.spent
+        workload = Workload(mod, str(mod.attrs.get("name", "model")))
+        values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), testbed)
+        boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
+        left = max(0.0, seconds - (measurer.spent - begun))
+        yield MeasuredCostEstimator(measurer, mod, values, boundaries.run_seconds, left), boundaries
