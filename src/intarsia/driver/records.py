@@ -108,6 +108,7 @@ class CandidateRecord:
         return {
             "toolchain": self.name.partition(" ")[0] if self.is_whole else self.name,
             "target": self.target,
+            "is_whole": self.is_whole,
             "status": self.status.value,
             "reason": self.reason,
             "measure_seconds": self.measure_seconds,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,10 @@ from intarsia.measure.testbed import Testbed
 Array = npt.NDArray[Any]
 
 
+def _nothing() -> Mapping[Expr, Array]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, eq=False)
 class CapturedValues:
     """Values of expressions of @main, outside of branches and bodies, mapped from files.
@@ -25,34 +30,44 @@ class CapturedValues:
     indices or shapes, and other than what a Sqrt or a Relu is used to.
 
     Attributes:
-        arrays: By expression.
+        capture: Gives them; called when they are first needed, which they are not if all costs are known.
     """
 
-    arrays: Mapping[Expr, Array] = field(default_factory=lambda: MappingProxyType({}))
+    capture: Callable[[], Mapping[Expr, Array]] = _nothing
+
+    @cached_property
+    def arrays(self) -> Mapping[Expr, Array]:
+        """By expression.
+
+        Raises:
+            IntarsiaError: No reference computes the program.
+        """
+        return self.capture()
 
     @classmethod
     def of(cls, workload: Workload, graph: DataflowGraph, testbed: Testbed) -> CapturedValues:
-        """Run a program once on a workload's inputs, with every value as a result.
+        """What a run of a program gives, on a workload's inputs, with every value as a result.
 
         Args:
             workload: Its module's @main is the graph's function.
             graph: The graph of @main.
             testbed: Runs it.
-
-        Raises:
-            IntarsiaError: No reference computes the program.
         """
-        main = graph.function
-        exprs = tuple(node.expr for node in graph if _is_captured(graph, node.index))
-        params: dict[Expr, str] = {param: param.name for param in main.params}
-        attrs = main.attrs.updated(output_names=None)
-        module = workload.module.with_function("main", Function(main.params, Tuple(exprs), attrs))
-        asked = replace(workload, module=module, expected=None, by_structure=False, is_checked=False)
-        folder = testbed.prepare(asked)
-        inputs = folder.inputs()
-        found = {param: inputs[name] for param, name in params.items() if name in inputs}
-        found.update(zip(exprs, folder.gate().expected, strict=True))
-        return cls(found)
+        return cls(partial(_captured, workload, graph, testbed))
+
+
+def _captured(workload: Workload, graph: DataflowGraph, testbed: Testbed) -> Mapping[Expr, Array]:
+    main = graph.function
+    exprs = tuple(node.expr for node in graph if _is_captured(graph, node.index))
+    params: dict[Expr, str] = {param: param.name for param in main.params}
+    attrs = main.attrs.updated(output_names=None)
+    module = workload.module.with_function("main", Function(main.params, Tuple(exprs), attrs))
+    asked = replace(workload, module=module, expected=None, by_structure=False, is_checked=False)
+    folder = testbed.prepare(asked)
+    inputs = folder.inputs()
+    found = {param: inputs[name] for param, name in params.items() if name in inputs}
+    found.update(zip(exprs, folder.gate().expected, strict=True))
+    return found
 
 
 def _is_captured(graph: DataflowGraph, index: int) -> bool:

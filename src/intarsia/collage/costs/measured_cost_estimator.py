@@ -52,6 +52,8 @@ class MeasuredCostEstimator:
     seconds: float = math.inf
     _known: dict[tuple[str, str], Estimate] = field(default_factory=dict)
     _settled: set[tuple[str, str]] = field(default_factory=set)
+    _bodies: dict[tuple[str, str], SubGraph] = field(default_factory=dict)
+    """What is measured for all candidates of a key."""
     _begun: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +109,8 @@ class MeasuredCostEstimator:
         for first in range(0, len(left), width):
             if self.seconds_left() <= 0 or self.measurer.should_stop():
                 return
-            batch = [item for item in left[first : first + width] if self._is_prepared(item)]
+            valued = map(self._with_values, left[first : first + width])
+            batch = [item for item in valued if self._is_prepared(item)]
             budget = MeasureBudget(seconds=max(0.0, self.seconds_left()))
             for item, result in zip(batch, self.measurer.measure(batch, budget, enough), strict=True):
                 if result is not None:
@@ -137,14 +140,20 @@ class MeasuredCostEstimator:
             module = extract_module(body, self.mod)
         except IntarsiaError as error:
             return _invalid(MeasureError.INSTANTIATION, error.problem)
-        found = outline(body, NO_ATTRS, ConstantPlacement.BOUND)
-        pairs = zip(module["main"].params, found.arguments, strict=True)
+        workload = Workload(module, body.label, by_structure=True, is_checked=False)
+        item = MeasureInput(workload, candidate.spec.target, WHOLE)
+        self._bodies.setdefault(_key(item), body)
+        return item
+
+    def _with_values(self, item: MeasureInput) -> MeasureInput:
+        """With the program's own values as inputs and as expected results, where these were captured."""
+        found = outline(self._bodies[_key(item)], NO_ATTRS, ConstantPlacement.BOUND)
+        pairs = zip(item.workload.module["main"].params, found.arguments, strict=True)
         known = self.values.arrays
         special = {param.name: known[expr] for param, expr in pairs if expr in known}
         is_captured = len(special) == len(found.arguments) and all(expr in known for expr in found.outputs)
         expected = tuple(known[expr] for expr in found.outputs) if is_captured else None
-        workload = Workload(module, body.label, special, expected, by_structure=True, is_checked=False)
-        return MeasureInput(workload, candidate.spec.target, WHOLE)
+        return replace(item, workload=replace(item.workload, special_inputs=special, expected=expected))
 
     def _estimate(self, result: MeasureResult, *, was_known: bool = False) -> Estimate:
         if not result.is_ok:

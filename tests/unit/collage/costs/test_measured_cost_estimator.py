@@ -275,6 +275,8 @@ def test_files_of_candidates_are_removed(measurer: Measurer, testbed: LocalTestb
     before = {path.name for path in (testbed.folder.path / "workloads").iterdir()}
     mod = program(CHAIN.replace("Abs", "Neg"))
     own = estimator(measurer, mod)
+    assert {path.name for path in (testbed.folder.path / "workloads").iterdir()} == before
+    assert own.values.arrays
     captured = {path.name for path in (testbed.folder.path / "workloads").iterdir()}
     own.estimate(candidates(mod, RIGHT))
     assert {path.name for path in (testbed.folder.path / "workloads").iterdir()} == captured
