@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
 
@@ -128,6 +129,16 @@ def test_a_model_by_what_the_database_knows(folder: Path) -> None:
     assert all(value > 0 for value in seconds.values())
     assert Path("m.db").read_bytes() == before
     assert process(*command, cwd=folder).out.endswith("intarsia tune measures more\n")
+
+
+def test_a_model_with_the_inputs_that_it_was_measured_with(folder: Path) -> None:
+    np.save(folder / "digit.npy", np.full((1, 1, 28, 28), 0.5, np.float32))
+    given = ("zoo:mnist", *TARGETS, "--input", "digit.npy", "--database", "digit.db", "--json")
+    process("tune", *given, "--budget", "1s", "--output", "digit.intarsia", cwd=folder)
+    known = process("explain", *given, cwd=folder).document["contest"]
+    assert all(each["seconds"] for each in known if each["is_whole"])
+    random = process("explain", *(given[0], *TARGETS, *given[-3:]), cwd=folder).document["contest"]
+    assert not any(each["seconds"] for each in random)
 
 
 def test_a_model_of_which_nothing_is_known() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from intarsia.cli.arguments import ModelOrArtifact, Ranges, Shapes, Targets, Threads
+from intarsia.cli.arguments import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Targets, Threads
+from intarsia.cli.console import Console
 from intarsia.cli.database_place import Place, open_database
 from intarsia.cli.report import Report
 from intarsia.support.errors import UsageError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def explain(
+    context: typer.Context,
     model: ModelOrArtifact,
     node: Annotated[
         str | None,
@@ -30,26 +32,43 @@ def explain(
     everything: Annotated[bool, typer.Option("--all", help="List every candidate that is known.")] = False,
     targets: Targets,
     shapes: Shapes,
+    inputs: Inputs,
     ranges: Ranges,
+    seed: Seed = 0,
     threads: Threads = None,
     database: Place = None,
 ) -> Report:
     """Explain what runs where, and what else was tried.
 
-    An artifact tells how it was tuned. Of a model, what has been measured of it on this machine is shown;
-    nothing is measured.
+    An artifact tells how it was tuned. Of a model, what has been measured of it on this machine is shown,
+    with the same inputs; nothing is measured.
     """
     from intarsia.cli.explain_report import explain_report
     from intarsia.cli.model_argument import ModelArgument
+    from intarsia.cli.program import special_inputs
+    from intarsia.cli.range_argument import parse_ranges
+    from intarsia.cli.shape_argument import parse_shapes
+    from intarsia.cli.target_argument import parse_target
+    from intarsia.driver.explain_model import explain_model
+    from intarsia.measure.inputs import with_input_ranges
+    from intarsia.toolchain.this_host import this_host
 
     argument = ModelArgument.parse(model)
     if argument.is_artifact:
         argument.refuse_choices(
-            target=argument.target or targets, shape=shapes, range=ranges, threads=threads
+            target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
         )
         explanation = _of_artifact(Path(argument.place))
     else:
-        explanation = _of_model(argument, targets, shapes, ranges, threads, database)
+        _refuse_target(argument)
+        module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
+        console: Console = context.obj
+        given = special_inputs(module["main"], inputs, seed, console.note) if inputs else {}
+        asked = [parse_target(text, threads) for text in targets] or None
+        with open_database(database) as known:
+            explanation = explain_model(
+                module, argument.name, known, this_host(), asked, None if asked else threads, given
+            )
     return explain_report(explanation, node, everything=everything)
 
 
@@ -66,26 +85,8 @@ def _of_artifact(path: Path) -> Explanation:
     return Explanation.from_text(text, str(path))
 
 
-def _of_model(
-    argument: ModelArgument,
-    targets: list[str],
-    shapes: list[str],
-    ranges: list[str],
-    threads: int | None,
-    database: str | None,
-) -> Explanation:
-    from intarsia.cli.range_argument import parse_ranges
-    from intarsia.cli.shape_argument import parse_shapes
-    from intarsia.cli.target_argument import parse_target
-    from intarsia.driver.explain_model import explain_model
-    from intarsia.measure.inputs import with_input_ranges
-    from intarsia.toolchain.this_host import this_host
-
+def _refuse_target(argument: ModelArgument) -> None:
     if argument.target:
         raise UsageError(
             f"explain takes a model without @{argument.target}", help=f'write --target "{argument.target}"'
         )
-    module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
-    asked = [parse_target(text, threads) for text in targets] or None
-    with open_database(database) as known:
-        return explain_model(module, argument.name, known, this_host(), asked, None if asked else threads)

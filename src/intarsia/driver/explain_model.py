@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
+
+import numpy.typing as npt
 
 from intarsia.collage.collage import collage
 from intarsia.collage.conflicts import declared_conflicts
@@ -76,6 +78,7 @@ def explain_model(
     host: Host,
     targets: Sequence[Target | str] | None = None,
     threads: int | None = None,
+    inputs: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Explanation:
     """What the database knows of a model on a machine, and what follows from it.
 
@@ -86,6 +89,7 @@ def explain_model(
         host: The machine.
         targets: Who may run parts of it; every toolchain if not given.
         threads: Of each of them; all usable cores if not given.
+        inputs: Arrays that it was measured with, by name, if they were not random.
 
     Raises:
         UsageError: Bad targets.
@@ -93,7 +97,7 @@ def explain_model(
     """
     chosen = baseline_targets(targets, threads)
     measurer = Measurer(NoTestbed(host), database, should_stop=lambda: True)  # what is not known stays so
-    workload = Workload(module, name)
+    workload = Workload(module, name, dict(inputs or {}))
     contest = _contest(workload, chosen, measurer)
     bare = Explanation(name, host.digest, host.cpu_model, host.cores, "", (), (), 0.0, contest, None, ())
     able = engines(chosen)
