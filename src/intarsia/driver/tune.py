@@ -76,7 +76,8 @@ def tune(
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be kept.
     """
-    from intarsia.driver.baselines import baseline_targets
+    from intarsia.collage.gather_specs import gather_partition_specs
+    from intarsia.driver.baselines import baseline_targets, engines
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import kept_plan, refuse_choices
     from intarsia.driver.records import Progress, Stage
@@ -91,6 +92,7 @@ def tune(
     if locked:
         refuse_choices(plan, targets=targets, threads=threads, trials=trials)
     chosen = () if locked else baseline_targets(targets, threads)
+    gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
     report = on_progress or _silent
     report(Progress(Stage.IMPORT))
     module = model if isinstance(model, IRModule) else from_onnx(model, shapes)

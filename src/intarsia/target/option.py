@@ -113,6 +113,9 @@ def register_option(option: TargetOption) -> TargetOption:
         return TARGET_OPTIONS[option.name]
 
 
+register_option(
+    TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target")
+)
 register_option(TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1))
 register_option(
     TargetOption("optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1))

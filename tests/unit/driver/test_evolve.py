@@ -12,10 +12,10 @@ from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, One, Two, spec
 from tests.collage_programs import program
 
 from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.evolution.evolve_placements import EvolvedPlacements, evolve
 from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
-from intarsia.collage.placement.placement import Placement
+from intarsia.collage.evolution.evolve_placements import EvolvedPlacements, evolve
 from intarsia.collage.evolution.placement_space import PlacementSpace
+from intarsia.collage.placement.placement import Placement
 from intarsia.collage.rules.typical_rules import graph_style_rule
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant, candidate_key

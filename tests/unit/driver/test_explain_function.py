@@ -9,13 +9,13 @@ import pytest
 from tests.collage_programs import main_graph, program
 from tests.collage_rules import call_numbers
 
-from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts, Crossing
 from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts, Crossing
 from intarsia.collage.costs.cost_estimator import Estimate
-from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
 from intarsia.collage.gather_specs import gather_partition_specs
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Partition
 from intarsia.collage.prune import collect_candidates
 from intarsia.driver import explain_function as module

@@ -22,7 +22,7 @@ from intarsia.measure.testbed import Measured, local
 from intarsia.op import call
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.errors import UnsupportedModelError, UsageError
 
 TARGETS = ("cpu -toolchain=no_relu", "cpu -toolchain=no_tanh")
 
@@ -98,6 +98,21 @@ def test_the_second_run_measures_nothing(
         second = ia.tune(planted(), budget=budget, targets=TARGETS, database=database)
     assert asked == []
     assert second.candidates == first.candidates
+
+
+def test_a_target_names_its_rule() -> None:
+    """In this process and in the workers, which see the target as text."""
+    named = "cpu -toolchain=reference -partition_rule=library"
+    (record,) = ia.tune(planted(), budget="1s", targets=[named]).candidates
+    assert (record.target, record.status) == (named, Status.MEASURED)
+
+
+def test_an_unknown_rule_is_told_before_anything_is_measured() -> None:
+    seen: list[Progress] = []
+    with pytest.raises(UsageError, match="unknown partition rule 'best'") as caught:
+        ia.tune(planted(), targets=[f"{TARGETS[0]} -partition_rule=best"], on_progress=seen.append)
+    assert caught.value.__notes__ == [f'in target "{TARGETS[0]}", option -partition_rule']
+    assert seen == []
 
 
 def test_without_partitions_nobody_is_able() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from intarsia.collage.candidates.partition_rule import PartitionRule
 from intarsia.collage.rules.rule_limits import RuleLimits
@@ -20,14 +20,10 @@ from intarsia.op.operator_predicate import operator_predicate
 from intarsia.op.pattern_table import pattern_table
 from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
-from intarsia.target import Target, TargetOption, register_option
+from intarsia.target import Target
 
 RuleConstructor: TypeAlias = Callable[[Target, RuleLimits], PartitionRule]
 """Makes the rule for a target; raises UsageError for a target that it is not meant for."""
-
-PARTITION_RULE_OPTION: Final = register_option(
-    TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target")
-)
 
 _RULES: Registry[RuleConstructor] = Registry("partition rule", group="intarsia.partition_rules")
 
