@@ -5,7 +5,7 @@ loops are drawn at random: what they promise does not hold, so run them in order
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -24,6 +24,7 @@ from intarsia.ir.prim_func import (
     Literal,
     Load,
     LoopVar,
+    MemoryScope,
     Scalar,
     Statement,
     Store,
@@ -93,7 +94,7 @@ class _Writer:
         return IfThenElse(self.scalar(DType.BOOL, 2), self.statement(depth), otherwise)
 
     def _allocate(self, depth: int) -> Allocate:
-        buffer = self.new_buffer()
+        buffer = replace(self.new_buffer(), scope=self.draw(st.sampled_from(MemoryScope)))
         fill = self._filled(buffer)
         self.buffers.append(buffer)
         rest = self.statement(depth) if depth >= 0 else Block(())

@@ -24,6 +24,7 @@ from intarsia.ir.prim_func import (
     Literal,
     Load,
     LoopVar,
+    MemoryScope,
     PrimFunc,
     Scalar,
     Statement,
@@ -75,7 +76,8 @@ class _Numbers:
 
 
 def _shape(buffer: Buffer) -> Entry:
-    return (tuple(buffer.shape), buffer.dtype.value)
+    scope = () if buffer.scope is MemoryScope.GLOBAL else (buffer.scope.value,)
+    return (tuple(buffer.shape), buffer.dtype.value, *scope)
 
 
 def _entered(statement: Statement, numbers: _Numbers) -> Iterator[Entry]:

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Final
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.prim_func import Buffer, Literal
+from intarsia.ir.prim_func import Buffer, Literal, MemoryScope
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED: Final = frozenset(
@@ -23,7 +23,9 @@ _NUMBER: Final = re.compile(
     r"(?P<digits>-?(?:inf|nan|[0-9]+(?P<fraction>\.[0-9]*)?(?P<exponent>e[+-]?[0-9]+)?))"
     r"(?:_?(?P<suffix>(?:bf|f|u|i)[0-9]+(?:_[a-z0-9]+)?))?"
 )
-_BUFFER: Final = re.compile(r"Buffer\s*\[\s*\((?P<shape>[\s0-9,]*)\)\s*,\s*(?P<dtype>\w+)\s*\]")
+_BUFFER: Final = re.compile(
+    r"Buffer\s*\[\s*\((?P<shape>[\s0-9,]*)\)\s*,\s*(?P<dtype>\w+)\s*(?:,\s*(?P<scope>\w+)\s*)?\]"
+)
 _WIDEST: Final = 17  # digits that tell any two float64 apart
 
 
@@ -99,7 +101,7 @@ def buffer_of(name: str, text: str) -> Buffer:
     """The buffer whose type `str(Buffer)` wrote.
 
     Raises:
-        ValueError: Malformed shape or an unknown element type.
+        ValueError: Malformed shape, or an unknown element type or scope.
     """
     found = _BUFFER.fullmatch(text)
     if found is None:
@@ -109,4 +111,7 @@ def buffer_of(name: str, text: str) -> Buffer:
         extents.pop()
     if not all(extents) or any(len(extent.split()) > 1 for extent in extents):
         raise ValueError("expected Buffer[(4, 8), float32]")
-    return Buffer(name, tuple(map(int, extents)), dtype_of(found["dtype"]))
+    scope = found["scope"] or MemoryScope.GLOBAL.value
+    if scope not in set(MemoryScope):
+        raise ValueError(f"unknown scope {scope}; the scopes are {', '.join(MemoryScope)}")
+    return Buffer(name, tuple(map(int, extents)), dtype_of(found["dtype"]), MemoryScope(scope))

@@ -10,7 +10,8 @@
 
 Whole numbers are int64 where no type is given; the others carry theirs (`2.0f32`, `7u8`). A type applied like
 a function is a cast; an intrinsic names its type where that is not the type of its first argument:
-`exp[float32](1.0f64)`.
+`exp[float32](1.0f64)`. A buffer that is not in the scope global names its scope last: `alloc t: Buffer[(4,),
+float32, thread] {`.
 """
 
 from __future__ import annotations

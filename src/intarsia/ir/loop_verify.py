@@ -24,6 +24,7 @@ from intarsia.ir.prim_func import (
     Literal,
     Load,
     LoopVar,
+    MemoryScope,
     PrimFunc,
     Scalar,
     Statement,
@@ -37,6 +38,9 @@ def loop_complaints(owner: str, function: PrimFunc) -> Iterator[Complaint]:
     names = _Names()
     for param in function.params:
         yield from (Complaint(owner, HEAD, text) for text in names.declared(param))
+        if param.scope is not MemoryScope.GLOBAL:
+            scope = f"the parameter {loop_name_text(param.name)} is in the scope {param.scope.value}"
+            yield Complaint(owner, HEAD, f"{scope}; expected global")
         names.buffers[param.name] = param
     for visit in walk(function.body):
         statement = visit.statement

@@ -65,6 +65,18 @@ class ArithOp(StrEnum):
     SELECT = "select"
 
 
+class MemoryScope(StrEnum):
+    """Where a buffer lives.
+
+    THREAD is scratch of one thread. REGISTER promises that every index is constant once unrolled and
+    vectorised loops are expanded, so that its elements need no memory. No scope changes what is computed.
+    """
+
+    GLOBAL = "global"
+    THREAD = "thread"
+    REGISTER = "register"
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A dense row-major array in memory; two buffers of one function never overlap.
@@ -73,14 +85,17 @@ class Buffer:
         name: Its name, unique in its function.
         shape: Extents, outermost first; () is a scalar.
         dtype: Element type, one of `scalar_types.LOOP_DTYPES`.
+        scope: Where it lives: memory, scratch of one thread, or registers; parameters are in memory.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
+    scope: MemoryScope = MemoryScope.GLOBAL
 
     def __str__(self) -> str:
-        return f"Buffer[{self.shape}, {self.dtype.value}]"
+        scope = "" if self.scope is MemoryScope.GLOBAL else f", {self.scope.value}"
+        return f"Buffer[{self.shape}, {self.dtype.value}{scope}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@ import pytest
 
 from intarsia.ir import DType
 from intarsia.ir.loop_literal import buffer_of, loop_name_text, number_of, number_text
-from intarsia.ir.prim_func import Buffer, Literal
+from intarsia.ir.prim_func import Buffer, Literal, MemoryScope
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,29 @@ def test_plain_names(name: str) -> None:
 def test_buffers(shape: tuple[int, ...]) -> None:
     buffer = Buffer("x", shape, DType.FLOAT16)
     assert buffer_of("x", str(buffer)) == buffer
+
+
+@pytest.mark.parametrize(
+    ("scope", "text"),
+    [
+        (MemoryScope.GLOBAL, "Buffer[(4,), float32]"),
+        (MemoryScope.THREAD, "Buffer[(4,), float32, thread]"),
+        (MemoryScope.REGISTER, "Buffer[(4,), float32, register]"),
+    ],
+)
+def test_scopes_of_buffers(scope: MemoryScope, text: str) -> None:
+    buffer = Buffer("x", (4,), DType.FLOAT32, scope)
+    assert str(buffer) == text
+    assert buffer_of("x", text) == buffer
+
+
+def test_the_scope_global_can_be_written() -> None:
+    assert buffer_of("x", "Buffer[(4,), int8 , global ]") == Buffer("x", (4,), DType.INT8)
+
+
+def test_an_unknown_scope() -> None:
+    with pytest.raises(ValueError, match=r"^unknown scope shared; the scopes are global, thread, register$"):
+        buffer_of("x", "Buffer[(4,), float32, shared]")
 
 
 def test_spaces_in_a_buffer_do_not_matter() -> None:

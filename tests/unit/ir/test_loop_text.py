@@ -3,13 +3,26 @@ import sys
 import pytest
 from tests.loop_programs import F32, I64, arith, integer, scale
 
-from intarsia.ir import GlobalVar, IRModule, PrimFunc, structural_equal
+from intarsia.ir import GlobalVar, IRModule, PrimFunc, structural_digest, structural_equal
 from intarsia.ir.loop_printer import scalar_text
 from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.parser import parse_module
-from intarsia.ir.prim_func import ArithOp, Block, Buffer, For, ForKind, Literal, Load, LoopVar, Scalar, Store
+from intarsia.ir.prim_func import (
+    ArithOp,
+    Block,
+    Buffer,
+    For,
+    ForKind,
+    Literal,
+    Load,
+    LoopVar,
+    MemoryScope,
+    Scalar,
+    Store,
+)
 from intarsia.ir.printer import print_module
 from intarsia.ir.verify import verify
+from intarsia.support.errors import VerifyError
 
 A, B, C = LoopVar("a"), LoopVar("b"), LoopVar("c")
 ADD, SUB, MUL, LE, EQ = ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.LE, ArithOp.EQ
@@ -76,6 +89,29 @@ def test_a_call_of_a_loop_function_is_read() -> None:
     assert mod.global_var("f").checked_type is None
     assert structural_equal(mod, parse_module(print_module(mod).text))
     verify(mod)
+
+
+SCOPED = "def prim @f(x: Buffer[(4,), float32]) { alloc t: Buffer[(4,), float32%s] { t[0] = x[0]; } }"
+
+
+@pytest.mark.parametrize("scope", ["thread", "register"])
+def test_scopes_are_printed_read_and_count(scope: str) -> None:
+    mod, plain = parse_module(SCOPED % f", {scope}"), parse_module(SCOPED % "")
+    verify(mod)
+    assert f"alloc t: Buffer[(4,), float32, {scope}] {{" in print_module(mod).text
+    assert parse_module(print_module(mod).text).prim_func("f") == mod.prim_func("f")
+    assert not structural_equal(mod, plain)
+    assert structural_equal(plain, parse_module(SCOPED % ", global"))
+
+
+def test_functions_without_scopes_keep_their_digests() -> None:
+    assert structural_digest(scale()).startswith("20a2d71593a3de0f")
+
+
+def test_parameters_are_in_memory() -> None:
+    x = Buffer("x", (4,), F32, MemoryScope.THREAD)
+    with pytest.raises(VerifyError, match="the parameter x is in the scope thread; expected global"):
+        verify(IRModule({GlobalVar("f"): PrimFunc((x,), Block(()))}))
 
 
 def long_function(length: int) -> PrimFunc:
