@@ -5,7 +5,8 @@
     │   ├── InputError                    an input array with a wrong name, type or shape
     │   ├── MissingToolchainError         a toolchain that is not installed, or broken
     │   ├── OutputError                   a result that cannot be written
-    │   ├── PlanError                     a plan that is damaged or for another program (collage.plan)
+    │   ├── PlanError                     a plan that is damaged or for another program (collage.placement.plan)
+    │   ├── IllegalStepError              a step that a state's loops do not allow (native.loop_state.illegal_step)
     │   ├── PassOrderError                passes in an order that cannot work (transform.pass_order)
     │   └── ReplayError                   a trace that cannot be replayed (transform.replay)
     ├── ModelError                    3   the model
@@ -15,7 +16,9 @@
     │   ├── ProgramTextError              program text that does not parse
     │   └── VerifyError                   a program that breaks the rules of the language
     ├── CompileError                  3   a toolchain refuses a function
+    │   └── NotCoveredError               no compute rule for a call (native.te.operators.compute_call)
     ├── ArtifactError                 3   an artifact that is damaged or does not fit this machine
+    │   └── UnknownRelocationError        object code that only LLVM can load (native.llvm.relocation)
     ├── ExecutionError                1   a kernel failed at run time
     ├── VerificationError             4   a result differs from the reference
     ├── TooSlowError                  5   slower than the user required

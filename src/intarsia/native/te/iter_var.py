@@ -1,0 +1,43 @@
+"""Axes of a tensor expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from intarsia.ir.prim_func import LoopVar
+from intarsia.native.te.expression import Expression
+
+
+class IterKind(IntEnum):
+    """What an axis is for; the numbers are those of the v0.6 log."""
+
+    SPATIAL = 0
+    REDUCTION = 1
+    MIXED = 2
+    SPECIAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IterVar:
+    """An axis that counts from 0 to its extent minus 1.
+
+    Attributes:
+        name: Of its loop variable, unique in its operation.
+        extent: How often it counts; 0 is allowed.
+        kind: Spatial, or a reduction.
+    """
+
+    name: str
+    extent: int
+    kind: IterKind = IterKind.SPATIAL
+
+    @property
+    def var(self) -> LoopVar:
+        """Its variable in scalars."""
+        return LoopVar(self.name)
+
+    @property
+    def expression(self) -> Expression:
+        """Its value, an int64."""
+        return Expression(self.var)

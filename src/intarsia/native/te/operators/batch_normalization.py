@@ -1,0 +1,88 @@
+"""Normalizations whose statistics are given or local: BatchNormalization, LRN, LpNormalization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, equal, if_then_else, logical_and, power, select, sqrt
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis, reduce_over
+from intarsia.native.te.operators.scalar_functions import absolute
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("BatchNormalization")
+@in_float32
+def batch_normalization(call: ComputeCall) -> Sequence[Tensor]:
+    """In inference: with a mean and a variance of each channel that are given."""
+    if call.integer("training_mode") or len(call.output_types) > 1:
+        raise call.not_covered("training")
+    x, scale, bias, mean, variance = (call.input(position) for position in range(5))
+    epsilon, dtype = call.real("epsilon"), call.output_type.dtype
+    factor = compute(
+        scale.shape,
+        lambda c: scale[c].astype(dtype) / sqrt(variance[c].astype(dtype) + epsilon),
+        f"{call.name}.factor",
+    )
+
+    def element(*i: Expression) -> Expression:
+        channel = i[1] if len(i) > 1 else const(0, i[0].dtype)
+        return (x[i] - mean[channel].astype(dtype)) * factor[channel] + bias[channel].astype(dtype)
+
+    return [compute(call.shape, element, call.name)]
+
+
+@compute_rule("LRN")
+@in_float32
+def lrn(call: ComputeCall) -> Sequence[Tensor]:
+    """By a power of the sum of squares over neighbouring channels."""
+    x, size, name = call.input(0), call.integer("size"), call.name
+    channels, before = x.shape[1], (size - 1) // 2
+    padded = compute(
+        (x.shape[0], channels + size - 1, *x.shape[2:]),
+        lambda n, c, *i: if_then_else(
+            logical_and(c >= before, c < channels + before), x[(n, c - before, *i)], 0.0
+        ),
+        f"{name}.pad",
+    )
+    window = reduce_axis(size, "rc")
+
+    def squares(n: Expression, c: Expression, *i: Expression) -> Reduction:
+        value = padded[(n, c + window.expression, *i)]
+        return functions.sum(value * value, window)
+
+    total = compute(x.shape, squares, f"{name}.squares")
+    alpha, beta, bias = call.real("alpha") / size, call.real("beta"), call.real("bias")
+    base = compute(x.shape, lambda *i: total[i] * alpha + bias, f"{name}.base")
+    return [compute(call.shape, lambda *i: x[i] / _power(base[i], beta), name)]
+
+
+def _power(base: Expression, exponent: float) -> Expression:
+    """A power; the one that networks use, 0.75, by roots."""
+    if exponent == 0.75:
+        return sqrt(base) * sqrt(sqrt(base))
+    return power(base, exponent)
+
+
+@compute_rule("LpNormalization")
+@in_float32
+def lp_normalization(call: ComputeCall) -> Sequence[Tensor]:
+    """By the sum of magnitudes, or the root of the sum of squares, along an axis; 0 where that is 0."""
+    x, axes = call.input(0), (normalized_axis(call.integer("axis"), len(call.shape)),)
+    is_sum = call.integer("p") == 1
+    total = reduce_over(
+        x, axes, functions.sum, f"{call.name}.sum", absolute if is_sum else lambda value: value * value
+    )
+    norm = compute(total.shape, lambda *i: total[i] if is_sum else sqrt(total[i]), f"{call.name}.norm")
+
+    def element(*i: Expression) -> Expression:
+        divisor = at_kept(norm, i, axes)
+        return select(equal(divisor, 0.0), const(0.0, x.dtype), x[i] / divisor)
+
+    return [compute(call.shape, element, call.name)]

@@ -1,0 +1,42 @@
+"""Operators that compute each element of the result from one element of each argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.tensor import Tensor
+
+Scalar: TypeAlias = Callable[..., Expression]
+"""From an element of each argument to an element of the result."""
+
+
+def element_at(tensor: Tensor, indices: Sequence[Expression]) -> Expression:
+    """The element that stands at an index of a shape that the tensor is broadcast to, as ONNX broadcasts.
+
+    Args:
+        tensor: Its dimensions are the last ones of the shape; those of extent 1 are repeated.
+        indices: One for each dimension of the shape.
+    """
+    own = indices[len(indices) - len(tensor.shape) :]
+    return tensor[tuple(0 if dim == 1 else index for dim, index in zip(tensor.shape, own, strict=True))]
+
+
+def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Tensor]:
+    """The first result of a call, its elements computed by `scalar` from tensors that are broadcast.
+
+    Args:
+        call: Says the shape, the element type (to which what `scalar` gives is cast) and the name.
+        scalar: Is given an element of each tensor.
+        tensors: All arguments of the call if none are given.
+    """
+    read = tensors or tuple(tensor for tensor in call.inputs if tensor is not None)
+    dtype = call.output_type.dtype
+
+    def element(*indices: Expression) -> Expression:
+        return scalar(*(element_at(tensor, indices) for tensor in read)).astype(dtype)
+
+    return (compute(call.shape, element, call.name),)

@@ -1,0 +1,120 @@
+"""What a compute rule is given: an operator, its arguments as tensors, and what is known about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import Attrs, AttrValue, TensorType
+from intarsia.native.te.tensor import Tensor
+from intarsia.support.errors import CompileError
+
+
+@dataclass(eq=False)
+class NotCoveredError(CompileError):
+    """A call of an operator that has no compute rule, or of a form that the rule does not cover."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputeCall:
+    """One call of an operator.
+
+    Attributes:
+        op_name: Operator, such as "Conv"; "domain::name" for one that is not ONNX's default domain's.
+        inputs: Its arguments in order; None for one left out. Trailing ones may be missing.
+        attrs: As the call has them, and the schema's defaults for the others that have one.
+        output_types: Of each result that is wanted, with static shapes; may be fewer than the operator has.
+        constants: For each of `inputs` its value, where it is known: shapes, axes, pads, small scalars.
+        name: Unique prefix of the names of the operations; the one that makes a result gets the name itself.
+    """
+
+    op_name: str
+    inputs: tuple[Tensor | None, ...]
+    attrs: Attrs
+    output_types: tuple[TensorType, ...]
+    constants: tuple[npt.NDArray[Any] | None, ...]
+    name: str
+
+    @property
+    def output_type(self) -> TensorType:
+        """The type of the first result."""
+        return self.output_types[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result."""
+        return self.output_types[0].static_shape
+
+    def not_covered(self, reason: str) -> NotCoveredError:
+        """The error to raise for a form that the rule does not cover, in a few words: "a computed axis"."""
+        return NotCoveredError(f"operator {self.op_name!r} has no native kernel for {reason}")
+
+    def has_input(self, position: int) -> bool:
+        """Whether an optional argument is given."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def input(self, position: int) -> Tensor:
+        """An argument that must be there.
+
+        Raises:
+            NotCoveredError: It is left out.
+        """
+        found = self.inputs[position] if position < len(self.inputs) else None
+        if found is None:
+            raise self.not_covered(f"argument {position} left out")
+        return found
+
+    def known(self, position: int) -> npt.NDArray[Any] | None:
+        """The value of an argument; None where it is left out.
+
+        Raises:
+            NotCoveredError: It is given, and its value is not known.
+        """
+        if not self.has_input(position):
+            return None
+        value = self.constants[position]
+        if value is None:
+            raise self.not_covered(f"a computed argument {position}")
+        return value
+
+    def known_ints(self, position: int) -> tuple[int, ...] | None:
+        """The value of an argument of integers, flattened; None where it is left out.
+
+        Raises:
+            NotCoveredError: It is given, and its value is not known.
+        """
+        value = self.known(position)
+        return None if value is None else tuple(int(item) for item in value.reshape(-1))
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An attribute that is an integer."""
+        value = self._attribute(name, default)
+        assert isinstance(value, int)
+        return value
+
+    def real(self, name: str, default: float | None = None) -> float:
+        """An attribute that is a float, rounded to float32 as ONNX stores it."""
+        value = self._attribute(name, default)
+        assert isinstance(value, (int, float))
+        return float(np.float32(value))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """An attribute that is a string."""
+        value = self._attribute(name, default)
+        assert isinstance(value, str)
+        return value
+
+    def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """An attribute that is a list of integers."""
+        value = self._attribute(name, default)
+        assert isinstance(value, tuple)
+        return tuple(item for item in value if isinstance(item, int))
+
+    def _attribute(self, name: str, default: AttrValue | None) -> AttrValue:
+        value = self.attrs.get(name, default)
+        if value is None:
+            raise self.not_covered(f"the attribute {name} left out")
+        return value

@@ -1,0 +1,74 @@
+"""Conv: padding, one reduction, bias (the workload of Ansor's paper, section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.windows import Window, padded, places, spatial_names, tap_axes, windows_of
+from intarsia.native.te.tensor import PlaceholderOp, Tensor
+
+LAYOUT_FREE = "layout_free_placeholders"
+"""The attribute of an operation that names constants which may be stored in any layout."""
+
+
+@compute_rule("Conv")
+@in_float32
+def conv(call: ComputeCall) -> Sequence[Tensor]:
+    """One to three spatial dimensions, any groups, strides, dilations and padding."""
+    x, weight = call.input(0), call.input(1)
+    windows = windows_of(call, x.shape[2:], weight.shape[2:])
+    source = padded(x, windows, 0.0, f"{call.name}.pad")
+    if not call.has_input(2):
+        return [convolve(source, weight, windows, call.integer("group"), call.shape, call.name)]
+    found = convolve(source, weight, windows, call.integer("group"), call.shape, f"{call.name}.conv")
+    return [add_channel_bias(found, call.input(2), call.name)]
+
+
+def convolve(
+    source: Tensor, weight: Tensor, windows: Sequence[Window], groups: int, shape: Sequence[int], name: str
+) -> Tensor:
+    """The reduction of a convolution.
+
+    Args:
+        source: Padded, (N, C, spatial ...).
+        weight: (M, C / groups, taps ...).
+        windows: One for each spatial dimension.
+        groups: How many parts channels are in; each makes M / groups of the results.
+        shape: (N, M, spatial ...).
+        name: Of the operation.
+    """
+    channels, letters = weight.shape[1], spatial_names(len(windows))
+    made_by_group = max(weight.shape[0] // groups, 1)
+    channel, taps = reduce_axis(channels, "rc"), tap_axes(windows)
+    axes = taps if channels == 1 else (channel, *taps)
+
+    def element(n: Expression, f: Expression, *positions: Expression) -> Reduction:
+        within: Expression | int = 0 if channels == 1 else channel.expression
+        group = f if made_by_group == 1 else f // made_by_group
+        first = 0 if groups == 1 else group if channels == 1 else group * channels
+        read = source[(n, within + first, *places(windows, positions, taps))]
+        return functions.sum(read * weight[(f, within, *taps)], axes)
+
+    return compute(shape, element, name, ("n", "f", *letters), layout_free(weight))
+
+
+def add_channel_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
+    """A number added to each channel, the second dimension."""
+    return compute(x.shape, lambda n, c, *i: x[(n, c, *i)] + bias[c], name)
+
+
+def layout_free(*weights: Tensor) -> dict[str, tuple[str, ...]]:
+    """The attribute `layout_free_placeholders` for those of some tensors that are constants."""
+    names = tuple(
+        each.buffer.name
+        for each in weights
+        if isinstance(each.op, PlaceholderOp) and "constant" in each.op.attrs
+    )
+    return {LAYOUT_FREE: names} if names else {}

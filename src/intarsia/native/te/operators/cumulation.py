@@ -1,0 +1,52 @@
+"""CumSum and CumProd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.ir import DType
+from intarsia.ir.prim_func import Block, Buffer, For, LoopVar, Statement
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.index_arithmetic import Indices, front, scaled
+from intarsia.native.te.operators.loop_nest import load, loop_nest, store, written
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("CumProd", "CumSum")
+@in_float32
+def cumulation(call: ComputeCall) -> Sequence[Tensor]:
+    """All elements so far along an axis put together; perhaps without the element itself, or from behind."""
+    x = call.input(0)
+    axis = front((call.known_ints(1) or (0,))[0], len(x.shape))
+    if 0 in x.shape:
+        return [written(Buffer(call.name, x.shape, x.dtype), [x], Block(()))]
+    is_sum = call.op_name == "CumSum"
+    is_exclusive = bool(call.integer("exclusive", 0))
+    sign, first = (-1, x.shape[axis] - 1) if call.integer("reverse", 0) else (1, 0)
+    result = Buffer(call.name, x.shape, x.dtype)
+    step = Expression(LoopVar("s"))
+
+    def place(steps: int, outer: Indices, inner: Indices) -> Indices:
+        """The place that is so many steps behind that of `step`."""
+        return (*outer, scaled(step, sign, first + sign * steps), *inner)
+
+    def begin(outer: Indices, inner: Indices) -> Statement:
+        at = (*outer, const(first, DType.INT64), *inner)
+        return store(result, at, const(0 if is_sum else 1, x.dtype) if is_exclusive else x[at])
+
+    def advance(outer: Indices, inner: Indices) -> Statement:
+        at = place(1, outer, inner)
+        so_far = load(result, place(0, outer, inner))
+        more = x[place(0, outer, inner)] if is_exclusive else x[at]
+        return store(result, at, so_far + more if is_sum else so_far * more)
+
+    def line(outer: Indices) -> Statement:
+        within = x.shape[axis + 1 :]
+        steps = For(LoopVar("s"), x.shape[axis] - 1, loop_nest("i", within, lambda i: advance(outer, i)))
+        return Block((loop_nest("i", within, lambda i: begin(outer, i)), steps))
+
+    return [written(result, [x], loop_nest("o", x.shape[:axis], line))]

@@ -1,0 +1,52 @@
+"""Loop statements for what no expression of one element says well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intarsia.ir.prim_func import Buffer, For, IfThenElse, Load, LoopVar, Statement, Store
+from intarsia.native.te.compute import extern
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.index_arithmetic import Indices
+from intarsia.native.te.tensor import Tensor
+
+
+def loop_nest(prefix: str, shape: Sequence[int], body: Callable[[Indices], Statement]) -> Statement:
+    """Serial loops over a shape, outermost first.
+
+    Args:
+        prefix: Of the names of the variables; nests inside each other need different ones.
+        shape: Extents; () is the body alone.
+        body: Called once with the variables.
+    """
+    variables = [LoopVar(f"{prefix}{position}") for position in range(len(shape))]
+    statement = body(tuple(Expression(variable) for variable in variables))
+    for variable, extent in zip(reversed(variables), reversed(shape), strict=True):
+        statement = For(variable, extent, statement)
+    return statement
+
+
+def store(buffer: Buffer, indices: Sequence[Expression], value: Expression) -> Store:
+    """`buffer[indices] = value`."""
+    return Store(buffer, tuple(index.scalar for index in indices), value.scalar)
+
+
+def load(buffer: Buffer, indices: Sequence[Expression]) -> Expression:
+    """An element of a buffer that the statement itself writes."""
+    return Expression(Load(buffer, tuple(index.scalar for index in indices)))
+
+
+def when(condition: Expression, then: Statement, otherwise: Statement | None = None) -> IfThenElse:
+    """A guard around a statement."""
+    return IfThenElse(condition.scalar, then, otherwise)
+
+
+def copied(buffer: Buffer, source: Tensor) -> Statement:
+    """Every element of a tensor, brought into a buffer of its shape."""
+    return loop_nest("c", source.shape, lambda i: store(buffer, i, source[i]))
+
+
+def written(buffer: Buffer, inputs: Sequence[Tensor], body: Statement) -> Tensor:
+    """The tensor that a statement writes into a buffer."""
+    (tensor,) = extern([buffer], inputs, body, buffer.name)
+    return tensor

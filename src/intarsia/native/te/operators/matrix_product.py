@@ -1,0 +1,76 @@
+"""MatMul and Gemm: one reduction, then scaling and bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.broadcasting import element_at
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.convolution import layout_free
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("MatMul")
+@in_float32
+def matmul(call: ComputeCall) -> Sequence[Tensor]:
+    """Products of matrices, with leading dimensions broadcast; vectors count as a row, or as a column."""
+    lhs, rhs = call.input(0), call.input(1)
+    k = reduce_axis(lhs.shape[-1], "rk")
+    has_row, has_column = len(lhs.shape) > 1, len(rhs.shape) > 1
+    batch = len(call.shape) - has_row - has_column
+
+    def element(*indices: Expression) -> Reduction:
+        leading, rest = indices[:batch], list(indices[batch:])
+        row = [rest.pop(0)] if has_row else []
+        left = _matrix_at(lhs, leading, [*row, k.expression])
+        return functions.sum(left * _matrix_at(rhs, leading, [k.expression, *rest]), k)
+
+    return [compute(call.shape, element, call.name, attrs=layout_free(rhs))]
+
+
+def _matrix_at(x: Tensor, leading: Sequence[Expression], at: Sequence[Expression]) -> Expression:
+    """An element of the matrix that belongs to indices of the broadcast leading dimensions."""
+    own = leading[len(leading) - (len(x.shape) - len(at)) :]
+    first = [0 if extent == 1 else index for extent, index in zip(x.shape, own, strict=False)]
+    return x[(*first, *at)]
+
+
+@compute_rule("Gemm")
+@in_float32
+def gemm(call: ComputeCall) -> Sequence[Tensor]:
+    """Alpha * A * B + beta * C, A and B transposed where their attributes say so."""
+    a, b, dtype = call.input(0), call.input(1), call.output_type.dtype
+    is_turned = bool(call.integer("transA")), bool(call.integer("transB"))
+    k = reduce_axis(a.shape[0] if is_turned[0] else a.shape[1], "rk")
+    alpha, beta = (_factor(call, name) for name in ("alpha", "beta"))
+    has_bias = call.has_input(2) and beta != 0
+
+    def product(i: Expression, j: Expression) -> Reduction:
+        left = a[k, i] if is_turned[0] else a[i, k]
+        return functions.sum(left * (b[j, k] if is_turned[1] else b[k, j]), k)
+
+    def finished(*indices: Expression) -> Expression:
+        value = found[indices] if alpha == 1 else found[indices] * alpha
+        if not has_bias:
+            return value
+        bias = element_at(call.input(2), indices).astype(dtype)
+        return value + (bias if beta == 1 else bias * beta)
+
+    is_plain = alpha == 1 and not has_bias
+    found = compute(
+        call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=layout_free(b)
+    )
+    return [found if is_plain else compute(call.shape, finished, call.name)]
+
+
+def _factor(call: ComputeCall, name: str) -> float:
+    value = call.real(name)
+    if not call.output_type.dtype.is_float and value != int(value):
+        raise call.not_covered(f"integers scaled by {value}")
+    return value

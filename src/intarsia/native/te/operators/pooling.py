@@ -1,0 +1,123 @@
+"""Pools: MaxPool, AveragePool, LpPool and those over all spatial dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
+
+from intarsia.ir import DType
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, lowest, power, sqrt
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.pooled_positions import max_pool_with_positions
+from intarsia.native.te.operators.reduced_axes import Combine, Prepare, at_kept, itself, reduce_over
+from intarsia.native.te.operators.scalar_functions import absolute
+from intarsia.native.te.operators.windows import Window, padded, places, spatial_names, tap_axes, windows_of
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("MaxPool")
+@in_float32
+def max_pool(call: ComputeCall) -> Sequence[Tensor]:
+    """The largest element of each window, and its position if that is wanted."""
+    x, windows = call.input(0), _windows(call)
+    source = padded(x, windows, lowest(x.dtype), f"{call.name}.pad")
+    if len(call.output_types) > 1:
+        return max_pool_with_positions(call, source, windows)
+    return [_pool(source, windows, functions.max, call.shape, call.name)]
+
+
+@compute_rule("AveragePool")
+@in_float32
+def average_pool(call: ComputeCall) -> Sequence[Tensor]:
+    """The mean of each window, of elements or (count_include_pad) of elements and padding."""
+    windows, with_padding = _windows(call), bool(call.integer("count_include_pad"))
+    source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
+    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum")
+
+    def mean(*i: Expression) -> Expression:
+        return total[i] / _count(windows, i[2:], with_padding, total.dtype)
+
+    return [compute(call.shape, mean, call.name)]
+
+
+@compute_rule("LpPool")
+@in_float32
+def lp_pool(call: ComputeCall) -> Sequence[Tensor]:
+    """The p-norm of each window."""
+    prepare, finish = _norm(call.integer("p"))
+    windows = _windows(call)
+    source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
+    total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum", prepare)
+    return [compute(call.shape, lambda *i: finish(total[i]), call.name)]
+
+
+@compute_rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@in_float32
+def global_pool(call: ComputeCall) -> Sequence[Tensor]:
+    """Over all spatial dimensions."""
+    x = call.input(0)
+    axes = tuple(range(2, len(x.shape)))
+    combine, prepare, finish = _global_form(call, float(math.prod(x.shape[2:])))
+    found = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
+    return [compute(call.shape, lambda *i: finish(at_kept(found, i, axes)), call.name)]
+
+
+def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Prepare]:
+    match call.op_name:
+        case "GlobalMaxPool":
+            return functions.max, itself, itself
+        case "GlobalAveragePool":
+            return functions.sum, itself, lambda x: x / count
+        case _:
+            return (functions.sum, *_norm(call.integer("p")))
+
+
+def _norm(p: int) -> tuple[Prepare, Callable[[Expression], Expression]]:
+    """What is summed up of each element for a p-norm, and what is made of the sum."""
+    if p == 1:
+        return absolute, itself
+    if p == 2:
+        return lambda x: x * x, sqrt
+    return lambda x: power(absolute(x), float(p)), lambda x: power(x, 1.0 / p)
+
+
+def _windows(call: ComputeCall) -> tuple[Window, ...]:
+    return windows_of(call, call.input(0).shape[2:], call.integers("kernel_shape"))
+
+
+def _pool(
+    source: Tensor,
+    windows: Sequence[Window],
+    combine: Combine,
+    shape: Sequence[int],
+    name: str,
+    prepare: Prepare = itself,
+) -> Tensor:
+    taps = tap_axes(windows)
+
+    def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
+        return combine(prepare(source[(n, c, *places(windows, positions, taps))]), taps)
+
+    return compute(shape, element, name, ("n", "c", *spatial_names(len(windows))))
+
+
+def _count(
+    windows: Sequence[Window], positions: Sequence[Expression], with_padding: bool, dtype: DType
+) -> Expression:
+    """How many elements the window at a position has, as a float."""
+    known, found = 1.0, []
+    for window, position in zip(windows, positions, strict=True):
+        match window.counted(position, with_padding):
+            case int(number):
+                known *= number
+            case expression:
+                found.append(expression.astype(dtype))
+    return reduce(mul, found, const(known, dtype))

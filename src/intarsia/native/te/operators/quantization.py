@@ -1,0 +1,104 @@
+"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.ir import DType
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import call as intrinsic
+from intarsia.native.te.functions import const, equal, max, maximum, min, minimum, select  # noqa: A004 - the field's
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.index_arithmetic import ZERO, Indices, front
+from intarsia.native.te.operators.saturation import clipped
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("QuantizeLinear")
+def quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
+    """Quotients by the scale, rounded half to even, moved by the zero point, and clipped to the result."""
+    x, dtype = call.input(0), call.output_type.dtype
+    scale, zero = call.input(1), call.input(2) if call.has_input(2) else None
+    precision = _precision(call, x.dtype)
+    _check_type(call, dtype)
+
+    def element(*i: Expression) -> Expression:
+        divisor = _parameter(call, scale, i).astype(precision)
+        rounded = intrinsic("round_even", (x[i].astype(precision) / divisor).astype(DType.FLOAT32))
+        if zero is None:
+            return clipped(rounded, dtype)
+        return clipped(rounded + _parameter(call, zero, i).astype(DType.FLOAT32), dtype)
+
+    return [compute(call.shape, element, call.name)]
+
+
+def _precision(call: ComputeCall, dtype: DType) -> DType:
+    """In which type the quotient is computed: as the attribute says, or that of the scale."""
+    number = call.integer("precision", 0)
+    found = {0: call.input(1).dtype, 1: DType.FLOAT32, 10: DType.FLOAT16, 16: DType.BFLOAT16}.get(number)
+    if found is None:
+        raise call.not_covered(f"the precision {number}")
+    return DType.FLOAT32 if dtype.is_integer and not number else found
+
+
+def _check_type(call: ComputeCall, dtype: DType) -> None:
+    if dtype not in (DType.INT8, DType.UINT8, DType.INT16, DType.UINT16):
+        raise call.not_covered(f"the result {dtype.value}")
+
+
+@compute_rule("DequantizeLinear")
+def dequantize_linear(call: ComputeCall) -> Sequence[Tensor]:
+    """(x - zero point) * scale, computed in float32."""
+    x, scale = call.input(0), call.input(1)
+    zero = call.input(2) if call.has_input(2) else None
+
+    def element(*i: Expression) -> Expression:
+        number = x[i].astype(DType.FLOAT32)
+        if zero is not None:
+            number = number - _parameter(call, zero, i).astype(DType.FLOAT32)
+        found = number * _parameter(call, scale, i).astype(DType.FLOAT32)
+        return found.astype(call.output_type.dtype)
+
+    return [compute(call.shape, element, call.name)]
+
+
+def _parameter(call: ComputeCall, parameter: Tensor, i: Indices) -> Expression:
+    """The scale or zero point of an element: one for all, for an index of an axis, or for a block of it."""
+    axis, block = front(call.integer("axis", 1), len(i)), call.integer("block_size", 0)
+    if not block and len(parameter.shape) == 1 and parameter.shape != (1,):
+        return parameter[i[axis]]
+    if not block or parameter.shape in ((), (1,)):
+        return parameter[(ZERO,) * len(parameter.shape)]
+    return parameter[(*i[:axis], i[axis] // block, *i[axis + 1 :])]
+
+
+@compute_rule("DynamicQuantizeLinear")
+def dynamic_quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
+    """Quantized to uint8 by the range of the values, which is made to hold 0."""
+    x = call.input(0)
+    name = call.name
+    names = [f"r{axis}" for axis in range(len(x.shape))]
+    axes = [reduce_axis(extent, each) for extent, each in zip(x.shape, names, strict=True)]
+    places = tuple(axis.expression for axis in axes)
+    least = compute((), lambda: min(x[places], axes), f"{name}.min")
+    largest = compute((), lambda: max(x[places], axes), f"{name}.max")
+
+    def scale_of() -> Expression:
+        low, high = minimum(least[()], 0.0), maximum(largest[()], 0.0)
+        return select(equal(low, high), const(1.0), high - low) / 255.0
+
+    scale = compute((), scale_of, f"{name}.out1")
+
+    def zero_of() -> Expression:
+        place = 0.0 - minimum(least[()], 0.0) / scale[()]
+        return intrinsic("round_even", minimum(maximum(place, 0.0), 255.0)).astype(DType.UINT8)
+
+    zero = compute((), zero_of, f"{name}.out2")
+
+    def element(*i: Expression) -> Expression:
+        moved = intrinsic("round_even", x[i] / scale[()]) + zero[()].astype(DType.FLOAT32)
+        return clipped(moved, DType.UINT8)
+
+    return [compute(x.shape, element, name), scale, zero][: len(call.output_types)]

@@ -1,0 +1,207 @@
+"""Where an index of a resized axis lies on the original axis: all modes of Resize are linear in the index.
+
+Positions are exact fractions, so that an index is found by integer arithmetic alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from intarsia.ir import DType
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, maximum, minimum
+from intarsia.native.te.operators.index_arithmetic import ZERO, scaled
+
+Number = TypeVar("Number", Fraction, float)
+
+MODES = frozenset(
+    {
+        *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel"),
+        *("align_corners", "asymmetric", "tf_crop_and_resize"),
+    }
+)
+"""Values of coordinate_transformation_mode."""
+
+WHOLE = Fraction(0), Fraction(1)
+"""The region that is all of an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """What is done to one axis.
+
+    Attributes:
+        mode: One of `MODES`.
+        extent: Of the original axis.
+        wanted: Of the resized axis.
+        scale: Their ratio, which need not be exact.
+        region: The part of the original that is wanted, from 0 to 1; only read by tf_crop_and_resize.
+    """
+
+    mode: str
+    extent: int
+    wanted: int
+    scale: Fraction
+    region: tuple[Fraction, Fraction] = WHOLE
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether every index stays what it is."""
+        whole = self.mode != "tf_crop_and_resize" or self.region == WHOLE
+        return self.scale == 1 and self.wanted == self.extent and whole
+
+    @property
+    def line(self) -> Line:
+        """The positions of all indices."""
+        start, second = (self._position(Fraction(i), self.scale, self.region, Fraction(1, 2)) for i in (0, 1))
+        step = second - start
+        below = math.lcm(step.denominator, start.denominator)
+        return Line(int(step * below), int(start * below), below, self.extent, self.wanted)
+
+    def rounded_positions(self) -> list[float]:
+        """The positions of all indices, computed in floats in the order of the specification."""
+        region = float(self.region[0]), float(self.region[1])
+        return [self._position(float(i), float(self.scale), region, 0.5) for i in range(self.wanted)]
+
+    def _position(self, i: Number, scale: Number, region: tuple[Number, Number], half: Number) -> Number:
+        extent, resized = self.extent, scale * self.extent
+        match self.mode:
+            case "align_corners":
+                return i * 0 if resized == 1 else i * (extent - 1) / (resized - 1)
+            case "asymmetric":
+                return i / scale
+            case "tf_crop_and_resize":
+                size = (region[1] - region[0]) * (extent - 1)
+                inner = size / 2 if resized == 1 else i * size / (resized - 1)
+                return inner + region[0] * (extent - 1)
+            case "pytorch_half_pixel" if resized == 1:
+                return i * 0 - half
+            case "half_pixel_symmetric":
+                offset = half * extent * (1 - self.wanted / resized)
+                return offset + (i + half) / scale - half
+            case _:
+                return (i + half) / scale - half
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Positions `(step * index + start) / below` for the indices of an axis.
+
+    Attributes:
+        step: Numerator for each index.
+        start: Numerator of index 0.
+        below: The denominator, at least 1.
+        extent: Of the original axis; positions outside of it are possible.
+        wanted: How many indices there are.
+    """
+
+    step: int
+    start: int
+    below: int
+    extent: int
+    wanted: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether nothing overflows an int64."""
+        return 4 * (abs(self.step) * self.wanted + abs(self.start) + self.below) < 2**62
+
+    def lower(self, index: Expression) -> Expression:
+        """The integer at or below the position."""
+        return _floor(index, self.step, self.start, self.below)
+
+    def fraction(self, index: Expression, dtype: DType) -> Expression | None:
+        """How far the position is above that integer, from 0 to 1; None if it never is."""
+        if self.below == 1:
+            return None
+        return (scaled(index, self.step, self.start) % self.below).astype(dtype) * (1 / self.below)
+
+    def clamped(self, index: Expression, offset: int) -> Expression:
+        """The integer that is so far from `lower`, brought inside the original axis."""
+        ends = [(self.step * i + self.start) // self.below + offset for i in (0, self.wanted - 1)]
+        return _inside(scaled(self.lower(index), 1, offset), ends, self.extent)
+
+    def is_inside(self) -> bool:
+        """Whether no position is outside the original axis."""
+        ends = [self.step * i + self.start for i in (0, self.wanted - 1)]
+        return all(0 <= end <= (self.extent - 1) * self.below for end in ends)
+
+    def outside(self, index: Expression) -> tuple[Expression, Expression]:
+        """Whether the position is before the axis, and whether it is behind."""
+        above = scaled(index, self.step, self.start)
+        return above < 0, above > (self.extent - 1) * self.below
+
+
+def nearest(index: Expression, resizing: Resizing, rounding: str) -> Expression:
+    """The nearest index of the original axis.
+
+    Args:
+        index: Of the resized axis.
+        resizing: How that came about.
+        rounding: round_prefer_floor, round_prefer_ceil, floor or ceil.
+    """
+    line = resizing.line
+    if resizing.extent == 1:
+        return ZERO
+    step, start, below = _rounding_line(line, rounding)
+    positions = [_rounded(position, rounding) for position in resizing.rounded_positions()]
+    start = _agreeing(step, start, below, positions)
+    ends = [(step * i + start) // below for i in (0, line.wanted - 1)]
+    return _inside(_floor(index, step, start, below), ends, line.extent)
+
+
+def _rounding_line(line: Line, rounding: str) -> tuple[int, int, int]:
+    """A line whose floor is the rounded position."""
+    step, start, below = line.step, line.start, line.below
+    match rounding:
+        case "floor":
+            return step, start, below
+        case "ceil":
+            return step, start + below - 1, below
+        case "round_prefer_floor":
+            return 2 * step, 2 * start + below - 1, 2 * below
+        case _:
+            return 2 * step, 2 * start + below, 2 * below
+
+
+def _rounded(position: float, rounding: str) -> int:
+    low = math.floor(position)
+    ratio = position - low
+    match rounding:
+        case "floor":
+            return low
+        case "ceil":
+            return low + (ratio > 0)
+        case "round_prefer_floor":
+            return low + (ratio > 0.5)
+        case _:
+            return low + (ratio >= 0.5)
+
+
+def _agreeing(step: int, start: int, below: int, positions: Sequence[int]) -> int:
+    """A start as close as can be that gives those positions: floats see ties where fractions see none."""
+    if not positions:
+        return start
+    found = [
+        (position * below - step * i, (position + 1) * below - step * i)
+        for i, position in enumerate(positions)
+    ]
+    low, high = max(first for first, _ in found), min(last for _, last in found) - 1
+    return min(max(start, low), high) if low <= high else start
+
+
+def _floor(index: Expression, step: int, start: int, below: int) -> Expression:
+    if step == 0:
+        return const(start // below, DType.INT64)
+    common = math.gcd(step, below)
+    above = scaled(index, step // common, start // common)
+    return above if common == below else above // (below // common)
+
+
+def _inside(index: Expression, ends: Sequence[int], extent: int) -> Expression:
+    index = maximum(index, 0) if min(ends) < 0 else index
+    return minimum(index, extent - 1) if max(ends) >= extent else index

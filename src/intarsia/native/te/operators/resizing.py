@@ -1,0 +1,170 @@
+"""Resize: nearest, linear and cubic, one axis after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import reduce
+
+from intarsia.ir import DType
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, highest, if_then_else, logical_and, logical_or, lowest, select
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.index_arithmetic import front, scaled
+from intarsia.native.te.operators.interpolation_weights import Weights, cubic_weights, linear_weights
+from intarsia.native.te.operators.resize_coordinates import MODES, WHOLE, Line, Resizing, nearest
+from intarsia.native.te.operators.saturation import saturated
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("Resize")
+def resize(call: ComputeCall) -> Sequence[Tensor]:
+    """All coordinate transformations, to constant sizes or by constant scales; without antialiasing."""
+    resizings = _resizings(call)
+    if call.integer("antialias", 0):
+        raise call.not_covered("antialiasing")
+    match call.text("mode", "nearest"):
+        case "nearest":
+            return [_nearest(call, resizings)]
+        case "linear":
+            return [_interpolated(call, resizings, linear_weights)]
+        case "cubic":
+            return [_interpolated(call, resizings, cubic_weights(call.real("cubic_coeff_a", -0.75)))]
+        case mode:
+            raise call.not_covered(f"the mode {mode}")
+
+
+def _resizings(call: ComputeCall) -> list[Resizing]:
+    extents, wanted = call.input(0).shape, call.shape
+    rank = len(extents)
+    axes = [front(axis, rank) for axis in call.integers("axes", tuple(range(rank)))]
+    mode = call.text("coordinate_transformation_mode", "half_pixel")
+    if mode not in MODES:
+        raise call.not_covered(f"the mode {mode}")
+    scales = _scales(call, axes)
+    regions = _regions(call, axes) if mode == "tf_crop_and_resize" else {}
+    found = [
+        Resizing(mode, extents[i], wanted[i], scales.get(i, Fraction(1)), regions.get(i, WHOLE))
+        for i in range(rank)
+    ]
+    if 0 not in wanted and not all(each.line.is_small for each in found):
+        raise call.not_covered("scales of so many digits")
+    return found
+
+
+def _scales(call: ComputeCall, axes: Sequence[int]) -> dict[int, Fraction]:
+    scales = call.known(2)
+    if scales is not None and scales.size:
+        return {axis: Fraction(float(scale)) for axis, scale in zip(axes, scales, strict=True)}
+    sizes, extents = call.known_ints(3), call.input(0).shape
+    if not sizes or 0 in extents:
+        raise call.not_covered("neither scales nor sizes, or nothing to resize")
+    ratios = {axis: Fraction(size, extents[axis]) for axis, size in zip(axes, sizes, strict=True)}
+    match call.text("keep_aspect_ratio_policy", "stretch"):
+        case "not_larger":
+            return dict.fromkeys(axes, min(ratios.values()))
+        case "not_smaller":
+            return dict.fromkeys(axes, max(ratios.values()))
+        case _:
+            return ratios
+
+
+def _regions(call: ComputeCall, axes: Sequence[int]) -> dict[int, tuple[Fraction, Fraction]]:
+    known = call.known(1)
+    if known is None or known.size != 2 * len(axes):
+        raise call.not_covered("a region left out")
+    borders = [Fraction(float(border)) for border in known]
+    return dict(zip(axes, zip(borders, borders[len(axes) :], strict=False), strict=True))
+
+
+def _nearest(call: ComputeCall, resizings: Sequence[Resizing]) -> Tensor:
+    x, rounding = call.input(0), call.text("nearest_mode", "round_prefer_floor")
+
+    def element(*i: Expression) -> Expression:
+        found = x[
+            tuple(_nearest_index(index, each, rounding) for index, each in zip(i, resizings, strict=True))
+        ]
+        outside = [test for index, each in zip(i, resizings, strict=True) for test in _tests(index, each)]
+        return if_then_else(logical_or(*outside), _extrapolation(call, x.dtype), found) if outside else found
+
+    return compute(call.shape, element, call.name)
+
+
+def _nearest_index(index: Expression, resizing: Resizing, rounding: str) -> Expression:
+    return index if resizing.is_nothing or not resizing.wanted else nearest(index, resizing, rounding)
+
+
+def _tests(index: Expression, resizing: Resizing) -> tuple[Expression, ...]:
+    """Whether an index has a position outside of the region, as conditions one of which holds then."""
+    if resizing.mode != "tf_crop_and_resize" or resizing.is_nothing or resizing.line.is_inside():
+        return ()
+    return resizing.line.outside(index)
+
+
+def _extrapolation(call: ComputeCall, dtype: DType) -> Expression:
+    value = call.real("extrapolation_value", 0.0)
+    if dtype.is_integer:
+        value = float(int(min(max(value, lowest(dtype)), highest(dtype))))
+    return const(bool(value) if dtype is DType.BOOL else value, dtype)
+
+
+def _interpolated(call: ComputeCall, resizings: Sequence[Resizing], weights: Weights) -> Tensor:
+    """A stage for each axis that changes, in floats; the last one has the type of the result."""
+    x, dtype = call.input(0), call.output_type.dtype
+    wide = dtype if dtype in (DType.FLOAT32, DType.FLOAT64) else DType.FLOAT32
+    wide = DType.FLOAT64 if dtype.is_integer else wide
+    changed = [axis for axis, each in enumerate(resizings) if not each.is_nothing]
+    for axis in changed:
+        x = _axis_interpolated(call, x, axis, resizings[axis], weights, wide)
+    return compute(call.shape, lambda *i: saturated(x[i], dtype), call.name)
+
+
+def _axis_interpolated(
+    call: ComputeCall, x: Tensor, axis: int, resizing: Resizing, weights: Weights, dtype: DType
+) -> Tensor:
+    shape = (*x.shape[:axis], resizing.wanted, *x.shape[axis + 1 :])
+    taps = _taps(call, resizing.line, weights, dtype)
+
+    def element(*i: Expression) -> Expression:
+        terms = [
+            x[(*i[:axis], place, *i[axis + 1 :])].astype(dtype) * weight for place, weight in taps(i[axis])
+        ]
+        found = reduce(lambda so_far, term: so_far + term, terms)
+        outside = _tests(i[axis], resizing)
+        return if_then_else(logical_or(*outside), _extrapolation(call, dtype), found) if outside else found
+
+    return compute(shape, element, f"{call.name}.axis{axis}")
+
+
+def _taps(
+    call: ComputeCall, line: Line, weights: Weights, dtype: DType
+) -> Callable[[Expression], Sequence[tuple[Expression, Expression]]]:
+    """From an index to the indices of the original axis that it is made of, and their weights."""
+    is_exclusive = bool(call.integer("exclude_outside", 0))
+
+    def taps(index: Expression) -> Sequence[tuple[Expression, Expression]]:
+        fraction = line.fraction(index, dtype)
+        if fraction is None:
+            return [(line.clamped(index, 0), const(1, dtype))]
+        shares = weights(fraction)
+        offsets = range(1 - len(shares) // 2, 1 + len(shares) // 2)
+        if is_exclusive:
+            shares = _inside_only(line, index, offsets, shares)
+        return [(line.clamped(index, offset), share) for offset, share in zip(offsets, shares, strict=True)]
+
+    return taps
+
+
+def _inside_only(
+    line: Line, index: Expression, offsets: Sequence[int], shares: Sequence[Expression]
+) -> Sequence[Expression]:
+    """Weights of 0 for what stands outside, the others in proportion."""
+    places = [scaled(line.lower(index), 1, offset) for offset in offsets]
+    kept = [
+        select(logical_and(place >= 0, place < line.extent), share, 0.0)
+        for place, share in zip(places, shares, strict=True)
+    ]
+    whole = reduce(lambda so_far, share: so_far + share, kept)
+    return [share / whole for share in kept]

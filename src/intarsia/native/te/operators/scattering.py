@@ -1,0 +1,95 @@
+"""ScatterElements, ScatterND and TensorScatter: a copy of a tensor with some elements changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intarsia.ir import DType
+from intarsia.ir.prim_func import Block, Buffer, Statement
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import maximum, minimum
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.index_arithmetic import Indices, front, wrapped
+from intarsia.native.te.operators.loop_nest import copied, load, loop_nest, store, written
+from intarsia.native.te.tensor import Tensor
+
+Reduction = Callable[[Expression, Expression], Expression]
+
+
+@compute_rule("ScatterElements")
+def scatter_elements(call: ComputeCall) -> Sequence[Tensor]:
+    """Each update goes where the index at its place says, along an axis; updates are done in order."""
+    x, indices, updates = call.input(0), call.input(1), call.input(2)
+    axis = front(call.integer("axis", 0), len(x.shape))
+
+    def target(i: Indices) -> Indices:
+        return (*i[:axis], wrapped(indices[i], x.shape[axis]), *i[axis + 1 :])
+
+    return [_scattered(call, x, [indices, updates], updates, target)]
+
+
+@compute_rule("ScatterND")
+def scatter_nd(call: ComputeCall) -> Sequence[Tensor]:
+    """Each slice of updates goes to the index tuple at its place; updates are done in order."""
+    x, indices, updates = call.input(0), call.input(1), call.input(2)
+    count, rank = indices.shape[-1], len(indices.shape) - 1
+
+    def target(i: Indices) -> Indices:
+        return (*(wrapped(indices[(*i[:rank], k)], x.shape[k]) for k in range(count)), *i[rank:])
+
+    return [_scattered(call, x, [indices, updates], updates, target)]
+
+
+@compute_rule("TensorScatter")
+def tensor_scatter(call: ComputeCall) -> Sequence[Tensor]:
+    """Updates written behind each other along an axis, for each batch from an index on: a cache of keys."""
+    x, updates = call.input(0), call.input(1)
+    axis = front(call.integer("axis", -2), len(x.shape))
+    extent = x.shape[axis]
+    firsts = call.input(2) if call.has_input(2) else None
+    is_circular = call.text("mode", "linear") == "circular"
+
+    def target(i: Indices) -> Indices:
+        place = i[axis] if firsts is None else i[axis] + firsts[i[0]].astype(DType.INT64)
+        place = place % extent if is_circular else wrapped(place, extent)
+        return (*i[:axis], place, *i[axis + 1 :])
+
+    return [_scattered(call, x, [updates] if firsts is None else [updates, firsts], updates, target)]
+
+
+def _scattered(
+    call: ComputeCall,
+    x: Tensor,
+    others: Sequence[Tensor],
+    updates: Tensor,
+    target: Callable[[Indices], Indices],
+) -> Tensor:
+    reduction = _reduction(call, x.dtype)
+    result = Buffer(call.name, x.shape, x.dtype)
+
+    def update(i: Indices) -> Statement:
+        place, value = target(i), updates[i]
+        return store(result, place, value if reduction is None else reduction(load(result, place), value))
+
+    body = Block((copied(result, x), loop_nest("u", updates.shape, update)))
+    return written(result, [x, *others], body)
+
+
+def _reduction(call: ComputeCall, dtype: DType) -> Reduction | None:
+    name = call.text("reduction", "none")
+    if name != "none" and dtype is DType.BOOL:
+        raise call.not_covered("reductions of bool")
+    match name:
+        case "none":
+            return None
+        case "add":
+            return lambda found, value: found + value
+        case "mul":
+            return lambda found, value: found * value
+        case "max":
+            return maximum
+        case "min":
+            return minimum
+        case _:
+            raise call.not_covered(f"the reduction {name}")

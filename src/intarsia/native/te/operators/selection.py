@@ -1,0 +1,65 @@
+"""Operators that choose or restrict elements, or store them in another type: Where, Clip, Cast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from intarsia.ir import DType
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression, literal
+from intarsia.native.te.functions import const, maximum, minimum, select
+from intarsia.native.te.operators.broadcasting import elementwise
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("Where")
+def where(call: ComputeCall) -> Sequence[Tensor]:
+    """An element of one of two arguments; all three are broadcast."""
+    return elementwise(call, select)
+
+
+@compute_rule("Clip")
+@in_float32
+def clip(call: ComputeCall) -> Sequence[Tensor]:
+    """An element brought between two scalars, the upper one first if they cross; NaN stays."""
+    bounds = [_bound(call, position) for position in (1, 2)]
+
+    def clipped(x: Expression) -> Expression:
+        raised = x if bounds[0] is None else maximum(x, bounds[0])
+        return raised if bounds[1] is None else minimum(raised, bounds[1])
+
+    return elementwise(call, clipped, call.input(0))
+
+
+def _bound(call: ComputeCall, position: int) -> Expression | None:
+    """A bound, as a number where it is known; None where it is left out."""
+    if not call.has_input(position):
+        return None
+    tensor, value = call.input(position), call.constants[position]
+    if value is None:
+        return tensor[(0,) * len(tensor.shape)]
+    number = np.asarray(value, object).reshape(-1)[0]
+    return literal(float(number) if tensor.dtype.is_float else int(number), tensor.dtype)
+
+
+@compute_rule("Cast", "CastLike")
+def cast(call: ComputeCall) -> Sequence[Tensor]:
+    """The value in another type: to nearest, from floats to integers towards zero."""
+    return elementwise(call, lambda x: x, call.input(0))
+
+
+@compute_rule("Dropout")
+def dropout(call: ComputeCall) -> Sequence[Tensor]:
+    """In inference the argument itself, and a mask that is true everywhere."""
+    if call.has_input(2) and bool(np.any(call.known(2))):
+        raise call.not_covered("training")
+    made = [*elementwise(call, lambda x: x, call.input(0))]
+    if len(call.output_types) > 1:
+        name = f"{call.name}.mask"
+        made.append(compute(call.shape, lambda *_: const(True, DType.BOOL), name))
+    return made

@@ -1,0 +1,29 @@
+"""Softmax and LogSoftmax, in the stages of Ansor's workload: maximum, exponential, sum, quotient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.native.te import functions
+from intarsia.native.te.compute import compute
+from intarsia.native.te.functions import exp, log
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis, reduce_over
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("Softmax", "LogSoftmax")
+@in_float32
+def softmax(call: ComputeCall) -> Sequence[Tensor]:
+    """Exponentials by their sum along an axis, or the logarithm of that."""
+    x, name = call.input(0), call.name
+    axes = (normalized_axis(call.integer("axis"), len(call.shape)),)
+    largest = reduce_over(x, axes, functions.max, f"{name}.max")
+    shifted = compute(x.shape, lambda *i: exp(x[i] - at_kept(largest, i, axes)), f"{name}.exp")
+    total = reduce_over(shifted, axes, functions.sum, f"{name}.sum")
+    if call.op_name == "Softmax":
+        return [compute(call.shape, lambda *i: shifted[i] / at_kept(total, i, axes), name)]
+    logs = compute(total.shape, lambda *i: log(total[i]), f"{name}.log")
+    return [compute(call.shape, lambda *i: x[i] - at_kept(largest, i, axes) - at_kept(logs, i, axes), name)]

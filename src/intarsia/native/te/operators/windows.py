@@ -1,0 +1,168 @@
+"""Windows that slide over spatial dimensions: strides, dilations and padding of Conv and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import if_then_else, logical_and, maximum, minimum
+from intarsia.native.te.iter_var import IterVar
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.tensor import Tensor
+
+_LETTERS = {1: "w", 2: "hw", 3: "dhw"}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window along one dimension.
+
+    Attributes:
+        extent: Of the dimension that it slides over.
+        count: How many positions it takes.
+        taps: How many elements it has.
+        stride: From one position to the next.
+        dilation: From one tap to the next.
+        begin: Padding before the first element.
+        end: Padding behind the last one, as the attributes say; windows may reach beyond in ceil_mode.
+    """
+
+    extent: int
+    count: int
+    taps: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+
+    @property
+    def reach(self) -> int:
+        """The extent from the first tap of the first window to the last tap of the last."""
+        return max((self.count - 1) * self.stride + (self.taps - 1) * self.dilation + 1, 0)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether all taps are elements."""
+        return self.begin == 0 and self.reach <= self.extent
+
+    def place(self, position: Expression, tap: Expression) -> Expression:
+        """Where a tap is, counted from the first tap of the first window."""
+        offset = position if self.stride == 1 else position * self.stride
+        return offset + (tap if self.dilation == 1 else tap * self.dilation)
+
+    def holds(self, place: Expression) -> list[Expression]:
+        """Conditions that hold if there is an element at a place; those that always hold are left out."""
+        conditions = [place >= self.begin] if self.begin > 0 else []
+        if self.reach > self.extent + self.begin:
+            conditions.append(place < self.extent + self.begin)
+        return conditions
+
+    def counted(self, position: Expression, with_padding: bool) -> Expression | int:
+        """How many taps of the window at a position are elements, or elements and padding."""
+        low = -self.begin if with_padding else 0
+        high = self.extent + (self.end if with_padding else 0)
+        starts = np.arange(self.count) * self.stride - self.begin
+        counts = np.unique(sum((low <= starts + tap) & (starts + tap < high) for tap in self._offsets))
+        if len(counts) <= 1:
+            return int(counts[0]) if len(counts) else 0
+        start = position * self.stride - self.begin
+        first = maximum((low - start + self.dilation - 1) // self.dilation, 0)
+        behind = minimum((high - start + self.dilation - 1) // self.dilation, self.taps)
+        return maximum(behind - first, 0)
+
+    @property
+    def _offsets(self) -> range:
+        """Of the taps from the first one."""
+        return range(0, self.taps * self.dilation, self.dilation)
+
+
+def windows_of(call: ComputeCall, extents: Sequence[int], taps: Sequence[int]) -> tuple[Window, ...]:
+    """The windows of a convolution or pool, which makes `call.shape`.
+
+    Args:
+        call: Its attributes strides, dilations, pads and auto_pad are read.
+        extents: Of the spatial dimensions of what the windows slide over.
+        taps: Of the windows.
+
+    Raises:
+        NotCoveredError: More than three spatial dimensions.
+    """
+    rank = len(extents)
+    if rank not in _LETTERS:
+        raise call.not_covered(f"{rank} spatial dimensions")
+    ones, counts = (1,) * rank, call.shape[len(call.shape) - rank :]
+    strides, dilations = call.integers("strides", ones) or ones, call.integers("dilations", ones) or ones
+    pads = call.integers("pads", (0,) * (2 * rank)) or (0,) * (2 * rank)
+    auto_pad = call.text("auto_pad", "NOTSET")
+    windows = []
+    for axis in range(rank):
+        window = Window(
+            extents[axis],
+            counts[axis],
+            taps[axis],
+            strides[axis],
+            dilations[axis],
+            pads[axis],
+            pads[axis + rank],
+        )
+        windows.append(_auto_padded(window, auto_pad))
+    return tuple(windows)
+
+
+def _auto_padded(window: Window, auto_pad: str) -> Window:
+    if auto_pad == "NOTSET":
+        return window
+    if auto_pad == "VALID":
+        return replace(window, begin=0, end=0)
+    total = max(window.reach - window.extent, 0)
+    less, more = total // 2, total - total // 2
+    begin, end = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+    return replace(window, begin=begin, end=end)
+
+
+def spatial_names(rank: int) -> str:
+    """A letter for each spatial dimension: h and w."""
+    return _LETTERS[rank]
+
+
+def tap_axes(windows: Sequence[Window]) -> tuple[IterVar, ...]:
+    """A reduction axis for each window: rh and rw."""
+    letters = spatial_names(len(windows))
+    return tuple(reduce_axis(w.taps, f"r{letter}") for w, letter in zip(windows, letters, strict=True))
+
+
+def places(
+    windows: Sequence[Window], positions: Sequence[Expression], taps: Sequence[IterVar]
+) -> list[Expression]:
+    """Where the taps are in the padded dimensions."""
+    return [
+        window.place(position, tap.expression)
+        for window, position, tap in zip(windows, positions, taps, strict=True)
+    ]
+
+
+def padded(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
+    """A tensor with as much padding around its spatial dimensions as windows reach; itself if none.
+
+    Args:
+        x: Its spatial dimensions are the last ones.
+        windows: One for each spatial dimension.
+        value: What the padding is.
+        name: Of the operation.
+    """
+    if all(window.is_inside for window in windows):
+        return x
+    leading = len(x.shape) - len(windows)
+
+    def element(*indices: Expression) -> Expression:
+        spatial = list(zip(windows, indices[leading:], strict=True))
+        conditions = [each for window, place in spatial for each in window.holds(place)]
+        own = [place - window.begin if window.begin else place for window, place in spatial]
+        inside = x[(*indices[:leading], *own)]
+        return if_then_else(logical_and(*conditions), inside, value) if conditions else inside
+
+    return compute((*x.shape[:leading], *(window.reach for window in windows)), element, name)
