@@ -1,0 +1,82 @@
+"""How many floating-point operations a DAG comes to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import assert_never
+
+from intarsia.ir import DType
+from intarsia.ir.loop_walk import operands, scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp, Scalar
+from intarsia.ir.scalar_types import scalar_dtype
+from intarsia.native.dag.op_attrs import FLOP
+from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
+
+UNKNOWN = -1
+"""What `flop_count` gives if an operation's count is not known."""
+
+
+def flop_count(ops: Iterable[Operation]) -> int:
+    """The arithmetic, comparisons and logic on values of the class of the results, such as floats.
+
+    So index arithmetic does not count; casts, loads and functions such as `exp` do not either, but for their
+    arguments. Of `select` the dearer value counts. An integer attribute FLOP of an operation stands for it.
+
+    Returns:
+        The count, or UNKNOWN if an operation is written by a statement of its own and has no such attribute.
+    """
+    counts = [_op_count(op) for op in ops]
+    return UNKNOWN if UNKNOWN in counts else sum(counts)
+
+
+def _op_count(op: Operation) -> int:
+    given = op.attrs.get(FLOP)
+    if isinstance(given, int):
+        return given
+    match op:
+        case PlaceholderOp():
+            return 0
+        case ExternOp():
+            return UNKNOWN
+        case ComputeOp():
+            return math.prod(op.shape) * _element_count(op)
+        case _:
+            assert_never(op)
+
+
+def _element_count(op: ComputeOp) -> int:
+    counts = [_scalar_count(body, dtype) for body, dtype in zip(op.bodies, op.dtypes, strict=True)]
+    if op.combiner is None:
+        return sum(counts)
+    combining = [
+        _scalar_count(each, dtype) for each, dtype in zip(op.combiner.result, op.dtypes, strict=True)
+    ]
+    return math.prod(axis.extent for axis in op.reduce_axes) * (sum(counts) + sum(combining))
+
+
+def _scalar_count(root: Scalar, result: DType) -> int:
+    stack: list[int] = []
+    for scalar, _ in scalar_post_order(root):
+        count = len(operands(scalar))
+        below = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        match scalar:
+            case Arith(op=ArithOp.SELECT):
+                stack.append(below[0] + max(below[1:]))
+            case Arith():
+                stack.append(sum(below) + _counts(scalar, result))
+            case _:
+                stack.append(sum(below))
+    return stack[0]
+
+
+def _counts(scalar: Arith, result: DType) -> int:
+    types = [scalar_dtype(each) for each in scalar.operands]
+    return int(any(dtype is not None and _class(dtype) == _class(result) for dtype in types))
+
+
+def _class(dtype: DType) -> str:
+    if dtype.is_float:
+        return "float"
+    return "bool" if dtype is DType.BOOL else dtype.value.rstrip("0123456789")

@@ -1,0 +1,109 @@
+"""Tensors cut into tiles, so that what is read together lies together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import DType
+from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An axis of a packed tensor.
+
+    Attributes:
+        axis: Which axis of the original it is a part of.
+        extent: Its extent.
+    """
+
+    axis: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the elements of a tensor are laid out anew.
+
+    The parts of an original axis are the digits of its index, the first one the most significant. They may
+    cover more than the axis: the rest is padding that is never read.
+
+    Attributes:
+        tensor_name: Whose elements.
+        shape: The original shape.
+        parts: The axes of the packed tensor, outermost first.
+    """
+
+    tensor_name: str
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def packed_shape(self) -> tuple[int, ...]:
+        """The shape of the packed tensor."""
+        return tuple(part.extent for part in self.parts)
+
+    @property
+    def keeps_layout(self) -> bool:
+        """Whether every element stays where it is."""
+        long = [part for part in self.parts if part.extent > 1]
+        return [part.axis for part in long] == sorted(part.axis for part in long) and not self.pads
+
+    @property
+    def pads(self) -> bool:
+        """Whether there is padding."""
+        return any(self._covered(axis) > extent for axis, extent in enumerate(self.shape))
+
+    def _covered(self, axis: int) -> int:
+        return math.prod(part.extent for part in self.parts if part.axis == axis)
+
+    def _divisors(self) -> tuple[int, ...]:
+        """By how much the original index grows with each part."""
+        running = dict.fromkeys(range(len(self.shape)), 1)
+        found = []
+        for part in reversed(self.parts):
+            found.append(running[part.axis])
+            running[part.axis] *= part.extent
+        return tuple(reversed(found))
+
+    def packed_indices(self, indices: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Where in the packed tensor an element of the original is."""
+        found = []
+        for part, divisor in zip(self.parts, self._divisors(), strict=True):
+            index = _by(ArithOp.FLOOR_DIV, indices[part.axis], divisor)
+            is_first = divisor * part.extent >= self.shape[part.axis]
+            found.append(index if is_first else _by(ArithOp.FLOOR_MOD, index, part.extent))
+        return tuple(
+            _number(0) if part.extent == 1 else index for part, index in zip(self.parts, found, strict=True)
+        )
+
+    def original_indices(self, indices: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Where in the original an element of the packed tensor is; outside of it for padding."""
+        found: list[Scalar | None] = [None] * len(self.shape)
+        for part, divisor, index in zip(self.parts, self._divisors(), indices, strict=True):
+            term = index if divisor == 1 else Arith(ArithOp.MUL, (index, _number(divisor)))
+            before = found[part.axis]
+            found[part.axis] = term if before is None else Arith(ArithOp.ADD, (before, term))
+        return tuple(_number(0) if each is None else each for each in found)
+
+    def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The packed elements of an array of the original shape, with zeros as padding."""
+        covered = [self._covered(axis) for axis in range(len(self.shape))]
+        grown = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
+        places = sorted(range(len(self.parts)), key=lambda place: self.parts[place].axis)
+        digits = grown.reshape([self.parts[place].extent for place in places])
+        return np.ascontiguousarray(digits.transpose(np.argsort(places)))
+
+
+def _number(value: int) -> Literal:
+    return Literal(value, DType.INT64)
+
+
+def _by(op: ArithOp, index: Scalar, value: int) -> Scalar:
+    return index if value == 1 and op is ArithOp.FLOOR_DIV else Arith(op, (index, _number(value)))

@@ -1,0 +1,157 @@
+"""Steps as methods that give the next state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from intarsia.native.loop_state.iterator import IteratorAnnotation
+from intarsia.native.loop_state.steps import (
+    AnnotationStep,
+    CacheReadStep,
+    CacheWriteStep,
+    ComputeAtStep,
+    ComputeInlineStep,
+    ComputeRootStep,
+    FollowFusedSplitStep,
+    FollowSplitStep,
+    FuseStep,
+    PragmaStep,
+    ReorderStep,
+    RfactorStep,
+    SplitStep,
+    StorageAlignStep,
+    TransformStep,
+)
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from intarsia.native.loop_state.stage import Stage
+    from intarsia.native.loop_state.state import IterRef, LoopState, StageRef
+
+
+class Actions(ABC):
+    """The next state by one more step; every method raises IllegalStepError if that is not possible.
+
+    state = (
+        dag.init_state.split(C, "i", [16]).split(C, "j", [8])
+        .reorder(C, ["i.0", "j.0", "k", "j.1", "i.1"]).fuse(C, ["i.0", "j.0"])
+    )
+    """
+
+    @abstractmethod
+    def apply(self, step: TransformStep) -> LoopState:
+        """The state after a step."""
+
+    @abstractmethod
+    def __getitem__(self, stage: StageRef) -> Stage: ...
+
+    @abstractmethod
+    def stage_id(self, stage: StageRef) -> int:
+        """The number of a stage."""
+
+    @abstractmethod
+    def iter_id(self, stage: StageRef, loop: IterRef) -> int:
+        """The number of a loop in its stage."""
+
+    def annotate(self, stage: StageRef, loop: IterRef, annotation: IteratorAnnotation) -> LoopState:
+        """A loop carried out in a certain way."""
+        return self.apply(AnnotationStep(self.stage_id(stage), self.iter_id(stage, loop), annotation))
+
+    def parallel(self, stage: StageRef, loop: IterRef) -> LoopState:
+        """A loop by several threads."""
+        return self.annotate(stage, loop, IteratorAnnotation.PARALLEL)
+
+    def vectorize(self, stage: StageRef, loop: IterRef) -> LoopState:
+        """A loop by vector instructions."""
+        return self.annotate(stage, loop, IteratorAnnotation.VECTORIZE)
+
+    def bind(self, stage: StageRef, loop: IterRef, thread_name: str) -> LoopState:
+        """A loop as an axis of a grid of threads: "blockIdx.x", "threadIdx.y", "vthread" ...
+
+        Raises:
+            UsageError: There is no such axis.
+        """
+        names = {each.keyword: each for each in IteratorAnnotation if each.is_thread}
+        if thread_name not in names:
+            raise UsageError(f"there is no thread axis {thread_name}; there are {', '.join(names)}")
+        return self.annotate(stage, loop, names[thread_name])
+
+    def fuse(self, stage: StageRef, loops: Sequence[IterRef]) -> LoopState:
+        """Neighbouring loops as one."""
+        ids = sorted(self.iter_id(stage, loop) for loop in loops)
+        return self.apply(FuseStep(self.stage_id(stage), tuple(ids)))
+
+    def pragma(self, stage: StageRef, loop: IterRef, pragma_type: str) -> LoopState:
+        """A hint: "auto_unroll_max_step$64"."""
+        return self.apply(PragmaStep(self.stage_id(stage), self.iter_id(stage, loop), pragma_type))
+
+    def reorder(self, stage: StageRef, order: Sequence[IterRef]) -> LoopState:
+        """All loops of a stage in another order."""
+        ids = tuple(self.iter_id(stage, loop) for loop in order)
+        return self.apply(ReorderStep(self.stage_id(stage), ids))
+
+    def split(
+        self, stage: StageRef, loop: IterRef, lengths: Sequence[int | None], inner_to_outer: bool = True
+    ) -> LoopState:
+        """A loop as `len(lengths) + 1` loops named like it with .0, .1 ...
+
+        Args:
+            stage: The stage.
+            loop: The loop.
+            lengths: Of all parts but the outermost one, outermost first; None leaves a length open.
+            inner_to_outer: If False, of all parts but the innermost one.
+        """
+        stage_id, iter_id = self.stage_id(stage), self.iter_id(stage, loop)
+        loops = self[stage].iters
+        extent = loops[iter_id].extent if 0 <= iter_id < len(loops) else None
+        return self.apply(SplitStep(stage_id, iter_id, extent or None, tuple(lengths), inner_to_outer))
+
+    def follow_split(self, stage: StageRef, loop: IterRef, src_step_id: int, n_split: int) -> LoopState:
+        """A loop split as an earlier step of the history did, into `n_split` + 1 parts."""
+        step = FollowSplitStep(self.stage_id(stage), self.iter_id(stage, loop), src_step_id, n_split)
+        return self.apply(step)
+
+    def follow_fused_split(
+        self,
+        stage: StageRef,
+        loop: IterRef,
+        src_step_ids: Sequence[int],
+        level: int,
+        factor_or_nparts: bool,
+    ) -> LoopState:
+        """A loop split in two by the product of one length of each of several earlier splits."""
+        ids = self.stage_id(stage), self.iter_id(stage, loop)
+        return self.apply(FollowFusedSplitStep(*ids, tuple(src_step_ids), level, factor_or_nparts))
+
+    def storage_align(self, stage: StageRef, loop: IterRef, factor: int, offset: int) -> LoopState:
+        """The stride of an axis of the result as a multiple of `factor` plus `offset` elements."""
+        step = StorageAlignStep(self.stage_id(stage), self.iter_id(stage, loop), factor, offset)
+        return self.apply(step)
+
+    def compute_at(self, stage: StageRef, target: StageRef, loop: IterRef) -> LoopState:
+        """A stage inside a loop of another one."""
+        target_ids = self.stage_id(target), self.iter_id(target, loop)
+        return self.apply(ComputeAtStep(self.stage_id(stage), *target_ids))
+
+    def compute_inline(self, stage: StageRef) -> LoopState:
+        """A stage inside the expressions that read it."""
+        return self.apply(ComputeInlineStep(self.stage_id(stage)))
+
+    def compute_root(self, stage: StageRef) -> LoopState:
+        """A stage on its own."""
+        return self.apply(ComputeRootStep(self.stage_id(stage)))
+
+    def cache_read(self, stage: StageRef, scope_name: str, readers: Sequence[StageRef]) -> LoopState:
+        """Stages read a copy; the copy is the next stage, named like the one copied with ".scope_name"."""
+        ids = tuple(sorted(self.stage_id(reader) for reader in readers))
+        return self.apply(CacheReadStep(self.stage_id(stage), scope_name, ids))
+
+    def cache_write(self, stage: StageRef, scope_name: str) -> LoopState:
+        """A stage is computed in a new one that takes its number and is named like it with ".scope_name"."""
+        return self.apply(CacheWriteStep(self.stage_id(stage), scope_name))
+
+    def rfactor(self, stage: StageRef, loop: IterRef, factor_iter_id: int) -> LoopState:
+        """Partial results in a new stage, which takes the stage's number, and is named like it with ".rf"."""
+        return self.apply(RfactorStep(self.stage_id(stage), self.iter_id(stage, loop), factor_iter_id))

@@ -1,0 +1,77 @@
+"""The loops of a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from intarsia.native.te.iter_var import IterKind
+
+
+class IteratorAnnotation(IntEnum):
+    """How a loop is carried out; the numbers are those of the v0.6 log."""
+
+    NONE = 0
+    UNROLL = 1
+    VECTORIZE = 2
+    PARALLEL = 3
+    VTHREAD = 4
+    BLOCK_X = 5
+    THREAD_X = 6
+    BLOCK_Y = 7
+    THREAD_Y = 8
+    BLOCK_Z = 9
+    THREAD_Z = 10
+    TENSORIZE = 11
+
+    @property
+    def keyword(self) -> str:
+        """What it is called in a printed state, and by `bind`: "parallel", "threadIdx.x" ..."""
+        return _KEYWORDS[self]
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether the loop is bound to an axis of a grid of threads."""
+        return IteratorAnnotation.VTHREAD <= self <= IteratorAnnotation.THREAD_Z
+
+
+_KEYWORDS = (
+    *("for", "unroll", "vectorize", "parallel", "vthread"),
+    *("blockIdx.x", "threadIdx.x", "blockIdx.y", "threadIdx.y", "blockIdx.z", "threadIdx.z"),
+    "tensorize",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values of a loop: from `minimum`, `extent` of them."""
+
+    minimum: int
+    extent: int
+
+    def __str__(self) -> str:
+        return f"({self.minimum},{self.extent})"
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """A loop of a stage.
+
+    Attributes:
+        name: Unique in its stage; "i.0" and "i.1" come from a split of "i", "i@j@" from fusing "i" and "j".
+        range: Its values; None where that is not known yet (a missing split length, an attached stage).
+        kind: Spatial, reduction, or mixed if both were fused.
+        annotation: How it is carried out.
+        orig_iters: The loops that were fused into it, as they were; () if it was not made by fusing.
+    """
+
+    name: str
+    range: Range | None
+    kind: IterKind
+    annotation: IteratorAnnotation = IteratorAnnotation.NONE
+    orig_iters: tuple[Iterator, ...] = ()
+
+    @property
+    def extent(self) -> int | None:
+        """How often it counts, or None if that is not known."""
+        return None if self.range is None else self.range.extent

@@ -1,0 +1,106 @@
+"""The layouts of placeholders in which a state's loops read them one element after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator as Iteration
+from collections.abc import Mapping
+
+from intarsia.ir.prim_func import Literal, LoopVar, Scalar
+from intarsia.native.dag.access import AccessAnalyzer
+from intarsia.native.dag.loop_name import loop_name
+from intarsia.native.dag.op_attrs import LAYOUT_FREE
+from intarsia.native.dag.packing import Packing, Part
+from intarsia.native.loop_state.iterator import Iterator
+from intarsia.native.loop_state.relation import SplitRelation
+from intarsia.native.loop_state.stage import Stage
+from intarsia.native.loop_state.state import LoopState
+from intarsia.native.te.tensor import ComputeOp, PlaceholderOp
+
+
+def loop_layouts(state: LoopState) -> tuple[Packing, ...]:
+    """A packing for each placeholder whose layout is free, and where another one is better.
+
+    Only placeholders that one operation reads, once, at plain axes or 0 are packed.
+
+    Args:
+        state: With the ranges of all loops; a loop without counts as one of a single iteration.
+    """
+    analyzer = AccessAnalyzer(state.current_dag)
+    found = []
+    for stage_id, stage in enumerate(state.stages):
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        for producer, reads in analyzer.read_from[stage.op].items():
+            is_free = isinstance(producer, PlaceholderOp) and producer.name in _listed(stage.op)
+            is_sole = state.current_dag.readers[producer] == (stage.op,) and len(reads) == 1
+            if is_free and is_sole:
+                packing = _packing(state, stage_id, producer.name, producer.buffers[0].shape, reads[0])
+                found += [packing] if packing is not None and not packing.keeps_layout else []
+    return tuple(found)
+
+
+def _listed(op: ComputeOp) -> tuple[object, ...]:
+    listed = op.attrs.get(LAYOUT_FREE, ())
+    return listed if isinstance(listed, tuple) else (listed,)
+
+
+def _packing(
+    state: LoopState, stage_id: int, name: str, shape: tuple[int, ...], indices: tuple[Scalar, ...]
+) -> Packing | None:
+    plain = [index for index in indices if isinstance(index, LoopVar)]
+    if len(set(plain)) < len(plain) or not all(isinstance(index, LoopVar | Literal) for index in indices):
+        return None
+    dims = {index.name: dim for dim, index in enumerate(indices) if isinstance(index, LoopVar)}
+    dims = {loop_name(axis): dim for axis, dim in dims.items()}
+    parts = [Part(dims[axis], extent) for axis, extent in _axis_loops(state, stage_id) if axis in dims]
+    for dim, extent in reversed(list(enumerate(shape))):
+        covered = math.prod(part.extent for part in parts if part.axis == dim)
+        if covered < extent or not any(part.axis == dim for part in parts):
+            parts.insert(0, Part(dim, -(-extent // max(covered, 1))))
+    return Packing(name, shape, tuple(parts))
+
+
+def _axis_loops(state: LoopState, stage_id: int) -> Iteration[tuple[str, int]]:
+    """The loops around a stage's computation, with the axis of the stage that each is a part of.
+
+    Loops of the stage that it stands in count if both have the same shape, as a cache stage and its copy.
+    """
+    stage = state.stages[stage_id]
+    place = state.attach_map.places.get(stage_id)
+    if place is not None:
+        target, op = state.stages[place[0]], stage.op
+        if isinstance(target.op, ComputeOp) and isinstance(op, ComputeOp) and target.op.shape == op.shape:
+            own = {
+                loop_name(there.name): loop_name(here.name)
+                for there, here in zip(target.op.axes, op.axes, strict=True)
+            }
+            around = _parts(target, target.iters[: place[1] + 1])
+            yield from ((own[axis], extent) for axis, extent in around if axis in own)
+    yield from _parts(stage, stage.iters)
+
+
+def _parts(stage: Stage, loops: tuple[Iterator, ...]) -> Iteration[tuple[str, int]]:
+    parents = {
+        part: relation.parent
+        for relation in stage.relations
+        if isinstance(relation, SplitRelation)
+        for part in relation.parts
+    }
+    for loop in loops:
+        for part in _unfused(loop):
+            yield _root(part.name, parents), 1 if part.extent is None else part.extent
+
+
+def _unfused(loop: Iterator) -> Iteration[Iterator]:
+    if loop.orig_iters:
+        for part in loop.orig_iters:
+            yield from _unfused(part)
+    else:
+        yield loop
+
+
+def _root(name: str, parents: Mapping[str, str]) -> str:
+    while name in parents:
+        name = parents[name]
+    return name

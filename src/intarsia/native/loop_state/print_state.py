@@ -1,0 +1,54 @@
+"""A state as text: the loops as they will be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intarsia.native.loop_state.iterator import Iterator
+from intarsia.native.loop_state.stage import ComputeAt, StageKind
+
+if TYPE_CHECKING:
+    from intarsia.native.loop_state.state import LoopState
+
+
+def state_text(state: LoopState, *, show_trivial_loops: bool = False) -> str:
+    """The loops of every stage that is not inlined, attached ones inside the loops of others.
+
+    Placeholder: A, B
+    parallel i.0@j.0@ (0,2048)
+      for k (0,512)
+        vectorize j.1 (0,8)
+          C = ...
+
+    Args:
+        state: With ranges where they are known; the others print as `(None)`.
+        show_trivial_loops: Whether loops of one iteration are printed.
+    """
+    placeholders = [stage.op.name for stage in state.stages if stage.kind is StageKind.PLACEHOLDER]
+    lines = [f"Placeholder: {', '.join(placeholders)}"]
+    for stage_id, stage in enumerate(state.stages):
+        if stage.kind is StageKind.COMPUTE and stage.compute_at is ComputeAt.ROOT:
+            lines += _stage_lines(state, stage_id, 0, show_trivial_loops)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _stage_lines(state: LoopState, stage_id: int, depth: int, show_trivial_loops: bool) -> list[str]:
+    stage = state.stages[stage_id]
+    lines = []
+    if stage.auto_unroll_max_step:
+        lines.append(f"{'  ' * depth}{stage.op.name} auto_unroll: {stage.auto_unroll_max_step}")
+    if stage.storage_offset:
+        lines.append(f"{'  ' * depth}{stage.op.name} storage_offset: {stage.storage_offset}")
+    for iter_id, loop in enumerate(stage.iters):
+        if show_trivial_loops or loop.extent != 1:
+            lines.append(f"{'  ' * depth}{_loop_text(loop)}")
+            depth += 1
+        for attached in state.attach_map.attached.get((stage_id, iter_id), ()):
+            lines += _stage_lines(state, attached, depth, show_trivial_loops)
+    lines.append(f"{'  ' * depth}{stage.op.name} = ...")
+    return lines
+
+
+def _loop_text(loop: Iterator) -> str:
+    values = "(None)" if loop.range is None else str(loop.range)
+    return f"{loop.annotation.keyword} {loop.name} {values}"

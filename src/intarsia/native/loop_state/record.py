@@ -1,0 +1,165 @@
+"""Measured histories as lines of a log, as the field writes them.
+
+{"i": [["test", "llvm"], [[], [["SP", 2, 0, 512, [16], 1]]]], "r": [[0.1], 0, 0.2, 1], "v": "v0.6"}
+
+A line that begins with `#` or a blank is no record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.steps import TransformStep
+from intarsia.support.errors import DatabaseError, UsageError
+
+VERSION: Final = "v0.6"
+"""The version of the form that is written."""
+VERSIONS: Final = ("v0.2", "v0.3", "v0.4", "v0.5", VERSION)
+"""The versions that are read: older ones have fewer fields of the task."""
+HARDWARE_FIELDS: Final = 8
+TASK_FIELDS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTask:
+    """What was to be computed, and where; later fields may be missing in the log.
+
+    Attributes:
+        workload_key: A name, or a JSON text.
+        target: As text.
+        hardware_params: Eight numbers: cores, vector bytes, cache line bytes, and five of GPUs.
+        target_host: The target that calls kernels, as text; "" if there is none.
+        layout_rewrite_option: Number of a LayoutRewriteOption.
+        task_input_names: Names of tensors whose contents matter.
+    """
+
+    workload_key: str
+    target: str
+    hardware_params: tuple[int, ...] | None = None
+    target_host: str | None = None
+    layout_rewrite_option: int | None = None
+    task_input_names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """What was measured.
+
+    Attributes:
+        costs: Seconds of each run; () of a failure, or the field's large number.
+        error_no: 0 if all went well.
+        all_cost: Seconds that measuring took.
+        timestamp: Seconds since 1970.
+    """
+
+    costs: tuple[float, ...]
+    error_no: int
+    all_cost: float
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line of the log.
+
+    Attributes:
+        task: What was to be computed.
+        steps: The history that was measured.
+        result: What came out.
+        version: Of the form.
+    """
+
+    task: RecordTask
+    steps: tuple[TransformStep, ...]
+    result: RecordResult
+    version: str = VERSION
+
+
+def record_to_line(record: Record) -> str:
+    """A record as a line, without a line break; fields of the task behind the last known one are left out."""
+    given = record.task
+    optional = (
+        *(given.hardware_params, given.target_host),
+        *(given.layout_rewrite_option, given.task_input_names),
+    )
+    task: list[Any] = [given.workload_key, given.target]
+    for value in optional:
+        if value is None:
+            break
+        task.append(list(value) if isinstance(value, tuple) else value)
+    result = record.result
+    data = {
+        "i": [task, [[], [step_to_json(step) for step in record.steps]]],
+        "r": [list(result.costs), result.error_no, result.all_cost, result.timestamp],
+        "v": record.version,
+    }
+    return json.dumps(data)
+
+
+def record_from_line(line: str) -> Record:
+    """The record of a line.
+
+    Raises:
+        DatabaseError: It is no JSON, its version is unknown, or a field does not fit.
+    """
+    try:
+        data = json.loads(line)
+        if not isinstance(data, dict) or data.get("v") not in VERSIONS:
+            found = data.get("v") if isinstance(data, dict) else None
+            raise DatabaseError(f"found version {found!r}; expected one of {', '.join(VERSIONS)}")
+        task, (_, steps) = data["i"]
+        costs, error_no, all_cost, timestamp = data["r"]
+        result = RecordResult(tuple(map(float, costs)), int(error_no), float(all_cost), int(timestamp))
+        return Record(_task(task), tuple(map(step_from_json, steps)), result, data["v"])
+    except (ValueError, KeyError, TypeError) as error:
+        help_text = 'a record is {"i": [task, [[], steps]], "r": [costs, error, seconds, time], "v": version}'
+        raise DatabaseError(f"{line!r:.60} is no record: {error}", help=help_text) from error
+    except UsageError as error:
+        raise DatabaseError(f"{line!r:.60} is no record: {error.problem}") from error
+
+
+def read_records(lines: Iterable[str], name: str = "log") -> Iterator[Record]:
+    """The records of the lines of a log, one after the other.
+
+    Args:
+        lines: Of the log.
+        name: What errors call it.
+
+    Raises:
+        DatabaseError: A line is damaged; it says which.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip() and line[0] not in "# ":
+            try:
+                yield record_from_line(line)
+            except DatabaseError as error:
+                error.add_note(f"in line {number} of {name}")
+                raise
+
+
+def _task(data: list[Any]) -> RecordTask:
+    key, target, *optional = data
+    if not (isinstance(key, str) and isinstance(target, str)):
+        raise TypeError("workload key and target are texts")
+    if len(optional) > TASK_FIELDS - 2:
+        raise ValueError(f"the task has {len(data)} fields; expected 2 to {TASK_FIELDS}")
+    optional += [None] * (TASK_FIELDS - len(data))
+    hardware, host, option, names = optional
+    return RecordTask(
+        key,
+        target,
+        None if hardware is None else _hardware(hardware),
+        None if host is None else str(host),
+        None if option is None else int(option),
+        None if names is None else tuple(map(str, names)),
+    )
+
+
+def _hardware(values: list[int]) -> tuple[int, ...]:
+    if len(values) != HARDWARE_FIELDS:
+        raise ValueError(f"found {len(values)} hardware parameters; expected {HARDWARE_FIELDS}")
+    return tuple(map(int, values))

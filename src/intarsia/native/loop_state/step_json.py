@@ -1,0 +1,84 @@
+"""Steps as JSON, as they stand in the v0.6 log: `["SP", 2, 0, 512, [16], 1]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+from intarsia.native.loop_state.iterator import IteratorAnnotation
+from intarsia.native.loop_state.steps import STEPS, TransformStep
+from intarsia.support.errors import UsageError
+
+StepJson: TypeAlias = list[Any]
+"""A code, then numbers, texts, and lists of numbers."""
+
+
+def step_to_json(step: TransformStep) -> StepJson:
+    """A step as a list; an unknown extent is 0, and a length that is not chosen is null."""
+    values = (getattr(step, field.name) for field in fields(step))
+    return [step.code, *(0 if value is None else _plain(value) for value in values)]
+
+
+def step_from_json(data: object) -> TransformStep:
+    """The step of a list.
+
+    Raises:
+        UsageError: The code is unknown, or what follows does not fit it.
+    """
+    if not (isinstance(data, list) and data and isinstance(data[0], str)):
+        raise UsageError(f"{data!r:.80} is no step; expected a list that begins with a code")
+    kind = STEPS.get(data[0])
+    if kind is None:
+        raise UsageError(f"step code {data[0]!r} is unknown; there are {', '.join(sorted(STEPS))}")
+    found = fields(kind)
+    if len(data) != len(found) + 1:
+        text = f"step {data!r:.80} has {len(data) - 1} fields; expected {len(found)}"
+        raise UsageError(f"{text}: {', '.join(field.name for field in found)}")
+    values = []
+    for field, value in zip(found, data[1:], strict=True):
+        reader = _READERS[str(field.type)]
+        if not reader.accepts(value):
+            raise UsageError(f"step {data!r:.80}: {field.name} is {value!r:.40}; expected {reader.expected}")
+        values.append(reader.read(value))
+    return kind(*values)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case bool() | IntEnum():
+            return int(value)
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    expected: str
+    accepts: Callable[[Any], bool]
+    read: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_READERS: Final = {
+    "int": _Reader("a number", _is_number),
+    "int | None": _Reader("a number", _is_number, lambda value: value or None),
+    "str": _Reader("a text", lambda value: isinstance(value, str)),
+    "bool": _Reader("0 or 1", lambda value: value in (0, 1), bool),
+    "IteratorAnnotation": _Reader("0 to 11", lambda value: value in range(12), IteratorAnnotation),
+    "tuple[int, ...]": _Reader(
+        "a list of numbers", lambda value: isinstance(value, list) and all(map(_is_number, value)), tuple
+    ),
+    "tuple[int | None, ...]": _Reader(
+        "a list of numbers or null",
+        lambda value: isinstance(value, list) and all(each is None or _is_number(each) for each in value),
+        tuple,
+    ),
+}
+"""How a field is read, by the text of its type."""

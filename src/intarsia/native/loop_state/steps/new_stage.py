@@ -1,0 +1,22 @@
+"""States after a step that adds an operation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state.stage import Stage
+
+if TYPE_CHECKING:
+    from intarsia.native.loop_state.state import LoopState
+
+
+def with_new_stage(state: LoopState, dag: ComputeDAG, place: int) -> LoopState:
+    """The state over a DAG that has one more operation, at `place`; the other stages keep their loops."""
+    kept = iter(state.stages)
+    stages = tuple(
+        Stage.of(op) if number == place else replace(next(kept), op=op) for number, op in enumerate(dag.ops)
+    )
+    moved = state.attach_map.with_stages_shifted(place)
+    return state.with_fields(stages=stages, current_dag=dag, attach_map=moved)

@@ -1,0 +1,90 @@
+"""What the three kinds of splits have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from intarsia.native.loop_state.iterator import Iterator, Range
+from intarsia.native.loop_state.relation import SplitRelation
+from intarsia.native.loop_state.steps.lookup import loop_of
+
+if TYPE_CHECKING:
+    from intarsia.native.loop_state.python_names import PythonNames
+    from intarsia.native.loop_state.state import LoopState
+    from intarsia.native.loop_state.steps.step import TransformStep
+
+Lengths = Sequence[int | None]
+"""Outermost first; None is not chosen yet."""
+
+
+def with_split(
+    step: TransformStep, state: LoopState, iter_id: int, lengths: Lengths, inner_to_outer: bool
+) -> LoopState:
+    """With a loop of the step's stage as `len(lengths) + 1` loops, without annotations.
+
+    Raises:
+        IllegalStepError: There is no such loop, or a length is below 1.
+    """
+    loop = loop_of(step, state, iter_id)
+    if any(length is not None and length < 1 for length in lengths):
+        raise state.refusal(step, f"found lengths {list(lengths)}; expected lengths of at least 1")
+    stage = state.stages[step.stage_id]
+    parts = _parts(loop, lengths, inner_to_outer)
+    relation = SplitRelation(
+        loop.name, loop.extent, tuple(part.name for part in parts), tuple(lengths), inner_to_outer
+    )
+    after = state.with_stage(
+        step.stage_id,
+        iters=(*stage.iters[:iter_id], *parts, *stage.iters[iter_id + 1 :]),
+        relations=(*stage.relations, relation),
+    )
+    moved = state.attach_map.with_loops_moved(
+        step.stage_id, lambda place: place + len(lengths) if place >= iter_id else place
+    )
+    return after.with_fields(attach_map=moved, concrete=state.concrete and None not in lengths)
+
+
+def _parts(loop: Iterator, lengths: Lengths, inner_to_outer: bool) -> list[Iterator]:
+    """From the side where the lengths are known to the part that takes what is left."""
+    ordered = list(reversed(lengths)) if inner_to_outer else list(lengths)
+    left, ranges = loop.extent, list[Range | None]()
+    for length in ordered:
+        is_known = length is not None and left is not None
+        ranges.append(Range(0, length) if is_known and length is not None else None)
+        left = -(-left // length) if left is not None and length is not None else None
+    ranges.append(None if left is None else Range(0, left))
+    if inner_to_outer:
+        ranges.reverse()
+    minimum = loop.range.minimum if loop.range is not None else 0
+    if ranges[-1] is not None:
+        ranges[-1] = replace(ranges[-1], minimum=minimum)
+    return [Iterator(f"{loop.name}.{i}", found, loop.kind) for i, found in enumerate(ranges)]
+
+
+def product(lengths: Lengths) -> int | None:
+    """Of all lengths, or None if one is not chosen."""
+    known = [length for length in lengths if length is not None]
+    return math.prod(known) if len(known) == len(lengths) else None
+
+
+def split_lines(
+    names: PythonNames, stage_id: int, iter_id: int, lengths: Lengths, inner_to_outer: bool
+) -> list[str]:
+    """A call of `split` for each length, as a schedule splits in two only."""
+    stage, loop = names.stage(stage_id), names.loop(stage_id, iter_id)
+    short, count = names.short(stage_id, iter_id), len(lengths)
+    if inner_to_outer:
+        tails = ["_o" * count, *("_o" * (count - part) + "_i" for part in range(1, count + 1))]
+    else:
+        tails = [*("_i" * part + "_o" for part in range(count)), "_i" * count]
+    made = names.replace(stage_id, iter_id, 1, [f"{short}{tail}" for tail in tails])
+    lines = []
+    for i in range(count):
+        outer = count - 1 - i if inner_to_outer else i
+        how = f"{'factor' if inner_to_outer else 'nparts'}={lengths[outer]}"
+        lines.append(f"{made[outer]}, {made[outer + 1]} = s[{stage}].split({loop}, {how})")
+        loop = made[outer if inner_to_outer else outer + 1]
+    return lines
