@@ -7,6 +7,7 @@ from intarsia.collage import collage_partition
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
 from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.ir.pattern import is_constant, is_op, wildcard
+from intarsia.native import tir
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table
 from intarsia.transform import Pass, get_pass, pass_names
 
@@ -48,4 +49,10 @@ def every_pass() -> list[Pass]:
     """All passes of `intarsia.passes`, and those of other layers, by name."""
     homes = (passes, collage_partition)
     names = (name for name in pass_names() if any(hasattr(home, name) for home in homes))
+    return [item for name in names for item in instances(name)]
+
+
+def every_loop_pass() -> list[Pass]:
+    """All passes on loop functions, by name."""
+    names = (name for name in pass_names() if hasattr(tir, name))
     return [item for name in names for item in instances(name)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.every_pass import every_pass
+from tests.every_pass import every_loop_pass, every_pass
 
 from intarsia.ir import IRModule, structural_equal
 from intarsia.ir.parser import parse_module
@@ -19,7 +19,8 @@ from intarsia.op import verify
 from intarsia.passes import InferType
 from intarsia.transform import Pass, Sequential
 
-PASSES = {item.info.name: item for item in reversed(every_pass()) if not isinstance(item, Sequential)}
+EVERY = (*reversed(every_pass()), *every_loop_pass())
+PASSES = {item.info.name: item for item in EVERY if not isinstance(item, Sequential)}
 CHANGES_NOTHING = frozenset({"PrintIR"})
 """Passes that are there for what they do beside: they show a program instead of Before and After."""
 

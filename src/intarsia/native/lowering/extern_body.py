@@ -1,0 +1,78 @@
+"""The statement of an operation that is given as one, brought to its place in a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from intarsia.ir.loop_walk import Event, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    IfThenElse,
+    Load,
+    Scalar,
+    Statement,
+    Store,
+)
+from intarsia.native.lowering.element_store import ElementStores, block
+from intarsia.native.lowering.names import Names
+from intarsia.native.lowering.scalar_form import rewrite
+from intarsia.native.te import ExternOp
+
+
+def splice(op: ExternOp, names: Names, stores: ElementStores, rule: Callable[[Load], Scalar]) -> Statement:
+    """The statement of an operation.
+
+    Args:
+        op: The operation.
+        names: What its own buffers are renamed by where a name is taken.
+        stores: What makes statements of lazy choices.
+        rule: What stands for a load.
+    """
+    renamed: dict[Buffer, Buffer] = {}
+    for visit in walk(op.body):
+        if isinstance(visit.statement, Allocate) and visit.event is Event.ENTER:
+            own = visit.statement.buffer
+            renamed[own] = replace(own, name=names.fresh(own.name))
+    return _Splice(renamed, stores, rule).statement(op.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Splice:
+    renamed: Mapping[Buffer, Buffer]
+    stores: ElementStores
+    rule: Callable[[Load], Scalar]
+
+    def statement(self, statement: Statement) -> Statement:
+        match statement:
+            case Block():
+                return block([self.statement(each) for each in statement.statements])
+            case For():
+                return For(statement.var, statement.extent, self.statement(statement.body), statement.kind)
+            case Allocate():
+                return Allocate(self.buffer(statement.buffer), self.statement(statement.body))
+            case IfThenElse(cond=cond, then=then, otherwise=otherwise):
+                second = None if otherwise is None else self.statement(otherwise)
+                return self.stores.guard(self.scalar(cond), self.statement(then), second)
+            case Store():
+                indices = tuple(map(self.scalar, statement.indices))
+                stored = Store(self.buffer(statement.buffer), indices, self.scalar(statement.value))
+                return self.stores.store_anywhere(stored)
+            case _:
+                assert_never(statement)
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        return self.renamed.get(buffer, buffer)
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        return rewrite(scalar, self._rewritten)
+
+    def _rewritten(self, scalar: Scalar) -> Scalar:
+        if not isinstance(scalar, Load):
+            return scalar
+        own = self.renamed.get(scalar.buffer)
+        return self.rule(scalar) if own is None else Load(own, scalar.indices)

@@ -1,0 +1,165 @@
+"""How often the loops of a stage count, and the values of its axes in terms of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from intarsia.ir import DType
+from intarsia.ir.prim_func import Arith, ArithOp, Literal
+from intarsia.native.loop_state.relation import FuseRelation, Relation, SplitRelation
+from intarsia.native.tir.affine import Affine, Ranges, as_scalar
+from intarsia.native.tir.integer_rules import floor_div, floor_mod
+from intarsia.support.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition of a split that does not divide evenly: `value` is below `extent`."""
+
+    value: Affine
+    extent: int
+
+
+def loop_extents(relations: Sequence[Relation], axes: Mapping[str, int]) -> dict[str, int]:
+    """How often each loop counts, those too that were split or fused since.
+
+    A part of a split counts at most as often as its parent.
+
+    Args:
+        relations: How the loops came from the axes.
+        axes: How often these count, here: a tile of a stage may be smaller than its shape.
+
+    Raises:
+        UsageError: A split length is not chosen.
+    """
+    extents = dict(axes)
+    for relation in relations:
+        if isinstance(relation, SplitRelation):
+            found = part_extents(relation, extents[relation.parent])
+            extents.update(zip(relation.parts, found, strict=True))
+        else:
+            fused = 1
+            for part in relation.parts:
+                fused *= extents[part]
+            extents[relation.fused] = fused
+    return extents
+
+
+def part_extents(split: SplitRelation, extent: int) -> list[int]:
+    """How often the parts of a split count, outermost first."""
+    lengths = chosen_lengths(split)
+    if split.inner_to_outer:
+        inner: list[int] = []
+        for length in reversed(lengths):
+            inner.append(min(length, extent))
+            extent = -(-extent // length)
+        return [extent, *reversed(inner)]
+    outer = []
+    for length in lengths:
+        piece = -(-extent // length)
+        outer.append(min(length, -(-extent // piece)) if piece else 0)
+        extent = piece
+    return [*outer, extent]
+
+
+def chosen_lengths(split: SplitRelation) -> tuple[int, ...]:
+    """The lengths of a split.
+
+    Raises:
+        UsageError: One is not chosen, or below 1.
+    """
+    found = tuple(length for length in split.lengths if length is not None and length > 0)
+    if len(found) != len(split.lengths):
+        raise UsageError(
+            f"a length of the split of loop {split.parent} is not chosen: found {split.lengths}",
+            help="fill in every split length before lowering",
+        )
+    return found
+
+
+def loop_values(
+    relations: Sequence[Relation], extents: Mapping[str, int], given: Mapping[str, Affine], ranges: Ranges
+) -> tuple[dict[str, Affine], list[Check]]:
+    """The value of each axis and of each loop on the way from it to the loops given.
+
+    Args:
+        relations: How the loops came from the axes.
+        extents: Of all loops.
+        given: Values of loops; what depends on loops that are not given is left out.
+        ranges: Of the loop variables in these values.
+
+    Returns:
+        Values by name, and what must hold for them to be values of the axes.
+    """
+    values = dict(given)
+    checks: list[Check] = []
+    for relation in reversed(relations):
+        if isinstance(relation, FuseRelation):
+            if relation.fused in values:
+                _take_apart(relation, extents, values, ranges)
+        elif relation.parent not in values and all(part in values for part in relation.parts):
+            parts = [values[part] for part in relation.parts]
+            values[relation.parent] = _put_together(relation, extents, parts, checks)
+    return values, checks
+
+
+def _take_apart(
+    fuse: FuseRelation, extents: Mapping[str, int], values: dict[str, Affine], ranges: Ranges
+) -> None:
+    left = values[fuse.fused]
+    for part in reversed(fuse.parts[1:]):
+        extent = extents[part]
+        values[part] = Affine() if extent <= 1 else _remainder(left, extent, ranges)
+        left = left if extent <= 1 else _quotient(left, extent, ranges)
+    if fuse.parts:
+        values[fuse.parts[0]] = left
+
+
+def _put_together(
+    split: SplitRelation, extents: Mapping[str, int], parts: Sequence[Affine], checks: list[Check]
+) -> Affine:
+    """The parent's value, from the innermost part outwards."""
+    counts = [extents[part] for part in split.parts]
+    extent = extents[split.parent]
+    value, most = parts[-1], counts[-1]
+    strides = _strides(split, extent)
+    for position in range(len(parts) - 2, -1, -1):
+        stride = strides[position]
+        if most > stride:
+            checks.append(Check(value, stride))
+        most = (counts[position] - 1) * stride + min(most, stride)
+        value = parts[position].times(stride).plus(value)
+    if most > extent:
+        checks.append(Check(value, extent))
+    return value
+
+
+def _strides(split: SplitRelation, extent: int) -> list[int]:
+    """By how much the parent's value grows with each part but the innermost one."""
+    lengths = chosen_lengths(split)
+    strides: list[int] = []
+    if split.inner_to_outer:
+        stride = 1
+        for length in reversed(lengths):
+            stride *= length
+            strides.append(stride)
+        return strides[::-1]
+    for length in lengths:
+        extent = -(-extent // length)
+        strides.append(extent)
+    return strides
+
+
+def _quotient(value: Affine, by: int, ranges: Ranges) -> Affine:
+    found = floor_div(value, by, DType.INT64, ranges)
+    return _operation(ArithOp.FLOOR_DIV, value, by) if found is None else found
+
+
+def _remainder(value: Affine, by: int, ranges: Ranges) -> Affine:
+    found = floor_mod(value, by, DType.INT64, ranges)
+    return _operation(ArithOp.FLOOR_MOD, value, by) if found is None else found
+
+
+def _operation(op: ArithOp, value: Affine, by: int) -> Affine:
+    return Affine({Arith(op, (as_scalar(value, DType.INT64), Literal(by, DType.INT64))): 1})

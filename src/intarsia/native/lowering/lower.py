@@ -1,0 +1,90 @@
+"""From a state of the loops of a DAG to a loop function, and to a state whose loops all have ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from intarsia.ir import PrimFunc
+from intarsia.ir.attributes import Attrs
+from intarsia.ir.prim_func import Allocate, Block, Statement
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state.iterator import Range
+from intarsia.native.loop_state.state import LoopState
+from intarsia.native.lowering.element_store import block
+from intarsia.native.lowering.names import Names
+from intarsia.native.lowering.placements import Placements, find_placements
+from intarsia.native.lowering.stage_nest import StageNests
+from intarsia.support.errors import UsageError
+
+
+def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
+    """The loop function of a state: the same results as `lower_naive`, up to the order of sums.
+
+    Its parameters are the DAG's placeholders in their order, then its outputs. A stage inside a loop has a
+    tile of its tensor, allocated in that loop. A split that leaves a rest, or a window that reaches beyond a
+    tensor, is guarded by an IfThenElse in the outermost loop that can tell. Loops that count once are left
+    out. What must be in order or cannot be nested is serial, whatever its annotation: reductions and mixed
+    loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes of a grid
+    of threads. The attribute `auto_unroll_max_step` has the largest number among the hints of that name.
+    Tiles are dense, whatever storage alignment says.
+
+    Args:
+        dag: What is computed, before any step.
+        state: With all split lengths chosen. A state without stages has its history replayed on the DAG.
+
+    Raises:
+        UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
+    """
+    known = _with_stages(dag, state)
+    placements = find_placements(known)
+    params = (*dag.placeholders, *dag.outputs)
+    names = Names(buffer.name for stage in known.stages for buffer in stage.op.buffers)
+    body = _body(known, placements, names, {tensor.buffer.name for tensor in params})
+    hints = [stage.auto_unroll_max_step for stage in known.stages if stage.auto_unroll_max_step]
+    attrs = Attrs({"auto_unroll_max_step": max(hints)} if hints else {})
+    return PrimFunc(tuple(tensor.buffer for tensor in params), body, attrs)
+
+
+def infer_bound(dag: ComputeDAG, state: LoopState) -> LoopState:
+    """The state with the ranges of all loops; those of a stage inside a loop are of its tile, from 0.
+
+    Raises:
+        UsageError: As `lower`.
+    """
+    known = _with_stages(dag, state)
+    placements = find_placements(known)
+    ranges = {
+        stage_id: [Range(0, loop.extent) for loop in placement.loops]
+        for stage_id, placement in placements.by_stage.items()
+    }
+    return known.with_ranges(ranges)
+
+
+def infer_bounds(dag: ComputeDAG, states: Iterable[LoopState]) -> tuple[LoopState | UsageError, ...]:
+    """`infer_bound` of many states; where one fails, its error stands in its place."""
+    return tuple(_inferred(dag, state) for state in states)
+
+
+def _inferred(dag: ComputeDAG, state: LoopState) -> LoopState | UsageError:
+    try:
+        return infer_bound(dag, state)
+    except UsageError as error:
+        return error
+
+
+def _with_stages(dag: ComputeDAG, state: LoopState) -> LoopState:
+    return state if state.stages else LoopState.replay(dag, state.transform_steps)
+
+
+def _body(state: LoopState, placements: Placements, names: Names, params: set[str]) -> Statement:
+    nests = StageNests(state, placements, names)
+    body: Statement = Block(())
+    for stage_id in reversed(range(len(state.stages))):
+        placement = placements.by_stage.get(stage_id)
+        if placement is None or placement.around.path:
+            continue
+        body = block((nests.statement(stage_id), body))
+        for buffer in reversed(placement.buffers):
+            if buffer.name not in params:
+                body = Allocate(buffer, body)
+    return body

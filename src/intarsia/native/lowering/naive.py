@@ -1,0 +1,91 @@
+"""Loop functions without any schedule: a loop nest for each operation, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.ir import PrimFunc
+from intarsia.ir.prim_func import Allocate, Block, Buffer, For, LoopVar, Scalar, Statement
+from intarsia.native.lowering.element_store import ElementStores, block
+from intarsia.native.lowering.extern_body import splice
+from intarsia.native.lowering.names import Names
+from intarsia.native.te import ComputeOp, ExternOp, IterVar, Operation, PlaceholderOp, Tensor
+from intarsia.support.errors import UsageError
+
+
+def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
+    """A function that computes tensors.
+
+    Its parameters are the placeholders in the order in which they are met when the tensors' inputs are
+    followed from the first on, then the tensors in the order given. What is between them is allocated.
+
+    Raises:
+        UsageError: Two operations have one name, or a tensor is a placeholder or stands there twice.
+    """
+    ops = operations(tensors)
+    _check(tensors, ops)
+    given = [buffer for op in ops if isinstance(op, PlaceholderOp) for buffer in op.buffers]
+    outputs = [tensor.buffer for tensor in tensors]
+    names = Names(buffer.name for op in ops for buffer in op.buffers)
+    body: Statement = Block(())
+    for op in reversed(ops):
+        if isinstance(op, PlaceholderOp):
+            continue
+        body = block((operation_statement(op, names), body))
+        for buffer in op.buffers:
+            if buffer not in outputs:
+                body = Allocate(buffer, body)
+    return PrimFunc((*given, *outputs), body)
+
+
+def operations(tensors: Sequence[Tensor]) -> list[Operation]:
+    """What makes tensors, each operation once and after those that it reads."""
+    found: dict[Operation, None] = {}
+    stack: list[tuple[Operation, bool]] = [(tensor.op, False) for tensor in reversed(tensors)]
+    while stack:
+        op, is_done = stack.pop()
+        if is_done:
+            found.setdefault(op)
+        elif op not in found:
+            stack.append((op, True))
+            stack.extend((tensor.op, False) for tensor in reversed(op.inputs))
+    return list(found)
+
+
+def operation_statement(op: ComputeOp | ExternOp, names: Names) -> Statement:
+    """The loop nest of an operation, over its axes in their order."""
+    stores = ElementStores(names)
+    if isinstance(op, ExternOp):
+        return splice(op, names, stores, lambda load: load)
+    indices: tuple[Scalar, ...] = tuple(axis.var for axis in op.axes)
+    if op.combiner is None:
+        return _nest(op.axes, _stores(stores, op.buffers, indices, op.bodies))
+    update = stores.update(op.buffers, indices, op.combiner, op.bodies)
+    first = stores.initialise(op.buffers, indices, op.combiner)
+    return _nest(op.axes, block((first, _nest(op.reduce_axes, update))))
+
+
+def _stores(
+    stores: ElementStores, buffers: Sequence[Buffer], indices: tuple[Scalar, ...], values: Sequence[Scalar]
+) -> Statement:
+    return block(
+        [stores.store(buffer, indices, value) for buffer, value in zip(buffers, values, strict=True)]
+    )
+
+
+def _nest(axes: Sequence[IterVar], body: Statement) -> Statement:
+    for axis in reversed(axes):
+        body = For(LoopVar(axis.name), axis.extent, body)
+    return body
+
+
+def _check(tensors: Sequence[Tensor], ops: Sequence[Operation]) -> None:
+    names = [op.name for op in ops]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"several operations are named {', '.join(twice)}; expected different names")
+    for position, tensor in enumerate(tensors):
+        if isinstance(tensor.op, PlaceholderOp):
+            raise UsageError(f"{tensor.buffer.name} is given; expected tensors that are computed")
+        if tensor in tensors[:position]:
+            raise UsageError(f"{tensor.buffer.name} stands twice among the tensors; expected each once")

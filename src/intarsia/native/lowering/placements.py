@@ -1,0 +1,131 @@
+"""Where every stage of a state is computed: bound inference (seed ansor_minimum)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from intarsia.ir.loop_walk import Event, scalars, walk
+from intarsia.ir.prim_func import Load, Scalar
+from intarsia.native.loop_state.stage import ComputeAt, StageKind
+from intarsia.native.loop_state.state import LoopState
+from intarsia.native.lowering.element_forms import ElementForms
+from intarsia.native.lowering.inlining import Inlining
+from intarsia.native.lowering.placement import OUTSIDE, Path, Placement, Surroundings, place
+from intarsia.native.lowering.region import Interval, Read, region
+from intarsia.native.lowering.scalar_form import post_order, rewrite
+from intarsia.native.te import ComputeOp, ExternOp
+from intarsia.support.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """Where stages are computed, by their numbers; what is inlined or given is not there.
+
+    Attributes:
+        by_stage: The placements.
+        elements: What the elements of compute operations are, at their placement.
+        inlining: What stands for loads of inlined stages.
+    """
+
+    by_stage: Mapping[int, Placement]
+    elements: Mapping[int, ElementForms]
+    inlining: Inlining
+
+
+def find_placements(state: LoopState) -> Placements:
+    """Find for every stage, readers first, which part is read where it is computed.
+
+    Raises:
+        UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
+    """
+    return _Search(state).placements()
+
+
+class _Search:
+    def __init__(self, state: LoopState) -> None:
+        self._state = state
+        self._inlining = Inlining(state.stages)
+        self._placements: dict[int, Placement] = {}
+        self._elements: dict[int, ElementForms] = {}
+        self._reads: dict[str, list[tuple[Path, str, Read]]] = {}
+
+    def placements(self) -> Placements:
+        for stage_id in reversed(range(len(self._state.stages))):
+            stage = self._state.stages[stage_id]
+            if stage.kind is StageKind.PLACEHOLDER:
+                continue
+            if stage.compute_at is ComputeAt.INLINED:
+                self._check_given_away(stage_id, "inlined")
+                continue
+            around = self._around(stage_id)
+            tile = self._tile(stage_id, around)
+            placement = place(stage, around, tile)
+            self._placements[stage_id] = placement
+            self._note_reads(stage_id, placement)
+        return Placements(self._placements, self._elements, self._inlining)
+
+    def _around(self, stage_id: int) -> Surroundings:
+        target = self._state.attach_map.places.get(stage_id)
+        if target is None:
+            return OUTSIDE
+        found = self._placements.get(target[0])
+        if found is None or not found.loops:
+            name = self._state.stages[stage_id].op.name
+            raise UsageError(
+                f"{name} is computed inside a loop of {self._state.stages[target[0]].op.name}; "
+                "expected a later stage that has loops"
+            )
+        return found.inside(*target)
+
+    def _tile(self, stage_id: int, around: Surroundings) -> tuple[Interval, ...] | None:
+        op = self._state.stages[stage_id].op
+        if around is OUTSIDE:
+            return None
+        self._check_given_away(stage_id, "computed inside another stage")
+        if not isinstance(op, ComputeOp):
+            raise UsageError(f"{op.name} is computed inside a loop; expected an operation with loops")
+        reads = []
+        for buffer in op.buffers:
+            for path, reader, read in self._reads.get(buffer.name, ()):
+                if path[: len(around.path)] != around.path:
+                    raise UsageError(
+                        f"{reader} reads {op.name}, which is computed inside a loop that is not around it"
+                    )
+                reads.append(read)
+        return region(reads, around.ranges, op.shape)
+
+    def _check_given_away(self, stage_id: int, where: str) -> None:
+        op = self._state.stages[stage_id].op
+        if self._state.current_dag.is_output(op):
+            raise UsageError(f"{op.name} is {where}; expected that of a result as a whole")
+
+    def _note_reads(self, stage_id: int, placement: Placement) -> None:
+        op = placement.stage.op
+        path = (*placement.around.path, *((stage_id, i) for i in range(len(placement.loops))))
+        if isinstance(op, ExternOp):
+            for name, load in _loads(op, self._inlining):
+                self._reads.setdefault(name, []).append((path, op.name, load))
+            return
+        assert isinstance(op, ComputeOp), "placeholders are not computed"
+        forms = ElementForms(self._inlining.bodies(op), placement.axes, placement.ranges)
+        self._elements[stage_id] = forms
+        for buffer, indices in forms.reads():
+            self._reads.setdefault(buffer.name, []).append((path, op.name, Read(indices, placement.ranges)))
+
+
+def _loads(op: ExternOp, inlining: Inlining) -> list[tuple[str, Read]]:
+    """What a statement reads: anything."""
+    found: dict[str, Read] = {}
+
+    def rule(scalar: Scalar) -> Scalar:
+        return inlining.load(scalar) if isinstance(scalar, Load) else scalar
+
+    for visit in walk(op.body):
+        if visit.event is not Event.ENTER:
+            continue
+        for root in scalars(visit.statement):
+            for scalar in post_order(rewrite(root, rule)):
+                if isinstance(scalar, Load):
+                    found[scalar.buffer.name] = Read((None,) * len(scalar.indices), {})
+    return list(found.items())

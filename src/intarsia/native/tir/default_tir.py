@@ -1,0 +1,36 @@
+"""The passes on loop functions in their order, by name."""
+
+from __future__ import annotations
+
+from intarsia.native.tir.loop_partition import LoopPartition
+from intarsia.native.tir.register_promotion import RegisterPromotion
+from intarsia.native.tir.simplify import Simplify
+from intarsia.native.tir.storage_rewrite import StorageRewrite
+from intarsia.native.tir.unroll_loop import UnrollLoop
+from intarsia.native.tir.vectorize_loop import VectorizeLoop
+from intarsia.transform import Sequential, register_pipeline
+
+
+@register_pipeline("default_tir")
+def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
+    """What a loop function goes through between its schedule and the code generator.
+
+    Guards leave the loops, vectorised loops become innermost, accumulators move into registers, scratch
+    memory is shared, and what is marked so is unrolled.
+
+    Args:
+        vector_bytes: How many bytes a vector register of the machine holds.
+        registers: How many of them it has.
+    """
+    return Sequential(
+        [
+            Simplify(),
+            LoopPartition(),
+            VectorizeLoop(),
+            RegisterPromotion(vector_bytes, registers),
+            StorageRewrite(),
+            UnrollLoop(),
+            Simplify(),
+        ],
+        name="default_tir",
+    )

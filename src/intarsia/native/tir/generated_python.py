@@ -1,0 +1,248 @@
+"""A loop function as Python source: one line an operation, so that running it walks no objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never
+
+from intarsia.ir.dtype import DType
+from intarsia.ir.loop_walk import Event, operands, scalar_post_order, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    ArithOp,
+    Buffer,
+    Cast,
+    For,
+    IfThenElse,
+    Intrinsic,
+    Literal,
+    Load,
+    LoopVar,
+    PrimFunc,
+    Scalar,
+    Statement,
+    Store,
+)
+from intarsia.ir.scalar_types import scalar_dtype
+from intarsia.native.tir.scalar_math import (
+    cast_function,
+    floor_divided,
+    floor_remainder,
+    greater,
+    intrinsic_function,
+    limits,
+    number_of_literal,
+    smaller,
+    wrapped,
+)
+from intarsia.support.errors import ExecutionError
+
+_LOOPS_IN_A_FUNCTION: Final = 12
+"""Python nests at most 20 loops in one function: what is deeper becomes a function of its own."""
+_INFIX: Final = frozenset(
+    {
+        *(ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.DIV, ArithOp.AND, ArithOp.OR),
+        *(ArithOp.LT, ArithOp.LE, ArithOp.EQ, ArithOp.NE),
+    }
+)
+_CALLED: Final[dict[ArithOp, Callable[..., Any]]] = {
+    ArithOp.FLOOR_DIV: floor_divided,
+    ArithOp.FLOOR_MOD: floor_remainder,
+    ArithOp.MIN: smaller,
+    ArithOp.MAX: greater,
+}
+_CAN_LEAVE: Final = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.FLOOR_DIV})
+"""Operators whose result on integers may be outside of their type."""
+
+
+def python_function(prim_func: PrimFunc) -> Callable[..., None]:
+    """A function of one flat list a parameter, in order, which are changed in place.
+
+    It raises ExecutionError where an index is outside of its buffer, and for what else is undefined.
+    """
+    writer = _Writer()
+    names = [writer.bind(param) for param in prim_func.params]
+    writer.lines.append(f"def run({', '.join(names)}):")
+    writer.lines.append(" pass")
+    for visit in walk(prim_func.body):
+        writer.visit(visit.statement, visit.event)
+    code = compile("\n".join(writer.lines), "<loop function>", "exec")
+    exec(code, writer.known)  # noqa: S102  # the text stands above
+    function: Callable[..., None] = writer.known["run"]
+    return function
+
+
+def outside(buffer: Buffer, dimension: int, index: int) -> None:
+    """Say which index is wrong.
+
+    Raises:
+        ExecutionError: Always.
+    """
+    raise ExecutionError(
+        f"index {dimension} of {buffer.name} is {index}; expected 0 to {buffer.shape[dimension] - 1}, "
+        f"since its extent is {buffer.shape[dimension]}",
+        help=f"{buffer.name} is {buffer}",
+    )
+
+
+@dataclass
+class _Writer:
+    """The lines so far, and what their names mean."""
+
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, Any] = field(default_factory=lambda: {"outside": outside})
+    names: dict[Buffer | LoopVar, list[str]] = field(default_factory=dict)
+    constants: dict[object, str] = field(default_factory=dict)
+    indent: int = 1
+    loops: int = 0
+    temporaries: int = 0
+    bound: int = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append(" " * self.indent + text)
+
+    def bind(self, item: Buffer | LoopVar) -> str:
+        self.bound += 1
+        name = f"{'b' if isinstance(item, Buffer) else 'i'}{self.bound}"
+        self.names.setdefault(item, []).append(name)
+        return name
+
+    def constant(self, value: object) -> str:
+        """The name of a value that is no number of Python's."""
+        name = self.constants.setdefault(("at", id(value)), f"c{len(self.constants)}")
+        self.known[name] = value
+        return name
+
+    def visit(self, statement: Statement, event: Event) -> None:
+        self.temporaries = 0
+        match statement, event:
+            case Store(), Event.ENTER:
+                place = self.place(statement.buffer, [self.value(index) for index in statement.indices])
+                self.line(f"{self.names[statement.buffer][-1]}[{place}] = {self.value(statement.value)}")
+            case For(), Event.ENTER:
+                self.enter_loop(statement)
+            case For(), Event.LEAVE:
+                self.names[statement.var].pop()
+                self.indent -= 1
+                self.loops -= 1
+                if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
+                    self.indent -= 1
+                    self.line(f"inner{self.loops}()")
+            case Allocate(), Event.ENTER:
+                size = _size(statement.buffer.shape)
+                fill = self.constant(sentinel(statement.buffer.dtype))
+                name = self.bind(statement.buffer)
+                self.line(f"{name} = [{fill}] * {size}")
+            case Allocate(), Event.LEAVE:
+                self.names[statement.buffer].pop()
+            case IfThenElse(), Event.ENTER:
+                self.line(f"if {self.value(statement.cond)}:")
+                self.indent += 1
+                self.line("pass")
+            case IfThenElse(), Event.ELSE:
+                self.indent -= 1
+                self.line("else:")
+                self.indent += 1
+                self.line("pass")
+            case IfThenElse(), Event.LEAVE:
+                self.indent -= 1
+            case _:
+                raise AssertionError(statement)
+
+    def enter_loop(self, loop: For) -> None:
+        if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
+            self.line(f"def inner{self.loops}():")
+            self.indent += 1
+        self.loops += 1
+        name = self.bind(loop.var)
+        self.line(f"for {name} in range({loop.extent}):")
+        self.indent += 1
+        self.line("pass")
+
+    def place(self, buffer: Buffer, indices: list[str]) -> str:
+        """Lines that check the indices of an element, and its place in the flat list."""
+        terms = []
+        for dimension, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            stride = _size(buffer.shape[dimension + 1 :])
+            self.line(
+                f"if not 0 <= {index} < {extent}: outside({self.constant(buffer)}, {dimension}, {index})"
+            )
+            terms.append(index if stride == 1 else f"{index} * {stride}")
+        return " + ".join(terms) or "0"
+
+    def value(self, root: Scalar) -> str:
+        """Lines that compute a scalar, and the name of its value."""
+        stack: list[str] = []
+        for scalar, _ in scalar_post_order(root):
+            count = len(operands(scalar))
+            below = stack[len(stack) - count :]
+            del stack[len(stack) - count :]
+            stack.append(self.operation(scalar, below))
+        return stack[0]
+
+    def operation(self, scalar: Scalar, below: list[str]) -> str:
+        match scalar:
+            case LoopVar():
+                return self.names[scalar][-1]
+            case Literal():
+                if isinstance(scalar.value, bool) or not scalar.dtype.is_float:
+                    return f"({scalar.value})"
+                return self.constant(number_of_literal(scalar))
+            case Load():
+                place = self.place(scalar.buffer, below)
+                return self.temporary(f"{self.names[scalar.buffer][-1]}[{place}]")
+            case Arith():
+                return self.arithmetic(scalar, below)
+            case Cast():
+                source = scalar_dtype(scalar.value)
+                assert source is not None, "loop functions are verified before they run"
+                return self.called(cast_function(source, scalar.dtype), below)
+            case Intrinsic():
+                return self.called(intrinsic_function(scalar.name, scalar.dtype), below)
+            case _:
+                assert_never(scalar)
+
+    def arithmetic(self, scalar: Arith, below: list[str]) -> str:
+        match scalar.op:
+            case ArithOp.NOT:
+                return self.temporary(f"not {below[0]}")
+            case ArithOp.SELECT:
+                return self.temporary(f"{below[1]} if {below[0]} else {below[2]}")
+            case op if op in _INFIX:
+                result = self.temporary(f"{below[0]} {scalar.op.value} {below[1]}")
+            case _:
+                result = self.called(_CALLED[scalar.op], below)
+        dtype = scalar_dtype(scalar)
+        if scalar.op in _CAN_LEAVE and dtype is not None and dtype.is_integer:
+            low, high = limits(dtype)
+            again = f"{self.constant(wrapped)}({result}, {self.constant(dtype)})"
+            self.line(f"if not {low} <= {result} <= {high}: {result} = {again}")
+        return result
+
+    def called(self, function: Callable[..., Any], below: list[str]) -> str:
+        return self.temporary(f"{self.constant(function)}({', '.join(below)})")
+
+    def temporary(self, text: str) -> str:
+        name = f"t{self.temporaries}"
+        self.temporaries += 1
+        self.line(f"{name} = {text}")
+        return name
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def sentinel(dtype: DType) -> object:
+    """What undefined elements hold: NaN, or a number that is unlikely and likely to be out of any bounds."""
+    if dtype.is_float:
+        return dtype.numpy.type(float("nan"))
+    if dtype is DType.BOOL:
+        return True
+    low, high = limits(dtype)
+    return low + (high - low) // 3

@@ -1,0 +1,200 @@
+"""Taking statements apart and together again; recursion follows nesting only, which is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from intarsia.ir.loop_walk import Event, operands, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    Block,
+    Buffer,
+    Cast,
+    For,
+    IfThenElse,
+    Intrinsic,
+    Literal,
+    Load,
+    LoopVar,
+    PrimFunc,
+    Scalar,
+    Statement,
+    Store,
+)
+
+Indices: TypeAlias = tuple[Scalar, ...]
+Access: TypeAlias = Callable[[Indices], tuple[Buffer, Indices]]
+"""Where an element of a replaced buffer stands now."""
+
+
+def flat(statement: Statement) -> list[Statement]:
+    """The statements that a statement is, without blocks around them."""
+    found: list[Statement] = []
+    stack = [statement]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Block):
+            stack.extend(reversed(one.statements))
+        else:
+            found.append(one)
+    return found
+
+
+def block(statements: Iterable[Statement]) -> Statement:
+    """Statements in order as one, without blocks in blocks."""
+    found = [inner for one in statements for inner in (flat(one) if isinstance(one, Block) else (one,))]
+    return found[0] if len(found) == 1 else Block(tuple(found))
+
+
+def block_like(before: Statement, after: list[Statement]) -> Statement:
+    """Statements as one; the statement `before` itself if it is just these."""
+    if isinstance(before, Block):
+        old = before.statements
+        if len(old) == len(after) != 1 and all(a is b for a, b in zip(old, after, strict=True)):
+            return before
+    return block(after)
+
+
+def with_operands(scalar: Scalar, new: tuple[Scalar, ...]) -> Scalar:
+    """A scalar over other operands; the same object if they are the same objects."""
+    if all(a is b for a, b in zip(operands(scalar), new, strict=True)):
+        return scalar
+    match scalar:
+        case LoopVar() | Literal():
+            return scalar
+        case Load():
+            return Load(scalar.buffer, new)
+        case Arith():
+            return Arith(scalar.op, new)
+        case Cast():
+            return Cast(new[0], scalar.dtype)
+        case Intrinsic():
+            return Intrinsic(scalar.name, new, scalar.dtype)
+        case _:
+            assert_never(scalar)
+
+
+def with_body(statement: For | Allocate, body: Statement) -> For | Allocate:
+    """A loop or an allocation around another body; the same object if it is the same body."""
+    if body is statement.body:
+        return statement
+    if isinstance(statement, For):
+        return For(statement.var, statement.extent, body, statement.kind)
+    return Allocate(statement.buffer, body)
+
+
+def with_branches(statement: IfThenElse, then: Statement, otherwise: Statement | None) -> IfThenElse:
+    """A guard around other statements; the same object if they are the same ones."""
+    if then is statement.then and otherwise is statement.otherwise:
+        return statement
+    return IfThenElse(statement.cond, then, otherwise)
+
+
+def every_scalar(statement: Statement) -> Iterator[Scalar]:
+    """Every scalar inside a statement."""
+    for visit in walk(statement):
+        if visit.event is Event.ENTER:
+            for root in scalars(visit.statement):
+                for scalar, _ in scalar_post_order(root):
+                    yield scalar
+
+
+def loop_vars(scalar: Scalar) -> set[LoopVar]:
+    """The counters that a scalar depends on."""
+    return {inner for inner, _ in scalar_post_order(scalar) if isinstance(inner, LoopVar)}
+
+
+@dataclass
+class BufferNames:
+    """Names of buffers that a function has, so that new ones differ."""
+
+    used: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(function: PrimFunc) -> BufferNames:
+        """The names of a function."""
+        names = {param.name for param in function.params}
+        for visit in walk(function.body):
+            if isinstance(visit.statement, Allocate):
+                names.add(visit.statement.buffer.name)
+        return BufferNames(names)
+
+    def fresh(self, stem: str) -> str:
+        """A name that no buffer has had yet."""
+        name, number = stem, 0
+        while name in self.used:
+            number += 1
+            name = f"{stem}_{number}"
+        self.used.add(name)
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What stands for counters and for elements of buffers.
+
+    Attributes:
+        counters: Scalars by the counter that they replace.
+        accesses: Where elements stand, by the buffer that is replaced; its allocation stays.
+        names: If given, allocations are copies, and get new names.
+        scalars: What stands for whole scalars, outermost first.
+    """
+
+    counters: Mapping[LoopVar, Scalar] = field(default_factory=dict)
+    accesses: Mapping[Buffer, Access] = field(default_factory=dict)
+    names: BufferNames | None = None
+    scalars: Mapping[Scalar, Scalar] = field(default_factory=dict)
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        """The scalar after the replacement."""
+        if self.scalars and scalar in self.scalars:
+            return self.scalars[scalar]
+        if isinstance(scalar, LoopVar):
+            return self.counters.get(scalar, scalar)
+        below = operands(scalar)
+        if isinstance(scalar, Load) and scalar.buffer in self.accesses:
+            return Load(*self.accesses[scalar.buffer](tuple(map(self.scalar, below))))
+        return with_operands(scalar, tuple(map(self.scalar, below))) if below else scalar
+
+    def statement(self, statement: Statement) -> Statement:
+        """The statement after the replacement."""
+        match statement:
+            case Block():
+                return block_like(statement, [self.statement(inner) for inner in flat(statement)])
+            case Store():
+                return self._store(statement)
+            case For():
+                return with_body(statement, self.statement(statement.body))
+            case Allocate():
+                return self._allocate(statement)
+            case IfThenElse():
+                cond = self.scalar(statement.cond)
+                then = self.statement(statement.then)
+                otherwise = None if statement.otherwise is None else self.statement(statement.otherwise)
+                if cond is statement.cond:
+                    return with_branches(statement, then, otherwise)
+                return IfThenElse(cond, then, otherwise)
+            case _:
+                assert_never(statement)
+
+    def _store(self, store: Store) -> Store:
+        value = self.scalar(store.value)
+        indices = tuple(map(self.scalar, store.indices))
+        if store.buffer in self.accesses:
+            return Store(*self.accesses[store.buffer](indices), value)
+        if value is store.value and all(a is b for a, b in zip(indices, store.indices, strict=True)):
+            return store
+        return Store(store.buffer, indices, value)
+
+    def _allocate(self, allocate: Allocate) -> Allocate:
+        if self.names is None:
+            after = with_body(allocate, self.statement(allocate.body))
+            assert isinstance(after, Allocate)
+            return after
+        old = allocate.buffer
+        new = replace(old, name=self.names.fresh(old.name))
+        accesses = {**self.accesses, old: lambda indices: (new, indices)}
+        return Allocate(new, replace(self, accesses=accesses).statement(allocate.body))

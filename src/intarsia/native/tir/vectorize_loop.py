@@ -1,0 +1,220 @@
+"""VectorizeLoop: vectorised loops as code generators take them, innermost and over stores in a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
+
+from intarsia.ir import DType, IRModule, PrimFunc, with_prim_func_fields
+from intarsia.ir.loop_literal import loop_name_text
+from intarsia.ir.loop_walk import Event, scalar_post_order, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    ArithOp,
+    Block,
+    Buffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Literal,
+    Load,
+    LoopVar,
+    Scalar,
+    Statement,
+    Store,
+)
+from intarsia.native.tir.accesses import accesses, are_apart
+from intarsia.native.tir.affine import Range
+from intarsia.native.tir.rewriting import (
+    BufferNames,
+    Replacement,
+    block_like,
+    flat,
+    loop_vars,
+    with_body,
+    with_branches,
+)
+from intarsia.transform import PassContext, PrimFuncPass, register_pass
+
+NOT_VECTORIZED: Final = "not_vectorized"
+"""Attribute of a loop function: for each loop that VectorizeLoop has made serial, its counter and why."""
+
+_MOST_ACCESSES: Final = 64
+"""How many accesses to one buffer are compared with each other."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class VectorizeLoop(PrimFuncPass):
+    """Brings vectorised loops into the innermost place, around stores only; serial where that is wrong.
+
+    A vectorised loop is distributed over the statements inside it: loops and guards that do not depend on its
+    counter move outside, and arrays of one iteration get a dimension for the iterations. This is done if no
+    two iterations touch the same element, of which one is stored; that is proved by the ranges of indices. A
+    loop for which it cannot be proved becomes serial, and so does what stands in a guard that depends on the
+    counter; the attribute `not_vectorized` says why.
+
+    Attributes:
+        lanes: If above 1, loops longer than this become one of a multiple of it, and one of the rest.
+
+    Before:
+        def prim @f(x: Buffer[(4, 8), float32], y: Buffer[(8,), float32]) {
+          for vectorized j in 8 {
+            y[j] = 0.0f32;
+            for i in 4 {
+              y[j] = y[j] + x[i, j];
+            }
+          }
+        }
+    After:
+        def prim @f(x: Buffer[(4, 8), float32], y: Buffer[(8,), float32]) {
+          for vectorized j in 8 {
+            y[j] = 0.0f32;
+          }
+          for i in 4 {
+            for vectorized j in 8 {
+              y[j] = y[j] + x[i, j];
+            }
+          }
+        }
+    """
+
+    lanes: int = 0
+
+    def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
+        """The loop function with its vectorised loops innermost."""
+        walker = _Walker(BufferNames.of(function), self.lanes)
+        body = walker.inside(function.body, {})
+        earlier = function.attrs.get(NOT_VECTORIZED, ())
+        reasons = (*(earlier if isinstance(earlier, tuple) else ()), *dict.fromkeys(walker.reasons))
+        attrs = function.attrs.updated(**{NOT_VECTORIZED: reasons}) if walker.reasons else function.attrs
+        return with_prim_func_fields(function, body=body, attrs=attrs)
+
+
+@dataclass(slots=True)
+class _Walker:
+    names: BufferNames
+    lanes: int
+    reasons: list[str] = field(default_factory=list)
+
+    def inside(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
+        after = [new for inner in flat(statement) for new in self.visit(inner, ranges)]
+        return block_like(statement, after)
+
+    def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
+        match statement:
+            case Store():
+                return [statement]
+            case For():
+                body = self.inside(statement.body, {**ranges, statement.var: (0, statement.extent - 1)})
+                loop = with_body(statement, body)
+                assert isinstance(loop, For)
+                return self.vectorized(loop, ranges) if loop.kind is ForKind.VECTORIZED else [loop]
+            case Allocate():
+                return [with_body(statement, self.inside(statement.body, ranges))]
+            case IfThenElse():
+                other = None if statement.otherwise is None else self.inside(statement.otherwise, ranges)
+                return [with_branches(statement, self.inside(statement.then, ranges), other)]
+            case Block():
+                return flat(self.inside(statement, ranges))
+            case _:
+                assert_never(statement)
+
+    def vectorized(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
+        reason = _obstacle(loop, ranges)
+        if reason is not None:
+            return [self.serial(loop, reason)]
+        if _is_straight(loop.body):
+            return self.split(loop)
+        written = {visit.statement.buffer for visit in walk(loop.body) if isinstance(visit.statement, Store)}
+        return self.distributed(loop, flat(loop.body), frozenset(written))
+
+    def serial(self, loop: For, reason: str) -> For:
+        self.reasons.append(f"{loop_name_text(loop.var.name)}: {reason}")
+        return replace(loop, kind=ForKind.SERIAL)
+
+    def split(self, loop: For) -> list[Statement]:
+        """A main part whose extent is a multiple of the lanes, and the rest."""
+        rest = loop.extent % self.lanes if self.lanes > 1 else 0
+        main = loop.extent - rest
+        if rest == 0 or main == 0:
+            return [loop]
+        shifted = Arith(ArithOp.ADD, (loop.var, Literal(main, DType.INT64)))
+        tail = Replacement({loop.var: shifted}, names=self.names).statement(loop.body)
+        return [replace(loop, extent=main), replace(loop, extent=rest, body=tail)]
+
+    def distributed(
+        self, loop: For, statements: list[Statement], written: frozenset[Buffer]
+    ) -> list[Statement]:
+        """The loop around each statement of its body; stores in a row share one."""
+        after: list[Statement] = []
+        row: list[Statement] = []
+        for statement in statements:
+            if isinstance(statement, Store):
+                row.append(statement)
+                continue
+            after += self.over_row(loop, row)
+            row = []
+            after.append(self.over(loop, statement, written))
+        return [*after, *self.over_row(loop, row)]
+
+    def over_row(self, loop: For, row: list[Statement]) -> list[Statement]:
+        return self.split(replace(loop, body=row[0] if len(row) == 1 else Block(tuple(row)))) if row else []
+
+    def over(self, loop: For, statement: Statement, written: frozenset[Buffer]) -> Statement:
+        """The loop inside a loop, an allocation, or a guard that is the same for all iterations."""
+        match statement:
+            case For():
+                return with_body(statement, self.over_all(loop, statement.body, written))
+            case Allocate():
+                private = replace(statement.buffer, shape=(*statement.buffer.shape, loop.extent))
+                moved = Replacement(
+                    accesses={statement.buffer: lambda indices: (private, (*indices, loop.var))}
+                )
+                body = moved.statement(statement.body)
+                return Allocate(private, self.over_all(loop, body, written | {private}))
+            case IfThenElse() if _is_uniform(statement.cond, loop.var, written):
+                then = self.over_all(loop, statement.then, written)
+                other = statement.otherwise
+                return IfThenElse(
+                    statement.cond, then, None if other is None else self.over_all(loop, other, written)
+                )
+            case _:
+                return self.serial(replace(loop, body=statement), "a guard depends on it")
+
+    def over_all(self, loop: For, body: Statement, written: frozenset[Buffer]) -> Statement:
+        return block_like(body, self.distributed(loop, flat(body), written))
+
+
+def _is_uniform(cond: Scalar, var: LoopVar, written: frozenset[Buffer]) -> bool:
+    loads = {part.buffer for part, _ in scalar_post_order(cond) if isinstance(part, Load)}
+    return var not in loop_vars(cond) and loads.isdisjoint(written)
+
+
+def _is_straight(body: Statement) -> bool:
+    """Whether there are stores only, and scalars allocated for them."""
+    inside = (visit.statement for visit in walk(body) if visit.event is Event.ENTER)
+    return all(
+        isinstance(one, Store) or (isinstance(one, Allocate) and one.buffer.shape == ()) for one in inside
+    )
+
+
+def _obstacle(loop: For, ranges: dict[LoopVar, Range]) -> str | None:
+    """Why iterations cannot be carried out side by side, or None."""
+    if any(isinstance(v.statement, For) and v.statement.kind is ForKind.VECTORIZED for v in walk(loop.body)):
+        return "a vectorised loop is inside"
+    here = {**ranges, loop.var: (0, loop.extent - 1)}
+    found = [access for access in dict.fromkeys(accesses(loop.body)) if loop.extent > 1]
+    stored = dict.fromkeys(access.buffer for access in found if access.is_store)
+    for buffer in stored:
+        group = [access for access in found if access.buffer == buffer]
+        name = loop_name_text(buffer.name)
+        if len(group) > _MOST_ACCESSES:
+            return f"{name} is accessed in too many places to compare them"
+        for store in (access for access in group if access.is_store):
+            for other in group:
+                if not are_apart(store, other, here, loop.var):
+                    what = "stored" if other.is_store else "loaded"
+                    return f"an element of {name} that one iteration stores may be {what} by another"
+    return None

@@ -1,0 +1,83 @@
+import pytest
+from tests.tir_checks import checked, in_module, lines_of, parsed
+
+from intarsia.ir import PrimFunc
+from intarsia.ir.prim_func import For, ForKind
+from intarsia.native.tir import UnrollLoop, UnrollLoopConfig
+from intarsia.transform import PassContext
+
+NEST = """def prim @f(y: Buffer[(4, 3, 8), float32]) {
+  for i in 4 { for j in 3 { for vectorized k in 8 { y[i, j, k] = 1f32; } } }
+}"""
+
+
+def unrolled(function: PrimFunc, **config: object) -> PrimFunc:
+    with PassContext(config={"tir.UnrollLoop": config}):
+        return checked(UnrollLoop(), function)
+
+
+def stores(function: PrimFunc) -> int:
+    return sum("= 1.0f32;" in line for line in lines_of(function))
+
+
+def test_serial_loops_stay_by_default() -> None:
+    mod = in_module(parsed(NEST))
+    assert UnrollLoop()(mod) is mod
+
+
+@pytest.mark.parametrize(("steps", "count"), [(2, 1), (3, 3), (11, 3), (12, 12)])
+def test_loops_of_few_steps_are_unrolled(steps: int, count: int) -> None:
+    assert stores(unrolled(parsed(NEST), auto_max_step=steps)) == count
+
+
+def test_not_too_deep() -> None:
+    with PassContext(config={"tir.UnrollLoop": {"auto_max_step": 12, "auto_max_depth": 1}}):
+        after = checked(UnrollLoop(), parsed(NEST), is_idempotent=False)
+    assert stores(after) == 3
+
+
+def test_loops_are_only_marked_if_wished() -> None:
+    after = unrolled(parsed(NEST), auto_max_step=3, explicit_unroll=False)
+    assert isinstance(after.body, For)
+    assert after.body.kind is ForKind.SERIAL
+    assert isinstance(after.body.body, For)
+    assert after.body.body.kind is ForKind.UNROLLED
+    assert stores(after) == 1
+
+
+def test_the_attribute_of_a_function_counts_more() -> None:
+    function = parsed(NEST.replace(") {", ") attributes {auto_unroll_max_step=3} {", 1))
+    assert stores(checked(UnrollLoop(), function)) == 3
+    assert stores(unrolled(function, auto_max_step=12)) == 3
+
+
+def test_each_iteration_has_buffers_of_its_own() -> None:
+    function = parsed(
+        """def prim @f(x: Buffer[(3,), float32], y: Buffer[(3,), float32]) {
+          for unrolled i in 3 { alloc t: Buffer[(), float32] { t[] = x[i]; y[i] = t[]; } }
+        }"""
+    )
+    assert lines_of(checked(UnrollLoop(), function)) == [
+        "alloc t: Buffer[(), float32] {",
+        "  t[] = x[0];",
+        "  y[0] = t[];",
+        "}",
+        "alloc t_1: Buffer[(), float32] {",
+        "  t_1[] = x[1];",
+        "  y[1] = t_1[];",
+        "}",
+        "alloc t_2: Buffer[(), float32] {",
+        "  t_2[] = x[2];",
+        "  y[2] = t_2[];",
+        "}",
+    ]
+
+
+def test_a_loop_without_iterations_leaves_nothing() -> None:
+    function = parsed("def prim @f(y: Buffer[(3,), float32]) { for unrolled i in 0 { y[i] = 1f32; } }")
+    assert lines_of(checked(UnrollLoop(), function)) == []
+
+
+def test_the_config_may_be_the_dataclass() -> None:
+    with PassContext(config={"tir.UnrollLoop": UnrollLoopConfig(auto_max_step=12)}):
+        assert stores(checked(UnrollLoop(), parsed(NEST))) == 12
