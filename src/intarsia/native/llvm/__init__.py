@@ -1,0 +1,1 @@
+"""Machine code for loop functions: what emits, compiles, keeps, loads and runs it."""

@@ -1,0 +1,83 @@
+"""What a kernel takes: arrays of fixed shape and type, and the check that they are so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from intarsia.ir.loop_walk import Event, walk
+from intarsia.ir.prim_func import PrimFunc, Store
+from intarsia.support.errors import InputError
+
+_C_CONTIGUOUS: Final = 0x1
+_WRITABLE: Final = 0x400
+
+
+@dataclass(frozen=True)
+class ArrayParameter:
+    """An array that a kernel reads or writes.
+
+    Attributes:
+        name: For messages.
+        shape: Extents.
+        dtype: Element type.
+        is_written: Whether the kernel writes to it.
+        alignment: Bytes to which its address is aligned; at least the size of an element is asked for.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_written: bool = False
+    alignment: int = 1
+
+    def address_of(self, array: np.ndarray[Any, Any]) -> int:
+        """The address of an array that fits.
+
+        Raises:
+            InputError: Another type or shape, not C-contiguous, not aligned, or read-only where it is
+            written.
+        """
+        if isinstance(array, np.ndarray) and array.dtype == self.dtype and array.shape == self.shape:
+            flags = array.flags.num
+            address = int(array.ctypes.data)
+            if (
+                flags & _C_CONTIGUOUS
+                and not address % max(self.alignment, self.dtype.alignment)
+                and (not self.is_written or flags & _WRITABLE)
+            ):
+                return address
+        raise InputError(f"array {self.name!r} of a native kernel {self._complaint(array)}")
+
+    def _complaint(self, array: object) -> str:
+        if not isinstance(array, np.ndarray):
+            return f"is a {type(array).__name__}, and no NumPy array"
+        if array.dtype != self.dtype or array.shape != self.shape:
+            return f"is {array.dtype} {array.shape}, expected {self.dtype} {self.shape}"
+        if not array.flags.c_contiguous:
+            return "is not C-contiguous"
+        if self.is_written and not array.flags.writeable:
+            return "is read-only, and the kernel writes to it"
+        return f"is not aligned to {max(self.alignment, self.dtype.alignment)} bytes"
+
+
+def parameters_of(function: PrimFunc) -> tuple[ArrayParameter, ...]:
+    """What the kernel of a loop function takes, in order."""
+    written = {
+        visit.statement.buffer
+        for visit in walk(function.body)
+        if visit.event is Event.ENTER and isinstance(visit.statement, Store)
+    }
+    alignment = function.attrs.get("alignment", 1)
+    return tuple(
+        ArrayParameter(
+            buffer.name,
+            buffer.shape,
+            buffer.dtype.numpy,
+            buffer in written,
+            alignment if isinstance(alignment, int) else 1,
+        )
+        for buffer in function.params
+    )

@@ -1,0 +1,39 @@
+"""LLVM in this process: loaded when first asked for, and set up once, before any code is generated."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from intarsia.support.errors import CompileError
+
+_LOCK = threading.Lock()
+
+
+def compiler_library() -> Any:
+    """`llvmlite.binding`, ready to generate code for this machine.
+
+    Options of LLVM belong to the process: loop strength reduction, which is most of the time of generating
+    code and undoes addresses that are already good, is switched off here, before any target machine exists.
+
+    Raises:
+        CompileError: llvmlite is not installed, or its library does not load.
+    """
+    with _LOCK:
+        return _set_up()
+
+
+@functools.cache
+def _set_up() -> Any:
+    try:
+        from llvmlite import binding
+    except (ImportError, OSError) as error:
+        raise CompileError(
+            f"no native code can be generated: llvmlite does not load ({error})",
+            help='install it with: pip install "intarsia[native]"',
+        ) from error
+    binding.set_option("intarsia", "-disable-lsr")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding

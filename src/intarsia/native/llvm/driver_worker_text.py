@@ -1,0 +1,96 @@
+"""The worker's side of parallel loops, as LLVM IR; `driver_text` says how they work."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WORKER_TEXT: Final = """
+define ptr @intarsia_worker(ptr %worker) nounwind {
+entry:
+  %own_pool_at = at worker.pool %worker
+  %lane_at = at worker.lane %worker
+  %pool = load ptr, ptr %own_pool_at
+  %lane = load i64, ptr %lane_at
+  %done_at = at pool.done %pool
+  %joining_at = at pool.is_joining %pool
+  %signal_at = at pool.signal %pool
+  %sleepers_at = at pool.sleepers %pool
+  %runs_at = at pool.runs %pool
+  %closing_at = at pool.is_closing %pool
+  %ticket = at pool.ticket %pool
+  %limit_at = at pool.worker_spin %pool
+  br label %work
+work:
+  %chunk = call i64 @claim(ptr %pool, i1 false)
+  %is_empty = icmp slt i64 %chunk, 0
+  br i1 %is_empty, label %idle, label %run
+run:
+  call void @run_chunk(ptr %pool, i64 %chunk, i64 %lane)
+  %before = atomicrmw add ptr %done_at, i32 1 seq_cst
+  %joining = load atomic i32, ptr %joining_at seq_cst, align 4
+  %is_awaited = icmp ne i32 %joining, 0
+  br i1 %is_awaited, label %tell, label %work
+tell:
+  call void @wake(ptr %done_at, i32 1)
+  br label %work
+idle:
+  %ending = load atomic i32, ptr %closing_at monotonic, align 4
+  %is_ending = icmp ne i32 %ending, 0
+  br i1 %is_ending, label %leave, label %look
+look:
+  %turn = phi i64 [ 0, %idle ], [ %turn_next, %rest ], [ %turn_next, %clock ]
+  %start = phi i64 [ 0, %idle ], [ %start, %rest ], [ %start_next, %clock ]
+  %seen = load atomic i64, ptr %ticket monotonic, align 8
+  %begin = lshr i64 %seen, 32
+  %end = and i64 %seen, 4294967295
+  %any = icmp ult i64 %begin, %end
+  br i1 %any, label %work, label %look_run
+look_run:
+  %runs = load atomic i32, ptr %runs_at monotonic, align 4
+  %is_quiet = icmp eq i32 %runs, 0
+  br i1 %is_quiet, label %announce, label %rest
+rest:
+  ${pause}
+  %turn_next = add i64 %turn, 1
+  %low = and i64 %turn_next, 31
+  %is_time = icmp eq i64 %low, 0
+  br i1 %is_time, label %clock, label %look
+clock:
+  %now = call i64 @now()
+  %is_first = icmp eq i64 %turn_next, 32
+  %start_next = select i1 %is_first, i64 %now, i64 %start
+  %spent = sub i64 %now, %start_next
+  %limit = load i64, ptr %limit_at
+  %is_late = icmp ugt i64 %spent, %limit
+  br i1 %is_late, label %announce, label %look
+announce:
+  %signal = load atomic i32, ptr %signal_at seq_cst, align 4
+  %ignored = atomicrmw add ptr %sleepers_at, i32 1 seq_cst
+  %closing = load atomic i32, ptr %closing_at seq_cst, align 4
+  %is_closing = icmp ne i32 %closing, 0
+  br i1 %is_closing, label %leave, label %check
+check:
+  %again = load atomic i64, ptr %ticket seq_cst, align 8
+  %again_begin = lshr i64 %again, 32
+  %again_end = and i64 %again, 4294967295
+  %is_left = icmp ult i64 %again_begin, %again_end
+  br i1 %is_left, label %awake, label %sleep
+sleep:
+  call void @wait_while_equal(ptr %signal_at, i32 %signal)
+  br label %awake
+awake:
+  %slept = atomicrmw sub ptr %sleepers_at, i32 1 seq_cst
+  br label %work
+leave:
+  ret ptr null
+}
+
+define void @intarsia_stop_workers(ptr %pool) nounwind {
+  %closing_at = at pool.is_closing %pool
+  %signal_at = at pool.signal %pool
+  store atomic i32 1, ptr %closing_at seq_cst, align 4
+  %ignored = atomicrmw add ptr %signal_at, i32 1 seq_cst
+  call void @wake(ptr %signal_at, i32 2147483647)
+  ret void
+}
+"""

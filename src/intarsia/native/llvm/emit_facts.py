@@ -1,0 +1,260 @@
+"""What is known about a loop function before it is emitted: what it accesses, what fits in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final, NamedTuple
+
+from intarsia.ir.dtype import DType
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    ArithOp,
+    Block,
+    Buffer,
+    Cast,
+    For,
+    ForKind,
+    IfThenElse,
+    Intrinsic,
+    Literal,
+    Load,
+    LoopVar,
+    MemoryScope,
+    PrimFunc,
+    Scalar,
+    Statement,
+    Store,
+)
+from intarsia.native.llvm.emit_types import held_bytes
+
+_MOST_REGISTERS: Final = 1024
+"""Elements of the largest buffer that is held in registers."""
+
+
+class Contents(NamedTuple):
+    """What stands inside a statement.
+
+    Attributes:
+        stores: Names of the buffers that are written.
+        loads: Names of the buffers that are read.
+        allocates: Names of the buffers that begin there.
+        has_vectors: Whether there is a vectorised loop.
+        widest: Bytes of the widest element that is computed with.
+    """
+
+    stores: frozenset[str] = frozenset()
+    loads: frozenset[str] = frozenset()
+    allocates: frozenset[str] = frozenset()
+    has_vectors: bool = False
+    widest: int = 1
+
+    def __or__(self, other: Contents) -> Contents:
+        return Contents(
+            self.stores | other.stores,
+            self.loads | other.loads,
+            self.allocates | other.allocates,
+            self.has_vectors or other.has_vectors,
+            max(self.widest, other.widest),
+        )
+
+
+class AccessPlan(NamedTuple):
+    """The place of an element: `const + coefficient * loop variable + ...`, counted in elements."""
+
+    const: int
+    terms: tuple[tuple[str, int], ...]
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known about one loop function; nodes are known by identity, so it must be kept alive."""
+
+    prim_func: PrimFunc
+    registers: frozenset[str] = frozenset()
+    constant_loops: frozenset[int] = frozenset()
+    _contents: dict[int, Contents] = field(default_factory=dict)
+    _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.registers, self.constant_loops = _registers(self.prim_func)
+
+    def contents(self, statement: Statement) -> Contents:
+        """What stands inside a statement."""
+        known = self._contents.get(id(statement))
+        if known is None:
+            known = self._contents[id(statement)] = self._find(statement)
+        return known
+
+    def _find(self, statement: Statement) -> Contents:
+        found = Contents()
+        for scalar in scalars(statement):
+            found = found | _scalar_contents(scalar)
+        match statement:
+            case Block():
+                for inner in statement.statements:
+                    found = found | self.contents(inner)
+            case For():
+                found = found | self.contents(statement.body)
+                if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
+                    found = found._replace(has_vectors=True)
+            case Store():
+                own = frozenset({statement.buffer.name})
+                found = found | Contents(stores=own, widest=held_bytes(statement.buffer.dtype))
+            case Allocate():
+                own = frozenset({statement.buffer.name})
+                found = found | self.contents(statement.body) | Contents(allocates=own)
+            case IfThenElse():
+                found = found | self.contents(statement.then)
+                if statement.otherwise is not None:
+                    found = found | self.contents(statement.otherwise)
+        return found
+
+    def plan(self, access: Load | Store) -> AccessPlan | None:
+        """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
+        key = id(access)
+        if key not in self._plans:
+            self._plans[key] = _plan(access.buffer, access.indices)
+        return self._plans[key]
+
+    def can_run_in_lanes(self, loop: For) -> bool:
+        """Whether iterations may run together: none reads what another one writes at the same time."""
+        inside = self.contents(loop.body)
+        shared = (inside.stores & inside.loads) - inside.allocates
+        if not shared:
+            return True
+        for visit in walk(loop.body):
+            statement = visit.statement
+            if not isinstance(statement, Store) or statement.buffer.name not in shared:
+                continue
+            plan = self.plan(statement)
+            if plan is None or not any(name == loop.var.name for name, _ in plan.terms):
+                return False
+        return True
+
+
+def _scalar_contents(root: Scalar) -> Contents:
+    loads, widest = set(), 1
+    for scalar, _ in scalar_post_order(root):
+        match scalar:
+            case Load():
+                loads.add(scalar.buffer.name)
+                widest = max(widest, held_bytes(scalar.buffer.dtype))
+            case Cast() | Intrinsic():
+                widest = max(widest, held_bytes(scalar.dtype))
+    return Contents(loads=frozenset(loads), widest=widest)
+
+
+def _plan(buffer: Buffer, indices: tuple[Scalar, ...]) -> AccessPlan | None:
+    const, sums = 0, dict[str, int]()
+    stride = 1
+    for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
+        form = linear_form(index)
+        if form is None:
+            return None
+        const += form.const * stride
+        for name, coefficient in form.terms:
+            sums[name] = sums.get(name, 0) + coefficient * stride
+        stride *= extent
+    return AccessPlan(const, tuple(item for item in sums.items() if item[1]))
+
+
+def linear_form(root: Scalar) -> AccessPlan | None:
+    """An int64 as a sum of multiples of loop variables, or None."""
+    match root:
+        case LoopVar():
+            return AccessPlan(0, ((root.name, 1),))
+        case Literal(value=int()) if root.dtype is DType.INT64:
+            return AccessPlan(int(root.value), ())
+        case Arith(op=ArithOp.ADD | ArithOp.SUB | ArithOp.MUL, operands=(first, second)):
+            left, right = linear_form(first), linear_form(second)
+            if left is None or right is None:
+                return None
+            if root.op is ArithOp.MUL:
+                return _product(left, right)
+            return _sum(left, right, 1 if root.op is ArithOp.ADD else -1)
+    return None
+
+
+def _sum(left: AccessPlan, right: AccessPlan, sign: int) -> AccessPlan:
+    sums = dict(left.terms)
+    for name, coefficient in right.terms:
+        sums[name] = sums.get(name, 0) + sign * coefficient
+    return AccessPlan(left.const + sign * right.const, tuple(item for item in sums.items() if item[1]))
+
+
+def _product(left: AccessPlan, right: AccessPlan) -> AccessPlan | None:
+    if left.terms and right.terms:
+        return None
+    if left.terms:
+        left, right = right, left
+    if left.const == 0:
+        return AccessPlan(0, ())
+    return AccessPlan(left.const * right.const, tuple((name, left.const * c) for name, c in right.terms))
+
+
+def _registers(prim_func: PrimFunc) -> tuple[frozenset[str], frozenset[int]]:
+    """Buffers that are held in registers, and the loops (by identity) that are expanded for that."""
+    loops: list[For] = []
+    born: dict[str, int] = {}
+    refused: set[str] = set()
+    expanded: dict[str, set[int]] = {}
+    for visit in walk(prim_func.body):
+        statement = visit.statement
+        if isinstance(statement, For) and visit.event is not Event.ELSE:
+            loops.append(statement) if visit.event is Event.ENTER else loops.pop()
+        if visit.event is not Event.ENTER:
+            continue
+        threads = _threads(loops)
+        if isinstance(statement, Allocate) and _may_be_register(statement.buffer):
+            born[statement.buffer.name] = threads
+            expanded[statement.buffer.name] = set()
+        for buffer, indices in _accesses(statement):
+            if buffer.name not in born:
+                continue
+            needed = _loops_to_expand(indices, loops)
+            if needed is None or threads != born[buffer.name]:
+                refused.add(buffer.name)
+            else:
+                expanded[buffer.name] |= needed
+    kept = frozenset(born) - refused
+    return kept, frozenset(number for name in kept for number in expanded[name])
+
+
+def _threads(loops: list[For]) -> int:
+    return int(any(loop.kind is ForKind.PARALLEL and loop.extent > 1 for loop in loops))
+
+
+def _may_be_register(buffer: Buffer) -> bool:
+    return not buffer.shape or (
+        buffer.scope is MemoryScope.REGISTER and 0 < prod(buffer.shape) <= _MOST_REGISTERS
+    )
+
+
+def _accesses(statement: Statement) -> list[tuple[Buffer, tuple[Scalar, ...]]]:
+    found = [(statement.buffer, statement.indices)] if isinstance(statement, Store) else []
+    for root in scalars(statement):
+        for scalar, _ in scalar_post_order(root):
+            if isinstance(scalar, Load):
+                found.append((scalar.buffer, scalar.indices))
+    return found
+
+
+def _loops_to_expand(indices: tuple[Scalar, ...], loops: list[For]) -> set[int] | None:
+    """The loops whose variables the indices name; None if they are not constant once those are expanded."""
+    around = {loop.var.name: loop for loop in loops}
+    found = set()
+    for root in indices:
+        for scalar, _ in scalar_post_order(root):
+            match scalar:
+                case LoopVar():
+                    loop = around[scalar.name]
+                    if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
+                        found.add(id(loop))
+                    elif loop.extent > 1:
+                        return None
+                case Load() | Intrinsic() | Cast():
+                    return None
+    return found

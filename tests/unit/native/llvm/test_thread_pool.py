@@ -1,0 +1,126 @@
+"""Thread pools: every element is computed once, whoever calls, however often, with however many threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.native_ir import SCRATCH_BYTES, kernel
+
+from intarsia.native.llvm.crew import Scratch
+from intarsia.native.llvm.driver_records import RuntimeRecord
+from intarsia.native.llvm.thread_pool import ThreadPool
+
+THREADS = (1, 2, 3, 8)
+
+
+def run_regions(pool: ThreadPool, extent: int, loops: int) -> npt.NDArray[np.int32]:
+    """How often each element was met."""
+    counts = np.zeros(1000, np.int32)
+    kernel("regions")(counts, np.array([extent, loops]), pool=pool)
+    return counts
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 31, 32, 33, 1000])
+def test_each_element_once(threads: int, extent: int) -> None:
+    with ThreadPool(threads) as pool:
+        counts = run_regions(pool, extent, 3)
+    np.testing.assert_array_equal(counts, np.where(np.arange(1000) < extent, 3, 0))
+
+
+def test_negative_extents_do_nothing() -> None:
+    with ThreadPool(2) as pool:
+        assert not run_regions(pool, -5, 2).any()
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_ten_thousand_regions(threads: int) -> None:
+    with ThreadPool(threads) as pool:
+        counts = run_regions(pool, 64, 10_000)
+    assert (counts[:64] == 10_000).all()
+    assert not counts[64:].any()
+
+
+def test_ten_thousand_empty_regions() -> None:
+    with ThreadPool(2) as pool:
+        assert not run_regions(pool, 0, 10_000).any()
+
+
+def test_many_short_runs_with_sleeping_workers() -> None:
+    with ThreadPool(3) as pool:
+        counts = np.zeros(1000, np.int32)
+        regions, sizes = kernel("regions"), np.array([50, 1])
+        for _ in range(2000):
+            regions(counts, sizes, pool=pool)
+    assert (counts[:50] == 2000).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_callers_in_several_python_threads(threads: int) -> None:
+    regions = kernel("regions")
+
+    def call(_: int) -> bool:
+        counts = np.zeros(1000, np.int32)
+        for _ in range(50):
+            regions(counts, np.array([100, 20]), pool=pool)
+        return bool((counts[:100] == 1000).all())
+
+    with ThreadPool(threads) as pool, ThreadPoolExecutor(6) as callers:
+        assert all(callers.map(call, range(24)))
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_loops_inside_loops_run_serially_with_own_scratch(threads: int) -> None:
+    nested = kernel("nested")
+    expected = np.tile(np.arange(16), (32, 1))
+    expected[:, 0] += np.arange(32)
+    with ThreadPool(threads) as pool:
+        for repeat in range(1, 30):
+            matrix = np.zeros((32, 16), np.int64)
+            nested(matrix, pool=pool)
+            np.testing.assert_array_equal(matrix, expected, err_msg=str(repeat))
+
+
+def test_nested_loops_of_several_callers() -> None:
+    nested = kernel("nested")
+    expected = np.tile(np.arange(16), (32, 1))
+    expected[:, 0] += np.arange(32)
+
+    def call(_: int) -> bool:
+        matrix = np.zeros((32, 16), np.int64)
+        nested(matrix, pool=pool)
+        return np.array_equal(matrix, expected)
+
+    with ThreadPool(3) as pool, ThreadPoolExecutor(4) as callers:
+        assert all(callers.map(call, range(200)))
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_threads_do_not_share_scratch(threads: int) -> None:
+    scratch = kernel("scratch")
+
+    def call(_: int) -> list[int]:
+        places = np.zeros(1000, np.int64)
+        scratch(places, pool=pool)
+        return sorted(set(places.tolist()))
+
+    with ThreadPool(threads) as pool, ThreadPoolExecutor(3) as callers:
+        for places in callers.map(call, range(60)):
+            assert 0 not in places  # a thread that another disturbs writes 0
+            assert len(places) <= threads
+            assert all(place % 64 == 0 for place in places)
+            assert all(later - first >= SCRATCH_BYTES for first, later in pairwise(places))
+
+
+def test_parts_of_scratch_do_not_begin_alike_in_their_pages() -> None:
+    assert [Scratch(2, size).stride for size in (0, 1, 64, 65, 4096, 8192)] == [0, 64, 64, 128, 4160, 8256]
+
+
+def test_kernels_see_the_agreed_record() -> None:
+    offsets = [(name, getattr(RuntimeRecord, name).offset) for name, _ in RuntimeRecord._fields_[:3]]
+    assert offsets == [("parallel_for", 0), ("scratch", 8), ("scratch_bytes", 16)]
+    assert (RuntimeRecord.failed_check.offset, RuntimeRecord.failed_index.offset) == (48, 56)
