@@ -16,13 +16,13 @@ from tests.properties.random_programs import CONDITION, SHAPE, VALUE, programs
 
 from intarsia.build import build
 from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.prune import collect_candidates
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES
 from intarsia.collage.cover_of_graph import GraphCover
 from intarsia.collage.function_search import CollageOptions, FunctionSearch
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Placement
+from intarsia.collage.prune import collect_candidates
 from intarsia.collage.search.brute_force import all_covers
 from intarsia.ir import Expr, Function, IRModule, Tuple, Var, structural_equal
 from intarsia.ir.parser import parse_module

@@ -13,9 +13,9 @@ from tests.properties.random_programs import CONDITION, SHAPE, VALUE, programs
 
 from intarsia.build import build
 from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.prune import DropReason, collect_candidates
 from intarsia.collage.gather_specs import GatherOptions, gather_partition_specs
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.prune import DropReason, collect_candidates
 from intarsia.collage.rules.combine import CombinePartitionRule
 from intarsia.collage.rules.each_call import EachCallPartitionRule
 from intarsia.collage.rules.must_be_lowered import nodes_to_cover

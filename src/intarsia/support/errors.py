@@ -5,8 +5,8 @@
     │   ├── InputError                    an input array with a wrong name, type or shape
     │   ├── MissingToolchainError         a toolchain that is not installed, or broken
     │   ├── OutputError                   a result that cannot be written
-    │   ├── PlanError                     a plan that is damaged or for another program (collage.placement.plan)
-    │   ├── IllegalStepError              a step that a state's loops do not allow (native.loop_state.illegal_step)
+    │   ├── PlanError                     a damaged plan, or for another program (collage.placement.plan)
+    │   ├── IllegalStepError              a step that loops do not allow (native.loop_state.illegal_step)
     │   ├── PassOrderError                passes in an order that cannot work (transform.pass_order)
     │   └── ReplayError                   a trace that cannot be replayed (transform.replay)
     ├── ModelError                    3   the model

@@ -43,7 +43,7 @@ class Testbed(Protocol):
 
     @property
     def lanes(self) -> int:
-        """So many candidates are measured at a time, so that the sum of `Measured.seconds` is divided by it."""
+        """So many candidates are measured at a time: by it, sums of `Measured.seconds` are divided."""
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """Have inputs and reference result of a workload ready; done once for each.
