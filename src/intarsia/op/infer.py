@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 _VALUE_MATTERS = frozenset({"Resize", "Upsample", "Range"})
 """Operators whose result shape depends on the values of floating-point inputs."""
 
+_SHAPED_AS_THE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+"""Operators whose shape onnx does not infer; it is that of the first argument."""
+
 _IR_VERSION = 13
 Data = tuple[tuple[int, tuple[int, ...], str, bytes], ...]
 
@@ -150,7 +153,7 @@ def _infer_outputs(
     results = tuple(type_from_proto(found[key]) if key in found else None for key in node.output)
     if name == "Reshape" and not domain:
         return (_with_rank(results[0], types[1]),)
-    return results
+    return types[:1] if name in _SHAPED_AS_THE_FIRST and not domain else results
 
 
 def _infer_node(

@@ -51,6 +51,12 @@ def test_the_rank_of_a_reshape_is_known_by_the_length_of_its_shape() -> None:
     assert op.call("Reshape", var(f32(2, 6)), shape).checked_type == f32(ANY, ANY, ANY)
 
 
+def test_normalizations_that_onnx_gives_no_shape() -> None:
+    x, scale = var(f32(1, 4, 3, 3)), var(f32(4), "scale")
+    assert op.call("MeanVarianceNormalization", x).checked_type == x.checked_type
+    assert op.call("GroupNormalization", x, scale, scale, num_groups=2).checked_type == x.checked_type
+
+
 def test_element_types_that_only_a_newer_opset_takes_are_typed() -> None:
     x = var(TensorType((2,), DType.INT2))
     assert op.call("Cast", x, to=1).checked_type == f32(2)
