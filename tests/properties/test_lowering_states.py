@@ -30,7 +30,7 @@ def test_every_history_computes_the_same(state: LoopState, seed: int) -> None:
 
 @pytest.mark.slow  # some minutes: the more histories, the rarer what is found
 @pytest.mark.parametrize("name", sorted(DAGS))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(0, 3))
 def test_many_histories_compute_the_same(name: str, data: st.DataObject, seed: int) -> None:
     check_results(data.draw(histories(DAGS[name], max_steps=24)), seed)
