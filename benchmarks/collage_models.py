@@ -1,6 +1,6 @@
 """Every model of the zoo, divided between toolchains: against the best of them alone, and a second time.
 
-Usage: python benchmarks/collage_models.py [NAME ...] [--budget 60s] [--results FILE]
+Usage: python benchmarks/collage_models.py [NAME ...] [--budget 60s] [--target T ...] [--results FILE]
 
 Each model is tuned twice by the command line, with a database of its own that is new at the first run.
 Results are kept in FILE, a line of JSON a model; models that are in it are not run again.
@@ -33,12 +33,16 @@ HEADER = (
 )
 
 
-def tuned(name: str, budget: str, folder: Path) -> dict[str, Any]:
+TARGETS = ("onnxruntime", "openvino", "reference")
+
+
+def tuned(name: str, budget: str, targets: list[str], folder: Path) -> dict[str, Any]:
     """What the command line prints as JSON, and how long it took."""
     begun = time.perf_counter()
     done = subprocess.run(
         (
             *(sys.executable, "-m", "intarsia", "tune", f"zoo:{name}", "--json", "--budget", budget),
+            *(word for target in targets for word in ("--target", target)),
             *("--database", str(folder / "measurements.db"), "--output", str(folder / "model.intarsia")),
         ),
         capture_output=True,
@@ -103,8 +107,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=[model.name for model in zoo()])
     parser.add_argument("--budget", default="60s")
+    parser.add_argument("--target", dest="targets", action="append")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
+    options.targets = options.targets or list(TARGETS)
     known: dict[str, dict[str, Any]] = {}
     if options.results and options.results.exists():
         lines = options.results.read_text().splitlines()
@@ -114,7 +120,7 @@ def main() -> None:
     for name in options.names:
         if name not in known:
             with TemporaryDirectory() as folder:
-                first, second = (tuned(name, options.budget, Path(folder)) for _ in range(2))
+                first, second = (tuned(name, options.budget, options.targets, Path(folder)) for _ in range(2))
             known[name] = summary(name, first, second)
             if options.results:
                 with options.results.open("a") as file:
