@@ -32,11 +32,23 @@ def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Te
         call: Says the shape, the element type (to which what `scalar` gives is cast) and the name.
         scalar: Is given an element of each tensor.
         tensors: All arguments of the call if none are given.
+
+    Raises:
+        NotCoveredError: A tensor cannot be broadcast to that shape.
     """
     read = tensors or tuple(tensor for tensor in call.inputs if tensor is not None)
+    if not all(_can_be_broadcast(tensor.shape, call.shape) for tensor in read):
+        raise call.not_covered("shapes that cannot be broadcast")
     dtype = call.output_type.dtype
 
     def element(*indices: Expression) -> Expression:
         return scalar(*(element_at(tensor, indices) for tensor in read)).astype(dtype)
 
     return (compute(call.shape, element, call.name),)
+
+
+def _can_be_broadcast(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    if len(shape) > len(wanted):
+        return False
+    own = wanted[len(wanted) - len(shape) :]
+    return all(dim in {1, other} for dim, other in zip(shape, own, strict=True))

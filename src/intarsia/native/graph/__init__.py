@@ -1,0 +1,11 @@
+"""A region of the graph as kernels: what each computes, from which values, and where the values are.
+
+region_plan     what a plan is
+straight_line   a function as calls of operators on numbered values
+plan_region     from a function to its plan
+"""
+
+from intarsia.native.graph.plan_region import PlanOptions, plan_region
+from intarsia.native.graph.region_plan import KernelPlan, RegionPlan, RegionValue
+
+__all__ = ["KernelPlan", "PlanOptions", "RegionPlan", "RegionValue", "plan_region"]

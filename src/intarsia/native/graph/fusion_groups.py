@@ -1,0 +1,172 @@
+"""Which steps become one kernel: those around one convolution, product, pool or reduction, or none of these.
+
+A group has one result, that of its last step; what is between its steps is read inside of it only. So no
+path leaves a group and comes back, and a group can run when its last step could. Groups grow from their
+last step backwards along what it reads, as in graph fusion along post-dominators (TVM, OSDI 2018, section 3).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Container
+
+from intarsia.native.graph.inlined_reads import inlined_reads
+from intarsia.native.graph.kernel_dag import kernel_dag
+from intarsia.native.graph.step_kind import StepKind, step_kind
+from intarsia.native.graph.straight_line import Step, StraightLine
+
+_LARGEST = 64
+"""How many steps an element's expression may have, counted as often as they stand there."""
+
+_POINTWISE, _MOVE, _INJECTIVE = StepKind.ELEMENTWISE, StepKind.MOVE, StepKind.INJECTIVE
+_REDUCTION = StepKind.REDUCTION
+
+
+def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple[Step, ...], ...]:
+    """The steps of a region in groups, in an order in which they can run; the last step gives the result.
+
+    First elementwise steps join what they follow, and each other where the shape stays the same: those that
+    follow one step before those that follow several, so that each branch keeps what belongs to it. Then
+    elementwise groups join the reduction or the transposition that they feed, and injective steps the
+    elementwise group that they feed, if no element is computed twice for it.
+
+    Linear in the region, times log n.
+
+    Args:
+        line: The region.
+        alone: Places of steps that are not put together with others.
+    """
+    groups = _Groups(line, alone)
+    groups.grow(groups.is_chain)
+    groups.grow(groups.is_epilogue)
+    groups.grow(groups.is_prologue)
+    return groups.in_order()
+
+
+class _Groups:
+    """A partition of the steps; the last step of a group stands for it.
+
+    Args:
+        line: The region.
+        alone: Places of steps that stay alone.
+    """
+
+    def __init__(self, line: StraightLine, alone: Container[int]) -> None:
+        self._line, self._steps = line, line.steps
+        self._kinds = [
+            StepKind.OPAQUE if place in alone else step_kind(step) for place, step in enumerate(line.steps)
+        ]
+        self._end = list(range(len(line.steps)))
+        self._members = [[place] for place in self._end]
+        self._has_loops = [kind.has_loops for kind in self._kinds]
+        self._times = [1] * len(line.steps)  # how often a step stands in an element's expression of its group
+        self._size = [1] * len(line.steps)
+        self._reads: dict[int, Counter[int]] = {}
+        maker = {number: place for place, step in enumerate(line.steps) for number in step.outputs}
+        self._read_from = [tuple({maker[arg] for arg in step.args if arg in maker}) for step in line.steps]
+        self._readers: list[list[int]] = [[] for _ in line.steps]
+        for place, producers in enumerate(self._read_from):
+            for producer in producers:
+                self._readers[producer].append(place)
+        outside = {line.values[number].same_as for number in line.results}
+        outside |= {value.same_as for number, value in enumerate(line.values) if value.same_as != number}
+        self._is_kept = [not outside.isdisjoint(step.outputs) for step in line.steps]
+
+    def in_order(self) -> tuple[tuple[Step, ...], ...]:
+        """The groups."""
+        return tuple(
+            tuple(self._steps[member] for member in sorted(self._members[end]))
+            for end in range(len(self._steps))
+            if self._end[end] == end
+        )
+
+    def grow(self, may_join: Callable[[int, int], bool]) -> None:
+        """Let groups take in the groups that they read, the last one first.
+
+        Args:
+            may_join: Whether a group, given by its last step, may join another one that is the only reader.
+        """
+        for end in reversed(range(len(self._steps))):
+            if self._end[end] != end:
+                continue
+            waiting = self._sources(self._members[end])
+            heapq.heapify(waiting)
+            seen: set[int] = set()
+            while waiting:
+                source = -heapq.heappop(waiting)
+                if source in seen or self._is_kept[source] or self._kinds[source] is StepKind.OPAQUE:
+                    continue
+                seen.add(source)
+                if all(self._end[reader] == end for reader in self._readers[source]) and may_join(
+                    source, end
+                ):
+                    for found in self._sources(self._members[source]):
+                        heapq.heappush(waiting, found)
+                    self._join(source, end)
+
+    def is_chain(self, source: int, end: int) -> bool:
+        """Whether a group is followed element by element, and by what reads nothing else that is computed."""
+        is_alone = all(len(self._read_from[reader]) == 1 for reader in self._readers[source])
+        return is_alone and self.is_epilogue(source, end)
+
+    def is_epilogue(self, source: int, end: int) -> bool:
+        """Whether a group is followed element by element by one of the same shape."""
+        if self._kinds[end] is not _POINTWISE or self._shape(source) != self._shape(end):
+            return False
+        if not self._is_read_by(source, _POINTWISE):
+            return False
+        if self._has_loops[source]:
+            return not self._has_loops[end]
+        return self._kinds[source] is _POINTWISE and self._fits(source, end)
+
+    def is_prologue(self, source: int, end: int) -> bool:
+        """Whether a group without loops of its own can be computed where it is read, each element once."""
+        if self._has_loops[source] or not self._fits(source, end):
+            return False
+        if self._kinds[source] is _POINTWISE:
+            return self._is_read_by(source, _REDUCTION, _MOVE)
+        if self._kinds[source] not in (_MOVE, _INJECTIVE) or self._has_loops[end]:
+            return False
+        is_kept_in_place = self._shape(source) == self._shape(end) and self._is_read_by(source, _POINTWISE)
+        return is_kept_in_place or self._is_read_by(source, _MOVE)
+
+    def _sources(self, members: list[int]) -> list[int]:
+        """The groups that steps read, as negative numbers, so that a heap gives the last one first."""
+        return [-self._end[source] for member in members for source in self._read_from[member]]
+
+    def _is_read_by(self, source: int, *kinds: StepKind) -> bool:
+        return all(self._kinds[reader] in kinds for reader in self._readers[source])
+
+    def _shape(self, place: int) -> tuple[int, ...]:
+        return self._line.values[self._steps[place].outputs[0]].type.static_shape
+
+    def _fits(self, source: int, end: int) -> bool:
+        """Whether an element's expression stays small enough with a group in it."""
+        return self._size[end] + self._size[source] * self._times_in(source) <= _LARGEST
+
+    def _times_in(self, source: int) -> int:
+        number = self._steps[source].outputs[0]
+        return sum(self._times[reader] * self._reads_of(reader)[number] for reader in self._readers[source])
+
+    def _reads_of(self, place: int) -> Counter[int]:
+        """How often a step's element reads each of its arguments, by number."""
+        if place not in self._reads:
+            step = self._steps[place]
+            made = kernel_dag((step,), self._line.values, step.outputs)
+            reads = inlined_reads(made.dag.outputs[0])
+            names = (tensor.op.name for tensor in made.dag.placeholders)
+            self._reads[place] = Counter(
+                {source.number: reads[name] for name, source in zip(names, made.sources, strict=True)}
+            )
+        return self._reads[place]
+
+    def _join(self, source: int, end: int) -> None:
+        times = 1 if self._has_loops[source] else self._times_in(source)
+        for member in self._members[source]:
+            self._end[member] = end
+            self._times[member] *= times
+        self._size[end] += self._size[source] * times
+        self._has_loops[end] |= self._has_loops[source]
+        self._members[end] += self._members[source]
+        self._members[source] = []

@@ -1,0 +1,73 @@
+"""The part of a product that stays in registers while its sums run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+_CHAINS = 10
+"""Sums that must run side by side to keep the adders busy: latency 4 times two units, and some slack."""
+_STEP, _ROW, _VECTOR = 2.0, 0.1, 1.0
+"""What a step, an element of the left and a vector of the right matrix cost in multiplications.
+
+The first is the loop, the last comes from the second-level cache.
+"""
+_MOST_VECTORS = 8
+_VARIANT = 0.08
+"""What another shape of the tile for a rest costs, as a part of the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class GemmTile:
+    """Rows and columns of a tile.
+
+    Attributes:
+        rows: How many.
+        columns: How many, a multiple of the lanes of a vector unless there are fewer.
+    """
+
+    rows: int
+    columns: int
+
+
+@cache
+def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int) -> GemmTile:
+    """The tile for which a machine takes the least time.
+
+    A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; both
+    run two at a time. Rests take steps of their own shape. By measurement the best tiles have more rows than
+    vectors: 6 by 2 vectors where there are 16 registers, 8 by 3 or 14 by 2 where there are 32.
+
+    Args:
+        rows: Of the whole product.
+        columns: Of the whole product.
+        lanes: Elements of a vector.
+        accumulators: How many vector registers may hold sums.
+    """
+    tiles = [
+        GemmTile(m, n * lanes)
+        for n in range(1, min(_MOST_VECTORS, -(-columns // lanes)) + 1)
+        for m in range(1, min(rows, accumulators // n) + 1)
+    ]
+    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes))
+    return GemmTile(best.rows, min(best.columns, columns))
+
+
+def _time(tile: GemmTile, rows: int, columns: int, lanes: int) -> float:
+    """Half cycles for each step of the sums, plus a little for each shape of the code."""
+    down, across = _pieces(rows, tile.rows), _pieces(columns, tile.columns)
+    total = 0.0
+    for m, count in down:
+        for n, times in across:
+            total += count * times * _step(m, -(-n // lanes))
+    return total * (1 + _VARIANT * (len(down) * len(across) - 1))
+
+
+def _step(rows: int, vectors: int) -> float:
+    return max(rows * vectors, _CHAINS, rows + vectors) + _STEP + _ROW * rows + _VECTOR * vectors
+
+
+def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
+    """Sizes of pieces, and how many there are of each."""
+    whole, rest = divmod(extent, size)
+    return [each for each in ((size, whole), (rest, 1)) if each[0] and each[1]]

@@ -1,0 +1,83 @@
+"""Which stages are computed where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from math import prod
+
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Scalar
+from intarsia.native.dag import AccessAnalyzer, simple_access
+from intarsia.native.loop_state import LoopState
+from intarsia.native.te import ComputeOp, Operation
+
+_MOST_GENERATED = 40
+"""As `_MOST_PARTS`, of what is computed from indices only."""
+_MOST_PARTS = 200
+"""Scalars of an element that grows by inlining beyond this are kept apart."""
+
+
+def with_inlined(state: LoopState, kept: Container[str] = ()) -> LoopState:
+    """With all stages inlined that cost nothing there.
+
+    These are stages that are strictly inlineable, and those that one reader reads element by element, so that
+    nothing is computed twice.
+
+    Args:
+        state: Where no loop has been changed yet.
+        kept: Names of operations that are not inlined.
+    """
+    dag = state.current_dag
+    analyzer = AccessAnalyzer(dag)
+    sizes: dict[Operation, int] = {}
+    inlined: set[Operation] = set()
+    for op in dag.ops:
+        if not isinstance(op, ComputeOp):
+            continue
+        inside = sum(sizes[tensor.op] for tensor in op.inputs if tensor.op in inlined)
+        sizes[op] = inside + sum(sum(1 for _ in scalar_post_order(body)) for body in op.bodies)
+        if (
+            op.name not in kept
+            and sizes[op] <= (_MOST_PARTS if op.inputs else _MOST_GENERATED)
+            and _is_free(analyzer, op)
+        ):
+            inlined.add(op)
+            state = state.compute_inline(op.name)
+    return state
+
+
+def _is_free(analyzer: AccessAnalyzer, op: ComputeOp) -> bool:
+    if op.combiner is not None or analyzer.is_output(op):
+        return False
+    readers = analyzer.dag.readers[op]
+    if not readers or not all(isinstance(reader, ComputeOp) for reader in readers):
+        return False
+    reads = sum(_uses(analyzer, reader, op) for reader in readers)
+    repeats = reads > max(1, prod(op.shape))
+    if repeats and any(map(_is_costly, op.bodies)):
+        return False
+    if analyzer.is_strictly_inlineable(op):
+        return True
+    return not repeats and all(_reads_plainly(analyzer, reader, op) for reader in readers)
+
+
+def _uses(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> int:
+    """How often elements of an operation are read by another one."""
+    assert isinstance(reader, ComputeOp), "the caller has looked"
+    count = prod(axis.extent for axis in (*reader.axes, *reader.reduce_axes))
+    return count * len(dict.fromkeys(analyzer.read_from[reader][op]))
+
+
+def _reads_plainly(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> bool:
+    assert isinstance(reader, ComputeOp), "the caller has looked"
+    reads = analyzer.read_from[reader][op]
+    return reader.combiner is None and all(simple_access(reader, indices) is not None for indices in reads)
+
+
+def _is_costly(body: Scalar) -> bool:
+    """Whether there is more than sums, products and comparisons."""
+    for scalar, _ in scalar_post_order(body):
+        match scalar:
+            case Intrinsic() | Arith(op=ArithOp.DIV | ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD):
+                return True
+    return False

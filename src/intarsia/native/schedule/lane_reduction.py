@@ -1,0 +1,64 @@
+"""Reductions along rows: partial results in the lanes of vectors, put together at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Load, LoopVar
+from intarsia.native.loop_state import ComputeAt, LoopState
+from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.te import ComputeOp
+
+_VECTORS = 4
+"""Vectors of partial results, so that one sum need not wait for the last."""
+
+
+def with_lane_reductions(state: LoopState, task: ScheduleTask, but: Container[str] = ()) -> LoopState:
+    """With partial results for all reductions that read along their reduction axis.
+
+    Args:
+        state: Where no loop has been changed yet.
+        task: The machine.
+        but: Names of stages that stay as they are.
+    """
+    names = [stage.op.name for stage in state.stages if stage.compute_at is not ComputeAt.INLINED]
+    for name in names:
+        op = state[name].op
+        if name not in but and isinstance(op, ComputeOp) and runs_along_rows(op):
+            state = _with_partial_results(state, name, op, task)
+    return state
+
+
+def runs_along_rows(op: ComputeOp) -> bool:
+    """Whether the last reduction axis is the last index of what is read, and no spatial axis is."""
+    if not op.reduce_axes or op.combiner is None:
+        return False
+    last = op.reduce_axes[-1].var
+    spatial = {axis.var for axis in op.axes if axis.extent > 1}
+    is_along = False
+    for body in op.bodies:
+        for scalar, _ in scalar_post_order(body):
+            if isinstance(scalar, Load) and scalar.indices:
+                inner = {
+                    part for part, _ in scalar_post_order(scalar.indices[-1]) if isinstance(part, LoopVar)
+                }
+                if inner & spatial:
+                    return False
+                is_along |= scalar.indices[-1] == last
+    return is_along
+
+
+def _with_partial_results(state: LoopState, name: str, op: ComputeOp, task: ScheduleTask) -> LoopState:
+    """Vectors of partial results, then one, then half of it, until there is one element."""
+    extent, lanes = op.reduce_axes[-1].extent, task.lanes(op)
+    if lanes < 2 or extent < 2 * lanes:
+        return state
+    width = lanes * _VECTORS
+    while width * 2 > extent:
+        width //= 2
+    while width > 1:
+        axis = state[name].iters[-1]
+        state = state.split(name, axis, [width]).rfactor(name, f"{axis.name}.1", len(op.axes))
+        width = width // _VECTORS if width > lanes else width // 2
+    return state

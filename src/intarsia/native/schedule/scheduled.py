@@ -1,0 +1,50 @@
+"""A DAG as it is compiled: with a state of its loops, and with constants laid out as these read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.ir import PrimFunc, with_prim_func_fields
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.dag.packing import Packing
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption, rewrite_layout
+from intarsia.native.lowering import infer_bound, lower
+from intarsia.native.schedule.default_schedule import default_state
+
+
+@dataclass(frozen=True)
+class ScheduledDag:
+    """What `lower(dag, state)` compiles.
+
+    Attributes:
+        dag: What is computed; its placeholders that are packed have the packed shape.
+        state: Of its loops.
+        packings: What has to be done to constants before they are passed, at most one for each placeholder.
+    """
+
+    dag: ComputeDAG
+    state: LoopState
+    packings: tuple[Packing, ...]
+
+    def lowered(self) -> PrimFunc:
+        """The loop function, in which products and sums may be one operation (attribute `contract`)."""
+        function = lower(self.dag, self.state)
+        return with_prim_func_fields(function, attrs=function.attrs.updated(contract=True))
+
+
+def scheduled(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduledDag:
+    """A DAG with its default state; constants listed as `layout_free_placeholders` may be packed.
+
+    Args:
+        dag: What is computed.
+        isa: The vectors and registers of the machine.
+        threads: How many there are.
+    """
+    state = default_state(dag, isa, threads)
+    known = infer_bound(dag, state)
+    rewritten = rewrite_layout(known, LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED)
+    if not rewritten.packings:
+        return ScheduledDag(dag, state, ())
+    return ScheduledDag(rewritten.state.initial_dag, rewritten.state, rewritten.packings)

@@ -1,0 +1,158 @@
+"""Convolutions of blocked tensors, with weights that are packed when a program is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.operators.blocked_layout import (
+    BLOCKED,
+    CHANNELWISE,
+    CONVOLUTION,
+    axis_names,
+    blocked_array,
+    padded_block,
+)
+from intarsia.native.te.operators.windows import Window, places, tap_axes
+from intarsia.native.te.tensor import Tensor
+
+
+def blocked_convolution(
+    x: Tensor, weight: Tensor, windows: Sequence[Window], name: str, in_per_out: tuple[int, int] = (0, 1)
+) -> Tensor:
+    """The reduction of a convolution: (N, M / lanes, spatial ..., lanes).
+
+    Args:
+        x: (N, C / ci, spatial ..., ci).
+        weight: (M / lanes, blocks of ci, taps ..., ci, lanes), as `pack_weight` makes it.
+        windows: One for each spatial dimension.
+        name: Of the operation; ".pad" is put behind it for the padded input.
+        in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
+    """
+    source = padded_block(x, windows, 0.0, f"{name}.pad")
+    count, step = in_per_out
+    block, channel, taps = (
+        reduce_axis(weight.shape[1], "rb"),
+        reduce_axis(x.shape[-1], "rc"),
+        tap_axes(windows),
+    )
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        first = o // step * count if count else 0
+        at = places(windows, rest[:-1], taps)
+        read = source[(n, block.expression + first, *at, channel)]
+        value = read * weight[(o, block, *taps, channel, rest[-1])]
+        return functions.sum(value, (block, *taps, channel))
+
+    shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
+    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CONVOLUTION})
+
+
+def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
+    """As `blocked_convolution`, of an input (N, C, spatial ...) with few channels.
+
+    Args:
+        x: The input.
+        weight: (M / lanes, C, taps ..., lanes), as `pack_weight_of_plain` makes it.
+        windows: One for each spatial dimension.
+        name: Of the operation.
+    """
+    source = padded_block(x, windows, 0.0, f"{name}.pad")
+    channel, taps = reduce_axis(x.shape[1], "rc"), tap_axes(windows)
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        read = source[(n, channel, *places(windows, rest[:-1], taps))]
+        return functions.sum(read * weight[(o, channel, *taps, rest[-1])], (channel, *taps))
+
+    shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
+    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CONVOLUTION})
+
+
+def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
+    """A convolution of each channel on its own.
+
+    Args:
+        x: (N, C / lanes, spatial ..., lanes).
+        weight: (C / lanes, taps ..., lanes), as `pack_depthwise_weight` makes it.
+        windows: One for each spatial dimension.
+        name: Of the operation.
+    """
+    source, taps = padded_block(x, windows, 0.0, f"{name}.pad"), tap_axes(windows)
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        read = source[(n, o, *places(windows, rest[:-1], taps), rest[-1])]
+        return functions.sum(read * weight[(o, *taps, rest[-1])], taps)
+
+    shape = (*x.shape[:2], *(window.count for window in windows), x.shape[-1])
+    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CHANNELWISE})
+
+
+def blocks_of_groups(channels: int, made: int, groups: int, ci: int, lanes: int) -> tuple[int, int] | None:
+    """Which input blocks a block of results reads: the `in_per_out` of `blocked_convolution`.
+
+    A block of results either lies in one group, or holds several whole groups. Then its weights are a block
+    diagonal of theirs: products with zeros are the price of whole vectors.
+
+    Args:
+        channels: Of the input, all groups together.
+        made: Of the result, all groups together.
+        groups: How many there are.
+        ci: How many channels a block of the input has.
+        lanes: How many a block of the result has.
+
+    Returns:
+        None if blocks and groups do not fit.
+    """
+    if groups == 1:
+        return 0, 1
+    read, own = channels // groups, made // groups
+    if own % lanes == 0 and read % ci == 0:
+        return read // ci, own // lanes
+    if lanes % own == 0 and made % lanes == 0 and (lanes // own * read) % ci == 0:
+        return lanes // own * read // ci, 1
+    return None
+
+
+def pack_weight(weight: npt.NDArray[Any], ci: int, lanes: int, groups: int = 1) -> npt.NDArray[Any]:
+    """Weights (M, C / groups, taps ...) for `blocked_convolution`, with zeros in what channels do not fill.
+
+    Args:
+        weight: The weights.
+        ci: How many channels a block of the input has.
+        lanes: How many a block of the result has.
+        groups: With more than one, `blocks_of_groups` must not be None.
+    """
+    own = weight.shape[0] // groups
+    if groups > 1 and own % lanes:
+        weight = _block_diagonal(weight, lanes, own)
+    by_made = blocked_array(weight, lanes, axis=0)  # (M / lanes, C, taps ..., lanes)
+    both = blocked_array(by_made, ci, axis=1)  # (M / lanes, C / ci, taps ..., lanes, ci)
+    return np.ascontiguousarray(np.swapaxes(both, -1, -2))
+
+
+def pack_weight_of_plain(weight: npt.NDArray[Any], lanes: int) -> npt.NDArray[Any]:
+    """Weights (M, C, taps ...) for `convolution_of_plain`."""
+    return blocked_array(weight, lanes, axis=0)
+
+
+def pack_depthwise_weight(weight: npt.NDArray[Any], lanes: int) -> npt.NDArray[Any]:
+    """Weights (C, 1, taps ...) for `depthwise_convolution`."""
+    return blocked_array(weight[:, 0], lanes, axis=0)
+
+
+def _block_diagonal(weight: npt.NDArray[Any], lanes: int, own: int) -> npt.NDArray[Any]:
+    """Weights of groups over all channels that the groups of one block read."""
+    made, read = weight.shape[:2]
+    inside = lanes // own
+    wide = np.zeros((made, inside * read, *weight.shape[2:]), weight.dtype)
+    for place in range(made):
+        first = place // own % inside * read
+        wide[place, first : first + read] = weight[place]
+    return wide

@@ -1,0 +1,108 @@
+"""The blocked layout (N, C / lanes, spatial ..., lanes): neighbouring channels side by side in a vector.
+
+Channels beyond C, which fill the last block, hold what their producers leave there: zeros behind convolutions
+with packed weights and bias, and what a function makes of zeros behind others. What sums over channels has
+zero weights for them, so they must be finite: a quotient of two such tensors is not for this layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import if_then_else, logical_and
+from intarsia.native.te.operators.windows import Window, spatial_names
+from intarsia.native.te.tensor import Tensor
+
+BLOCKED: Final = "blocked"
+"""Attribute of operations on blocked tensors that have schedules of their own: which of the kinds below."""
+
+CONVOLUTION: Final = "convolution"
+CHANNELWISE: Final = "channelwise"
+GLOBAL_POOL: Final = "global_pool"
+PADDING: Final = "padding"
+
+
+def blocked_array(array: npt.NDArray[Any], lanes: int, axis: int = 1) -> npt.NDArray[Any]:
+    """An array with an axis cut into blocks; the last axis is new, and zeros fill the last block.
+
+    Args:
+        array: (N, C, spatial ...), or a bias (C,) with axis 0.
+        lanes: How many channels a block has.
+        axis: That of the channels.
+    """
+    channels = array.shape[axis]
+    blocks = -(-channels // lanes)
+    widths = [(0, blocks * lanes - channels if each == axis else 0) for each in range(array.ndim)]
+    cut = np.pad(array, widths).reshape(*array.shape[:axis], blocks, lanes, *array.shape[axis + 1 :])
+    return np.ascontiguousarray(np.moveaxis(cut, axis + 1, -1))
+
+
+def plain_array(array: npt.NDArray[Any], channels: int) -> npt.NDArray[Any]:
+    """An array (N, C, spatial ...) of a blocked one."""
+    joined = np.moveaxis(array, -1, 2)
+    flat = joined.reshape(array.shape[0], array.shape[1] * array.shape[-1], *array.shape[2:-1])
+    return np.ascontiguousarray(flat[:, :channels])
+
+
+def to_blocked(x: Tensor, lanes: int, name: str) -> Tensor:
+    """A tensor (N, C, spatial ...) in blocks, with zeros in the rest of the last one."""
+    batch, channels, *spatial = x.shape
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Expression:
+        channel = o * lanes + rest[-1]
+        inside = x[(n, channel, *rest[:-1])]
+        return inside if channels % lanes == 0 else if_then_else(channel < channels, inside, 0)
+
+    shape = (batch, -(-channels // lanes), *spatial, lanes)
+    return compute(shape, element, name, axis_names(len(spatial)))
+
+
+def from_blocked(x: Tensor, channels: int, name: str) -> Tensor:
+    """A blocked tensor as (N, C, spatial ...)."""
+    batch, _, *spatial, lanes = x.shape
+
+    def element(n: Expression, c: Expression, *rest: Expression) -> Expression:
+        return x[(n, c // lanes, *rest, c % lanes)]
+
+    return compute((batch, channels, *spatial), element, name, ("n", "c", *spatial_names(len(spatial))))
+
+
+def blocked_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
+    """A blocked tensor with a number added to each channel; the bias is (C / lanes, lanes)."""
+    names = axis_names(len(x.shape) - 3)
+    return compute(x.shape, lambda *i: x[i] + bias[i[1], i[-1]], name, names)
+
+
+def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
+    """A tensor with as much padding around its spatial dimensions as windows reach; itself if none.
+
+    Args:
+        x: Blocked; or plain, where the lanes are missing.
+        windows: One for each spatial dimension.
+        value: What the padding is.
+        name: Of the operation.
+    """
+    if all(window.is_inside for window in windows):
+        return x
+    behind = 2 + len(windows)
+
+    def element(*indices: Expression) -> Expression:
+        spatial = list(zip(windows, indices[2:behind], strict=True))
+        conditions = [each for window, place in spatial for each in window.holds(place)]
+        own = [place - window.begin if window.begin else place for window, place in spatial]
+        inside = x[(*indices[:2], *own, *indices[behind:])]
+        return if_then_else(logical_and(*conditions), inside, value) if conditions else inside
+
+    shape = (*x.shape[:2], *(window.reach for window in windows), *x.shape[behind:])
+    return compute(shape, element, name, attrs={BLOCKED: PADDING})
+
+
+def axis_names(rank: int) -> tuple[str, ...]:
+    """The axes of a blocked tensor: n, o, h and w, v (the lane)."""
+    return ("n", "o", *spatial_names(rank), "v")

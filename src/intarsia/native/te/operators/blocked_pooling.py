@@ -1,0 +1,74 @@
+"""Pools of blocked tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from operator import mul
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, lowest
+from intarsia.native.te.operators.blocked_layout import (
+    BLOCKED,
+    CHANNELWISE,
+    GLOBAL_POOL,
+    axis_names,
+    padded_block,
+)
+from intarsia.native.te.operators.reduced_axes import Combine
+from intarsia.native.te.operators.windows import Window, places, spatial_names, tap_axes
+from intarsia.native.te.tensor import Tensor
+
+
+def blocked_max_pool(x: Tensor, windows: Sequence[Window], name: str) -> Tensor:
+    """The largest element of each window of a tensor (N, C / lanes, spatial ..., lanes)."""
+    source = padded_block(x, windows, lowest(x.dtype), f"{name}.pad")
+    return _pool(source, windows, functions.max, name)
+
+
+def blocked_average_pool(x: Tensor, windows: Sequence[Window], with_padding: bool, name: str) -> Tensor:
+    """The mean of each window, of elements or of elements and padding."""
+    source = padded_block(x, windows, 0.0, f"{name}.pad")
+    total = _pool(source, windows, functions.sum, f"{name}.sum")
+
+    def mean(*i: Expression) -> Expression:
+        counts = [w.counted(place, with_padding) for w, place in zip(windows, i[2:-1], strict=True)]
+        if all(isinstance(each, int) for each in counts):
+            return total[i] * (1.0 / math.prod(each for each in counts if isinstance(each, int)))
+        known = math.prod(each for each in counts if isinstance(each, int))
+        found = [each.astype(x.dtype) for each in counts if isinstance(each, Expression)]
+        return total[i] / reduce(mul, found, const(float(known), x.dtype))
+
+    return compute(total.shape, mean, name, axis_names(len(windows)))
+
+
+def blocked_global_pool(x: Tensor, name: str, is_max: bool = False) -> Tensor:
+    """The mean or the largest element of each channel; the spatial dimensions stay with extent 1."""
+    _, _, *spatial, _ = x.shape
+    letters = spatial_names(len(spatial))
+    taps = tuple(reduce_axis(extent, f"r{letter}") for extent, letter in zip(spatial, letters, strict=True))
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        combine = functions.max if is_max else functions.sum
+        return combine(x[(n, o, *taps, rest[-1])], taps)
+
+    shape = (*x.shape[:2], *(1 for _ in spatial), x.shape[-1])
+    names, attrs = axis_names(len(spatial)), {BLOCKED: GLOBAL_POOL}
+    if is_max:
+        return compute(shape, element, name, names, attrs)
+    total = compute(shape, element, f"{name}.sum", names, attrs)
+    return compute(shape, lambda *i: total[i] * (1.0 / math.prod(spatial)), name, names)
+
+
+def _pool(source: Tensor, windows: Sequence[Window], combine: Combine, name: str) -> Tensor:
+    taps = tap_axes(windows)
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        return combine(source[(n, o, *places(windows, rest[:-1], taps), rest[-1])], taps)
+
+    shape = (*source.shape[:2], *(window.count for window in windows), source.shape[-1])
+    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CHANNELWISE})

@@ -1,0 +1,196 @@
+"""Layouts: what is blocked, where layouts change, and that results do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.emitted_kernels import x86_sets
+from tests.unit.native.graph.programs import constant, ints
+from tests.unit.native.graph.run_plan import Array, run_plan
+
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model
+from intarsia.ir import Expr, Function, GlobalVar, IRModule, TensorType, Tuple, Var
+from intarsia.native.graph import PlanOptions, RegionPlan, plan_region
+from intarsia.native.llvm.isa import Isa
+from intarsia.op import call
+from intarsia.passes import default_heuristic
+from intarsia.transform import PassContext
+
+ISA = Isa.host()
+SETS = sorted(x86_sets().items())
+
+
+def weights(*shape: int) -> Expr:
+    """Weights that differ, and sum up to little."""
+    return constant(np.sin(np.arange(np.prod(shape)) * 1.7).reshape(shape) / 4)
+
+
+def convolution(x: Expr, made: int, taps: int = 1, groups: int = 1, *, bias: bool = True) -> Expr:
+    """A convolution that keeps the spatial dimensions."""
+    assert isinstance(x.checked_type, TensorType)
+    channels = x.checked_type.static_shape[1]
+    args = [x, weights(made, channels // groups, taps, taps)]
+    return call("Conv", *args, *([weights(made)] if bias else []), pads=(taps // 2,) * 4, group=groups)
+
+
+def image(channels: int, size: int = 6, batch: int = 1) -> Var:
+    """A parameter."""
+    return Var("x", checked_type=TensorType.of(np.zeros((batch, channels, size, size), np.float32)))
+
+
+def checked(x: Var, *results: Expr, isa: Isa = ISA) -> RegionPlan:
+    """The plan of a function of one parameter, after its results were compared with the reference's."""
+    module = IRModule({GlobalVar("main"): Function((x,), Tuple(results))})
+    function = module["main"]
+    assert isinstance(function, Function)
+    assert isinstance(x.checked_type, TensorType)
+    given = np.random.default_rng(0).standard_normal(x.checked_type.static_shape).astype(np.float32)
+    expected = [np.asarray(value) for value in build(module).run_flat(given)]
+    plan = plan_region(function, isa)
+    for options in (plan, plan_region(function, isa, PlanOptions(blocked=False))):
+        _compare(run_plan(options, [given], isa), expected)
+    return plan
+
+
+def _compare(found: Sequence[Array], expected: Sequence[Array]) -> None:
+    assert [each.shape for each in found] == [each.shape for each in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def operators(plan: RegionPlan) -> list[str]:
+    """The operators of each kernel."""
+    return [kernel.name.rpartition("_")[0] for kernel in plan.kernels]
+
+
+def blocked_kernels(plan: RegionPlan) -> list[bool]:
+    """Whether each kernel writes blocks."""
+    return [any(plan.values[number].lanes for number in kernel.outputs) for kernel in plan.kernels]
+
+
+@pytest.mark.parametrize("isa", [isa for _, isa in SETS], ids=[name for name, _ in SETS])
+def test_a_network_has_no_copies_between_its_kernels(isa: Isa) -> None:
+    lanes = isa.vector_bytes // 4
+    x = image(3, 9)
+    stem = call("Relu", convolution(x, lanes * 2, 3))
+    left = call("Relu", convolution(call("MaxPool", stem, kernel_shape=(2, 2)), lanes, 3))
+    right = call("Sigmoid", convolution(call("AveragePool", stem, kernel_shape=(2, 2)), lanes, bias=False))
+    total = call("Relu", call("Add", left, right))
+    deep = call("Clip", convolution(total, lanes, 3, groups=lanes), constant(0.0), constant(6.0))
+    pooled = call("Flatten", call("GlobalAveragePool", call("Concat", total, deep, axis=1)))
+    plan = checked(x, call("MatMul", pooled, weights(2 * lanes, 5)), isa=isa)
+    assert operators(plan) == [
+        *("conv_relu", "maxpool", "conv_relu", "averagepool", "conv_sigmoid_add_relu", "conv_clip"),
+        *("globalaveragepool", "matmul"),
+    ]
+    assert blocked_kernels(plan) == [True] * 7 + [False]
+
+
+def test_a_result_is_copied_from_blocks_and_a_parameter_into_them() -> None:
+    x = image(24)
+    plan = checked(x, call("Tanh", convolution(x, 24, 3)))
+    assert operators(plan) == ["to_blocked", "conv_tanh", "from_blocked"]
+    assert plan.written_results == {plan.results[0]: 0}
+
+
+def test_what_cannot_read_blocks_reads_one_plain_copy() -> None:
+    x = image(3)
+    made = call("Relu", convolution(x, 40, 3))
+    rows = call("Softmax", made, axis=-1)
+    columns = call("ReduceSum", call("Reshape", made, ints(40, 36)), ints(1))
+    again = convolution(made, 16)
+    plan = checked(x, rows, columns, again)
+    assert operators(plan).count("from_blocked") == 2  # of `made` and of the last result
+
+
+def test_few_channels_stay_plain() -> None:
+    x = image(3)
+    plan = checked(x, convolution(x, 1, 3))
+    assert operators(plan) == ["conv"]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("channels", [(16, 32), (16, 24), (24, 16)])
+def test_concat_of_blocks(channels: tuple[int, int], batch: int) -> None:
+    x = image(3, batch=batch)
+    parts = [call("Relu", convolution(x, made)) for made in channels]
+    joined = call("Concat", *parts, axis=1)
+    plan = checked(x, call("MaxPool", convolution(joined, 16), kernel_shape=(2, 2)))
+    lanes = ISA.vector_bytes // 4
+    is_in_place = batch == 1 and all(made % lanes == 0 for made in channels)
+    assert ("concat" in operators(plan)) is not is_in_place
+
+
+def test_a_squeezed_gate_is_stretched_over_blocks() -> None:
+    x = image(3)
+    made = call("Relu", convolution(x, 32, 3))
+    gate = call("Relu", convolution(call("GlobalAveragePool", made), 16))
+    gate = call("Sigmoid", convolution(gate, 32))
+    mask = call("Sigmoid", call("ReduceMean", made, ints(1), keepdims=1))
+    plan = checked(x, call("Mul", call("Mul", made, gate), mask), gate)
+    assert operators(plan).count("to_blocked") == 0
+
+
+@pytest.mark.parametrize(("made", "groups", "is_blocked"), [(24, 2, True), (72, 4, True), (65, 13, False)])
+def test_groups_that_blocks_do_not_fit_are_merged_if_they_are_few(
+    made: int, groups: int, is_blocked: bool
+) -> None:
+    x = image(3)
+    plan = checked(x, convolution(convolution(x, made), made, 3, groups))
+    assert blocked_kernels(plan)[:3] == ([True, True, False] if is_blocked else [True, False, False])
+
+
+def test_weights_are_packed_and_biases_fill_whole_blocks() -> None:
+    x = image(3)
+    plan = checked(x, call("MaxPool", convolution(x, 20, 3), kernel_shape=(2, 2)))
+    first, lanes = plan.kernels[0], ISA.vector_bytes // 4
+    shapes = sorted(each.shape for each in first.constants.values())
+    blocks = -(-20 // lanes)
+    assert shapes == sorted([(blocks, lanes), (blocks, 3, 3, 3, lanes)])
+
+
+@given(
+    st.sampled_from([1, 3, 8, 16, 20, 48]),
+    st.sampled_from([(8, 1), (16, 1), (48, 1), (48, 2), (48, 4), (20, 1), (96, 3)]),
+    st.sampled_from([1, 3]),
+    st.sampled_from(["Relu", "MaxPool", "AveragePool", "GlobalMaxPool", "Mul", "Softmax", "Transpose"]),
+    st.integers(1, 2),
+)
+@settings(max_examples=25, deadline=None)
+def test_chains_of_convolutions(
+    channels: int, second: tuple[int, int], taps: int, between: str, batch: int
+) -> None:
+    made, groups = second
+    x = image(channels, 5, batch)
+    inner = convolution(x, 48, taps)
+    match between:
+        case "MaxPool" | "AveragePool":
+            inner = call(between, inner, kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1))
+        case "Mul":
+            inner = call("Mul", inner, call("HardSigmoid", inner))
+        case "Softmax":
+            inner = call("Softmax", inner, axis=1)
+        case "Transpose":
+            inner = call("Transpose", inner, perm=(0, 1, 3, 2))
+        case _:
+            inner = call(between, inner)
+    checked(x, convolution(inner, made, 3, groups))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["resnet50", "mobilenet_v2", pytest.param("resnext50", marks=pytest.mark.slow)],
+)
+def test_a_network_of_convolutions_is_blocked_as_a_whole(name: str) -> None:
+    module = default_heuristic()(from_onnx(build_model(name, 0)), PassContext())
+    function = module["main"]
+    assert isinstance(function, Function)
+    plan = plan_region(function, ISA)
+    assert not any(each.endswith("_blocked") for each in operators(plan))
+    assert blocked_kernels(plan).count(False) <= 2  # the product at the end, and its softmax

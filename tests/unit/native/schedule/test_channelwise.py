@@ -1,0 +1,142 @@
+"""Depthwise convolutions and pools of blocked tensors compute what ONNX's reference does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.emitted_kernels import x86_sets
+from tests.scheduled_kernels import Array, computed, normal, reference, state_of
+
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.loop_state import ComputeAt
+from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.te.operators.blocked_convolution import depthwise_convolution, pack_depthwise_weight
+from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, plain_array
+from intarsia.native.te.operators.blocked_pooling import (
+    blocked_average_pool,
+    blocked_global_pool,
+    blocked_max_pool,
+)
+from intarsia.native.te.operators.windows import Window
+
+# channels, size, taps, stride, dilation, pads
+WINDOWS = {
+    "whole": (16, (8, 16), 3, 1, 1, (1, 1)),
+    "odd": (21, (7, 13), 3, 1, 1, (1, 1)),
+    "strided": (16, (9, 11), 3, 2, 1, (1, 1)),
+    "five taps": (32, (6, 7), 5, 1, 1, (2, 2)),
+    "seven taps": (16, (8, 9), 7, 1, 1, (3, 3)),
+    "dilated": (16, (9, 10), 3, 1, 2, (2, 2)),
+    "one-sided": (16, (6, 7), 2, 2, 1, (0, 1)),
+    "inside": (16, (6, 7), 2, 1, 1, (0, 0)),
+}
+
+
+def _windows(name: str) -> tuple[Window, ...]:
+    _, size, taps, stride, dilation, (begin, end) = WINDOWS[name]
+    reach = (taps - 1) * dilation + 1
+    return tuple(
+        Window(extent, (extent + begin + end - reach) // stride + 1, taps, stride, dilation, begin, end)
+        for extent in size
+    )
+
+
+def _attrs(name: str) -> dict[str, list[int]]:
+    _, _, _, stride, dilation, (begin, end) = WINDOWS[name]
+    return {"strides": [stride] * 2, "dilations": [dilation] * 2, "pads": [begin, begin, end, end]}
+
+
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("name", WINDOWS)
+def test_depthwise_convolution(name: str, isa: Isa) -> None:
+    channels, size, taps, *_ = WINDOWS[name]
+    lanes = isa.vector_bytes // 4
+    data, weights = normal(2, channels, *size), normal(channels, 1, taps, taps, seed=1)
+    bias = normal(channels, seed=2)
+    packed, given = pack_depthwise_weight(weights, lanes), blocked_array(data, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    b = te.placeholder((given.shape[1], lanes), name="b")
+    y = blocked_bias(depthwise_convolution(x, w, _windows(name), "conv"), b, "y")
+    expected = reference("Conv", [data, weights, bias], group=channels, **_attrs(name))
+    arrays = {x: given, w: packed, b: blocked_array(bias, lanes, axis=0)}
+    for threads in (1, 2):
+        found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
+        _assert_same(plain_array(found, channels), expected)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_max_pool(name: str) -> None:
+    isa = Isa.host()
+    channels, size, *_ = WINDOWS[name]
+    data = normal(1, channels, *size)
+    data[0, 3, 2, 3], data[0, 4, 1, 1] = np.nan, -np.inf
+    given = blocked_array(data, isa.vector_bytes // 4)
+    x = te.placeholder(given.shape, name="x")
+    dag = ComputeDAG((x, blocked_max_pool(x, _windows(name), "pool")))
+    found = computed(dag, {x: given}, blocked_state, isa, 2)
+    expected = _max_pool(data, name)
+    np.testing.assert_array_equal(plain_array(found, channels), expected)
+
+
+@pytest.mark.parametrize("with_padding", [False, True])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_average_pool(name: str, with_padding: bool) -> None:
+    isa = Isa.host()
+    channels, size, taps, *_ = WINDOWS[name]
+    data = normal(1, channels, *size)
+    given = blocked_array(data, isa.vector_bytes // 4)
+    x = te.placeholder(given.shape, name="x")
+    dag = ComputeDAG((x, blocked_average_pool(x, _windows(name), with_padding, "pool")))
+    found = computed(dag, {x: given}, blocked_state, isa)
+    attrs = {"kernel_shape": [taps, taps], "count_include_pad": int(with_padding)}
+    expected = reference("AveragePool", [data], **attrs, **_attrs(name))
+    _assert_same(plain_array(found, channels), expected)
+
+
+@pytest.mark.parametrize("is_max", [False, True])
+@pytest.mark.parametrize("channels", [16, 37, 128])
+def test_global_pool(channels: int, is_max: bool) -> None:
+    isa = Isa.host()
+    data = normal(2, channels, 5, 7)
+    given = blocked_array(data, isa.vector_bytes // 4)
+    x = te.placeholder(given.shape, name="x")
+    dag = ComputeDAG((x, blocked_global_pool(x, "pool", is_max)))
+    expected = reference("GlobalMaxPool" if is_max else "GlobalAveragePool", [data])
+    for threads in (1, 2):
+        found = computed(dag, {x: given}, blocked_state, isa, threads)
+        _assert_same(plain_array(found, channels), expected)
+
+
+def test_padding_of_large_planes_is_made_before_everything_else() -> None:
+    isa = Isa.host()
+    for extent, is_inside in ((30, True), (700, False)):
+        window = Window(extent, extent, 3, 1, 1, 1, 1)
+        x = te.placeholder((1, 4, extent, extent, 16), name="x")
+        dag = ComputeDAG((x, blocked_max_pool(x, (window, window), "pool")))
+        state = state_of(dag, blocked_state, isa, 2)
+        assert (state["pool.pad"].compute_at is ComputeAt.ITER) is is_inside
+
+
+def _max_pool(data: Array, name: str) -> Array:
+    """By definition; ONNX's reference ignores NaN."""
+    _, _, taps, stride, dilation, (begin, end) = WINDOWS[name]
+    wide = np.pad(data, ((0, 0), (0, 0), (begin, end), (begin, end)), constant_values=-np.inf)
+    rows, columns = (window.count for window in _windows(name))
+    parts = [
+        wide[
+            :,
+            :,
+            i * dilation : i * dilation + (rows - 1) * stride + 1 : stride,
+            j * dilation : j * dilation + (columns - 1) * stride + 1 : stride,
+        ]
+        for i in range(taps)
+        for j in range(taps)
+    ]
+    found: Array = np.maximum.reduce(parts)
+    return found
+
+
+def _assert_same(found: Array, expected: Array) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

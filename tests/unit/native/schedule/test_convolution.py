@@ -1,0 +1,200 @@
+"""Blocked convolutions compiled with their schedule compute what ONNX's reference does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tests.emitted_kernels import x86_sets
+from tests.scheduled_kernels import Array, computed, loops_of, normal, reference, state_of
+
+from intarsia.ir.loop_walk import Event, walk
+from intarsia.ir.prim_func import Allocate, ForKind, IfThenElse, MemoryScope
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.te.operators.blocked_convolution import (
+    blocked_convolution,
+    blocks_of_groups,
+    convolution_of_plain,
+    pack_weight,
+    pack_weight_of_plain,
+)
+from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, from_blocked, plain_array
+from intarsia.native.te.operators.windows import Window
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution of 2 dimensions; pads are top, left, bottom, right."""
+
+    channels: int
+    made: int
+    size: tuple[int, int]
+    taps: tuple[int, int] = (3, 3)
+    stride: int = 1
+    dilation: int = 1
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1)
+    groups: int = 1
+    batch: int = 1
+
+    def windows(self) -> tuple[Window, ...]:
+        found = []
+        for axis in range(2):
+            begin, end = self.pads[axis], self.pads[axis + 2]
+            reach = (self.taps[axis] - 1) * self.dilation + 1
+            count = (self.size[axis] + begin + end - reach) // self.stride + 1
+            found.append(
+                Window(self.size[axis], count, self.taps[axis], self.stride, self.dilation, begin, end)
+            )
+        return tuple(found)
+
+    def arrays(self) -> tuple[Array, Array, Array]:
+        weight = normal(self.made, self.channels // self.groups, *self.taps, seed=1)
+        return normal(self.batch, self.channels, *self.size), weight, normal(self.made, seed=2)
+
+    def expected(self) -> Array:
+        both = [self.stride] * 2, [self.dilation] * 2
+        return reference(
+            "Conv", list(self.arrays()), strides=both[0], dilations=both[1], pads=self.pads, group=self.groups
+        )
+
+
+CASES = {
+    "whole tiles": Case(16, 32, (8, 14)),
+    "channels that fill no block": Case(19, 21, (5, 9)),
+    "rows with a tail": Case(8, 24, (3, 37), taps=(1, 3), pads=(0, 1, 0, 1)),
+    "strides": Case(16, 16, (9, 23), stride=2),
+    "dilations": Case(16, 16, (11, 13), dilation=2, pads=(2, 2, 2, 2)),
+    "one-sided padding": Case(16, 16, (7, 6), pads=(0, 2, 1, 0)),
+    "no padding": Case(16, 48, (6, 7), pads=(0, 0, 0, 0)),
+    "one tap": Case(33, 40, (7, 7), taps=(1, 1), pads=(0, 0, 0, 0), batch=2),
+    "one tap, strided": Case(16, 32, (7, 9), taps=(1, 1), stride=2, pads=(0, 0, 0, 0)),
+    "one pixel": Case(16, 16, (3, 3), pads=(0, 0, 0, 0)),
+    "groups of whole blocks": Case(64, 64, (5, 7), groups=2),
+    "groups within a block": Case(32, 32, (5, 7), groups=8),
+    "large": Case(64, 512, (5, 5)),
+}
+
+
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("name", CASES)
+def test_blocked_convolution(name: str, isa: Isa) -> None:
+    case, lanes = CASES[name], isa.vector_bytes // 4
+    data, weights, bias = case.arrays()
+    packed = pack_weight(weights, lanes, lanes, case.groups)
+    given = blocked_array(data, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    b = te.placeholder((packed.shape[0], lanes), name="b")
+    reads = blocks_of_groups(case.channels, case.made, case.groups, lanes, lanes)
+    assert reads is not None
+    y = blocked_bias(blocked_convolution(x, w, case.windows(), "conv", reads), b, "y")
+    for threads in (1, 2):
+        arrays = {x: given, w: packed, b: blocked_array(bias, lanes, axis=0)}
+        found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
+        _assert_same(plain_array(found, case.made), case.expected())
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("case", [Case(3, 20, (17, 19), (7, 7), 2, 1, (3, 3, 3, 3)), Case(1, 16, (6, 6))])
+def test_convolution_of_a_plain_input(case: Case) -> None:
+    isa = Isa.host()
+    lanes = isa.vector_bytes // 4
+    data, weights, bias = case.arrays()
+    packed = pack_weight_of_plain(weights, lanes)
+    x, w = te.placeholder(data.shape, name="x"), te.placeholder(packed.shape, name="w")
+    b = te.placeholder((packed.shape[0], lanes), name="b")
+    y = blocked_bias(convolution_of_plain(x, w, case.windows(), "conv"), b, "y")
+    arrays = {x: data, w: packed, b: blocked_array(bias, lanes, axis=0)}
+    found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, 2)
+    _assert_same(plain_array(found, case.made), case.expected())
+
+
+def test_epilogue_of_residual_and_activation_then_a_plain_result() -> None:
+    case, isa = Case(16, 16, (5, 9)), Isa.host()
+    lanes = isa.vector_bytes // 4
+    data, weights, _ = case.arrays()
+    packed, residual = pack_weight(weights, lanes, lanes), normal(1, 16, 5, 9, seed=5)
+    given = blocked_array(data, lanes)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    r = te.placeholder(given.shape, name="r")
+    conv = blocked_convolution(x, w, case.windows(), "conv")
+    added = te.compute(conv.shape, lambda *i: conv[i] + r[i], "added")
+    hard = te.compute(
+        conv.shape,
+        lambda *i: added[i] * te.maximum(te.minimum(added[i] * (1 / 6) + 0.5, 1.0), 0.0),
+        "hard",
+    )
+    y = from_blocked(hard, case.made, "y")
+    arrays = {x: given, w: packed, r: blocked_array(residual, lanes)}
+    found = computed(ComputeDAG((x, w, r, y)), arrays, blocked_state, isa)
+    plain = reference("Conv", [data, weights], pads=case.pads) + residual
+    _assert_same(found, reference("HardSwish", [plain]))
+
+
+def test_two_input_blocks_of_another_width() -> None:
+    case, isa = Case(24, 16, (5, 6)), Isa.host()
+    lanes = isa.vector_bytes // 4
+    data, weights, _ = case.arrays()
+    packed, given = pack_weight(weights, 8, lanes), blocked_array(data, 8)
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    y = blocked_convolution(x, w, case.windows(), "conv")
+    found = computed(ComputeDAG((x, w, y)), {x: given, w: packed}, blocked_state, isa)
+    _assert_same(plain_array(found, 16), reference("Conv", [data, weights], pads=case.pads))
+
+
+@pytest.mark.parametrize("size", [(19,), (3, 5, 6)])
+def test_one_and_three_spatial_dimensions(size: tuple[int, ...]) -> None:
+    isa, rank = Isa.host(), len(size)
+    lanes = isa.vector_bytes // 4
+    data, weights = normal(2, 20, *size), normal(35, 20, *(3 for _ in size), seed=1)
+    packed, given = pack_weight(weights, lanes, lanes), blocked_array(data, lanes)
+    windows = [Window(extent, (extent - 1) // 2 + 1, 3, 2, 1, 1, 1) for extent in size]
+    x, w = te.placeholder(given.shape, name="x"), te.placeholder(packed.shape, name="w")
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, windows, "conv")))
+    expected = reference("Conv", [data, weights], strides=(2,) * rank, pads=(1,) * (2 * rank))
+    for threads in (1, 2):
+        found = computed(dag, {x: given, w: packed}, blocked_state, isa, threads)
+        _assert_same(plain_array(found, 35), expected)
+
+
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+def test_sums_are_in_registers_and_inner_loops_have_no_guards(isa: Isa) -> None:
+    lanes = isa.vector_bytes // 4
+    x = te.placeholder((1, 2, 14, 14, lanes), name="x")
+    w = te.placeholder((4, 2, 3, 3, lanes, lanes), name="w")
+    window = Window(14, 14, 3, 1, 1, 1, 1)
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, (window, window), "conv")))
+    after = loops_of(dag, blocked_state, isa)
+    visited = [visit.statement for visit in walk(after.body) if visit.event is Event.ENTER]
+    tiles = [one.buffer for one in visited if isinstance(one, Allocate)]
+    held = [each for each in tiles if each.scope is MemoryScope.REGISTER]
+    assert held
+    vectors = max(int(np.prod(each.shape[:-1])) for each in held)
+    assert isa.vector_registers // 2 <= vectors <= isa.vector_registers - 3
+    guards = [one for one in visited if isinstance(one, IfThenElse)]
+    assert len(guards) <= 4
+
+
+def test_threads_get_parallel_loops_only_where_there_are_threads() -> None:
+    isa = Isa.host()
+    lanes = isa.vector_bytes // 4
+    x = te.placeholder((1, 2, 14, 14, lanes), name="x")
+    w = te.placeholder((4, 2, 3, 3, lanes, lanes), name="w")
+    window = Window(14, 14, 3, 1, 1, 1, 1)
+    dag = ComputeDAG((x, w, blocked_convolution(x, w, (window, window), "conv")))
+    assert ForKind.PARALLEL.value not in str(state_of(dag, blocked_state, isa, 1))
+    assert "parallel h (0,14)" in str(state_of(dag, blocked_state, isa, 2))
+
+
+def test_other_dags_are_left_to_other_rules() -> None:
+    x = te.placeholder((4, 4), name="x")
+    dag = ComputeDAG((x, te.compute((4, 4), lambda i, j: x[i, j] * 2.0, "y")))
+    assert blocked_state(ScheduleTask(dag, Isa.host(), 1)) is None
+
+
+def _assert_same(found: Array, expected: Array) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
