@@ -15,11 +15,12 @@ from intarsia.runtime.kernel import TOOLCHAINS
 def pytest_configure(config: pytest.Config) -> None:
     """Hear the signals that a shell has told background jobs, and nohup its command, to ignore.
 
-    Commands that name no database get one of this run, and not the user's own.
+    Commands that name no database get one of this run, and not the user's own; the same holds for the
+    cache of compiled kernels.
     """
     data = tempfile.TemporaryDirectory(prefix="intarsia-tests-")
     config.add_cleanup(data.cleanup)
-    os.environ["XDG_DATA_HOME"] = data.name
+    os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"] = data.name
     os.environ.pop("INTARSIA_DATABASE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

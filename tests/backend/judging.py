@@ -129,6 +129,7 @@ _PREPARE: dict[Column, Callable[[Case], Prepared]] = {
     Column.ONNX: _onnx,
     Column.ROUND_TRIP: _round_trip,
     Column.REFERENCE: _backend(backend_for("reference")),
+    Column.NATIVE: _backend(backend_for("native")),
     Column.ONNXRUNTIME: _backend(backend_for("onnxruntime")),
     Column.OPENVINO: _backend(backend_for("openvino")),
     Column.AUTO: _backend(IntarsiaBackend),

@@ -45,5 +45,5 @@ def run_suite(
 def usable_columns() -> tuple[Column, ...]:
     """All columns but those of a toolchain that is not usable here."""
     usable = {toolchain.name for toolchain in usable_toolchains()}
-    engines = {Column.ONNXRUNTIME, Column.OPENVINO}
+    engines = {Column.NATIVE, Column.ONNXRUNTIME, Column.OPENVINO}
     return tuple(column for column in Column if column in usable or column not in engines)

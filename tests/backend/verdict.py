@@ -15,6 +15,7 @@ class Column(StrEnum):
     ROUND_TRIP = "round trip"
     """Import, print, parse, export, check; the export in onnx's evaluator."""
     REFERENCE = "reference"
+    NATIVE = "native"
     ONNXRUNTIME = "onnxruntime"
     OPENVINO = "openvino"
     AUTO = "auto"

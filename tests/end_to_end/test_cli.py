@@ -55,8 +55,10 @@ def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> 
         "max error",
         "chosen",
     ]
-    assert sorted(row.split()[1] for row in rows) == ["onnxruntime", "openvino", "reference"]
-    assert re.fullmatch(r"mnist +(onnxruntime|openvino) +[\d.]+ (us|ms) +1\.000 +\d\.\de-\d\d +yes", rows[0])
+    assert sorted(row.split()[1] for row in rows) == ["native", "onnxruntime", "openvino", "reference"]
+    assert re.fullmatch(
+        r"mnist +(native|onnxruntime|openvino) +[\d.]+ (us|ms) +1\.000 +\d\.\de-\d\d +yes", rows[0]
+    )
     assert not any(row.endswith("yes") for row in rows[1:])
     lines = rest.splitlines()
     left_out = [row.split()[1] for row in rows if re.search(r" -  slow ", row)]
@@ -75,8 +77,8 @@ def test_tune_tells_its_progress_line_by_line(tuned: Outcome) -> None:
     steps = [re.sub(r"^\[\d+\.\ds\] ", "", line) for line in lines]
     assert steps[0] == "importing the model"
     assert steps[1] == "computing the reference result"
-    assert steps[2] == "measuring 0 of 3"
-    assert re.match(r"measuring 3 of 3, best [\d.]+ (us|ms)", steps[-2])
+    assert steps[2] == "measuring 0 of 4"
+    assert re.match(r"measuring 4 of 4, best [\d.]+ (us|ms)", steps[-2])
     assert steps[-1] == "racing the best"
     assert len(set(steps)) == len(steps)
 
@@ -157,7 +159,7 @@ def test_inputs_that_are_missing_are_random(here: Path) -> None:
 def test_verify(here: Path) -> None:
     for model, names in {
         "tuned.intarsia": None,
-        "mnist.onnx": {"onnxruntime", "openvino"},
+        "mnist.onnx": {"native", "onnxruntime", "openvino"},
         "mnist.onnx@openvino": {"openvino"},
     }.items():
         outcome = within(["verify", model, "--json"])
@@ -231,11 +233,16 @@ def test_zoo() -> None:
 def test_doctor() -> None:
     document = within(["doctor", "--json"]).document
     assert document["intarsia"] == __version__
-    assert document["engines"] == ["onnxruntime", "openvino"]
-    assert [each["name"] for each in document["toolchains"]] == ["onnxruntime", "openvino", "reference"]
+    assert document["engines"] == ["native", "onnxruntime", "openvino"]
+    assert [each["name"] for each in document["toolchains"]] == [
+        "native",
+        "onnxruntime",
+        "openvino",
+        "reference",
+    ]
     shown = within(["doctor"]).out
     assert document["host"]["cpu_model"] in shown
-    assert shown.endswith("ready: onnxruntime, openvino\n")
+    assert shown.endswith("ready: native, onnxruntime, openvino\n")
 
 
 @pytest.mark.usefixtures("here")

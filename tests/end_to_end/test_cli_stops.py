@@ -178,15 +178,16 @@ def test_the_output_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.fixture
 def without_engines(tmp_path: Path) -> dict[str, str]:
-    """An environment in which onnxruntime is broken and openvino as good as not installed."""
+    """An environment in which onnxruntime is broken, openvino and llvmlite as good as not installed."""
     broken = tmp_path / "site" / "onnxruntime"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('broken on purpose')\n")
-    empty = tmp_path / "site" / "openvino"
-    empty.mkdir()
-    (empty / "__init__.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'openvino'\", name='openvino')\n"
-    )
+    for package in ("llvmlite", "openvino"):
+        empty = tmp_path / "site" / package
+        empty.mkdir()
+        (empty / "__init__.py").write_text(
+            f"raise ModuleNotFoundError(\"No module named '{package}'\", name='{package}')\n"
+        )
     return {"PYTHONPATH": str(tmp_path / "site")}
 
 
@@ -198,11 +199,12 @@ def test_doctor_without_engines(tmp_path: Path, without_engines: dict[str, str])
         "onnxruntime not usable importing onnxruntime failed with ImportError: broken on purpose "
         "repair it: pip install 'intarsia[onnxruntime]' --force-reinstall"
     ) in lines
+    assert "native not usable the package llvmlite is not installed pip install 'intarsia[native]'" in lines
     assert (
         "openvino not usable the package openvino is not installed pip install 'intarsia[openvino]'"
     ) in lines
     assert lines[-1] == (
-        "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs two"
+        "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs three"
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = "reference"
 NO_ENGINE: Final = (
-    "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs two"
+    "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs three"
 )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = "reference"
 NO_ENGINE: Final = "no inference engine works here"
-INSTALL: Final = "pip install 'intarsia[cpu]' installs two; intarsia doctor shows what is wrong with each"
+INSTALL: Final = "pip install 'intarsia[cpu]' installs three; intarsia doctor shows what is wrong with each"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,5 +90,13 @@ class KernelLoader(Protocol):
         """
 
 
+@runtime_checkable
+class CompilesApart(Protocol):
+    """A toolchain whose kernels, once compiled, need less than compiling them does."""
+
+    def loading_availability(self) -> Available | Unavailable:
+        """Whether a kernel can be loaded from its compiled form here; versions as `availability`."""
+
+
 TOOLCHAINS: Registry[type[KernelLoader]] = Registry("toolchain", group="intarsia.toolchains")
 """Toolchain classes by name; each is constructed without arguments."""

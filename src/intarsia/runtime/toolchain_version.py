@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intarsia.runtime.availability import Available, Unavailable
-from intarsia.runtime.kernel import TOOLCHAINS, KernelLoader
+from intarsia.runtime.kernel import TOOLCHAINS, CompilesApart, KernelLoader
 from intarsia.support.errors import MissingToolchainError
 
 
@@ -18,7 +18,7 @@ def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
         raise MissingToolchainError(f'there is no toolchain "{toolchain}" here', help=f"known: {known}")
     try:
         loader = TOOLCHAINS[toolchain]()
-        found = loader.availability()
+        found = _found(loader)
     except ImportError as error:
         found = Unavailable(str(error))
     if isinstance(found, Unavailable):
@@ -35,5 +35,9 @@ def installed_version(toolchain: str) -> str:
         loader = TOOLCHAINS[toolchain]() if toolchain in TOOLCHAINS else None
     except ImportError:
         return ""
-    found = None if loader is None else loader.availability()
+    found = None if loader is None else _found(loader)
     return found.version if isinstance(found, Available) else ""
+
+
+def _found(loader: KernelLoader) -> Available | Unavailable:
+    return loader.loading_availability() if isinstance(loader, CompilesApart) else loader.availability()

@@ -17,6 +17,9 @@ engine_message      the essential sentence of an engine's error
 onnxruntime, openvino, reference
                     one toolchain each; `*_kernel` is what it compiles to, `onnxruntime_session` and
                     `openvino_model` hold the options, threads and weights
+native              our own code generator. native_simplified: what is done to a function first;
+                    native_source: the function of a source; native_build: its kernels, compiled;
+                    native_region: these as data; native_blob: as bytes; native_kernel: in memory
 """
 
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable

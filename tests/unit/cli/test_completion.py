@@ -26,7 +26,7 @@ def test_toolchains() -> None:
 
 def test_passes_and_pipelines() -> None:
     assert complete_pass("FoldC") == ["FoldConstant"]
-    assert complete_pipeline("default") == ["default_heuristic"]
+    assert complete_pipeline("default_h") == ["default_heuristic"]
     assert complete_pass_or_pipeline("FoldC") == ["FoldConstant"]
-    assert complete_pass_or_pipeline("default") == ["default_heuristic"]
+    assert complete_pass_or_pipeline("default_h") == ["default_heuristic"]
     assert complete_pass_or_pipeline("none such") == []

@@ -18,10 +18,10 @@ from intarsia.toolchain import (
     usable_toolchains,
 )
 
-NAMES = ("onnxruntime", "openvino", "reference")
+NAMES = ("native", "onnxruntime", "openvino", "reference")
 
 
-def test_all_three_are_installed_and_usable_here() -> None:
+def test_all_four_are_installed_and_usable_here() -> None:
     found = installed_toolchains()
     assert tuple(status.name for status in found) == NAMES
     assert all(status.is_usable for status in found)
@@ -42,7 +42,7 @@ def test_describes_itself(name: str) -> None:
 
 
 def test_no_engine_is_imported_before_it_is_asked_for() -> None:
-    heavy = "{'onnx', 'onnxruntime', 'openvino'}"
+    heavy = "{'llvmlite', 'onnx', 'onnxruntime', 'openvino'}"
     program = (
         "import sys, intarsia.toolchain\n"
         "from intarsia.runtime.kernel import TOOLCHAINS\n"

@@ -1,0 +1,83 @@
+"""The toolchain native: our own code generator, which makes machine code for this very CPU."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intarsia.ir import Call, Function, IRModule
+from intarsia.native.llvm.isa import host_architecture
+from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.support.version import VERSION
+from intarsia.target import Target
+from intarsia.toolchain.package import package_availability, require
+from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
+
+
+class Native:
+    """Kernels from tensor expressions, a region as one table of calls; see `native_kernel` for threads.
+
+    What was compiled once is loaded without llvmlite: `load` needs it for sources only.
+    """
+
+    name: ClassVar[str] = "native"
+    fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
+    onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
+    thread_policy: ClassVar[str] = "native: one pool per process, workers spin for 0.2 ms, no pinning"
+    conflicts: ClassVar[frozenset[str]] = frozenset()
+
+    def availability(self) -> Available | Unavailable:
+        """Whether llvmlite can be imported, on a machine that it makes kernels for; never raises.
+
+        The version is Intarsia's own: it says which kernels are made and what their saved form is.
+        """
+        found = package_availability("llvmlite", "pip install 'intarsia[native]'")
+        return found if isinstance(found, Unavailable) else self.loading_availability()
+
+    def loading_availability(self) -> Available | Unavailable:
+        """Whether kernels run here that were compiled elsewhere, for which no package is needed."""
+        try:
+            host_architecture()
+        except CompileError as error:
+            return Unavailable(error.problem)
+        return Available(VERSION)
+
+    def supports(self, call: Call) -> bool:
+        """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes."""
+        from intarsia.native.te.operators import covered
+
+        return covered(call) is None
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        """Compile a function.
+
+        Raises:
+            CompileError: An operator has no native kernel, or a shape is known only at run time.
+            MissingToolchainError: llvmlite is not usable here.
+        """
+        require(self)
+        from intarsia.toolchain.native_simplified import simplified
+        from intarsia.toolchain.onnx_compile import compile_onnx
+
+        return compile_onnx(self, simplified(function, module), target, module)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
+
+        Raises:
+            CompileError: An operator of the source has no native kernel.
+            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
+        """
+        from intarsia.toolchain.native_kernel import NativeKernel
+
+        if blob is not None:
+            from intarsia.toolchain.native_blob import read_blob
+
+            try:
+                return NativeKernel(source, read_blob(blob, source.weights))
+            except ArtifactError:
+                pass  # damaged, of another version, or for another CPU: the source says it all
+        require(self)
+        from intarsia.toolchain.native_build import build_region
+
+        return NativeKernel(source, build_region(source))
