@@ -250,7 +250,7 @@ class _Run:
 
     def is_over(self) -> bool:
         """Whether no further candidate is to be begun."""
-        is_late = self._measurer.spent - self._spent >= self._budget.seconds
+        is_late = self._spent_here >= self._budget.seconds
         return is_late or self._measured >= self._budget.trials or self._measurer.should_stop()
 
     def keep(self, measured: Measured) -> None:
@@ -262,6 +262,10 @@ class _Run:
         self.results[_key(measured.input)] = measurer.use(measured.input, result, self._enough)
         self._measured += 1
         measurer.on_progress(self._progress())
+
+    @property
+    def _spent_here(self) -> float:
+        return self._measurer.spent - self._spent
 
     def _progress(self) -> MeasureProgress:
         failed = Counter(result.error for result in self.results.values() if not result.is_ok)
@@ -279,7 +283,7 @@ class _Run:
             failed=failed,
             best=best,
             seconds=seconds,
-            seconds_left=min(left, self._budget.seconds - seconds),
+            seconds_left=max(0.0, min(left, self._budget.seconds - self._spent_here)),
         )
 
 
