@@ -11,6 +11,7 @@ from intarsia.collage.costs.boundary_costs import BoundaryCosts
 from intarsia.collage.costs.captured_values import CapturedValues
 from intarsia.collage.costs.measure_boundaries import measure_boundaries
 from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
+from intarsia.collage.costs.measured_costs import BORDER_SHARE
 from intarsia.collage.evolution.placement_space import is_whole
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
@@ -29,9 +30,6 @@ LEAST_SECONDS = 3.0
 
 EVOLUTION_SHARE = 1 / 3
 """Share of the search's time for evolving what the covers by measured sums have given, end to end."""
-
-BORDER_SHARE = 0.25
-"""Share of the time that measuring borders may take."""
 
 _HOST = Target.for_toolchain("reference")
 """What runs the expressions of a placed program that are in no partition: tuples and projections."""
