@@ -81,7 +81,8 @@ def test_what_was_committed_survives_the_death_of_the_process(place: str) -> Non
         lines = [process.stdout.readline() for _ in range(40)]
     finally:
         process.send_signal(signal.SIGKILL)
-    lines += process.communicate(timeout=300)[0].splitlines(keepends=True)
+    lines += process.stdout.readlines()  # communicate() would miss what is buffered here already
+    process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     told = len([line for line in lines if line.endswith("\n")])
     assert told >= 40
