@@ -24,6 +24,7 @@ HEADER = (
     "best alone, ms",
     "winner",
     "alone / winner (95 %)",
+    "next / winner (95 %)",
     "additive error",
     "candidates",
     "measured",
@@ -67,21 +68,42 @@ def summary(name: str, first: dict[str, Any], second: dict[str, Any]) -> dict[st
         "winner": winner["toolchain"],
         "ratio": alone["ratio"],
         "ratio_interval": alone["ratio_interval"],
+        "next": _runner_up(first["candidates"]),
         "losses": first["losses"],
         "search": first["search"],
-        "measured_again": (second["search"] or {}).get("measured", 0),
+        "measured_again": 0 if second["finished_at"] else (second["search"] or {}).get("measured", 0),
         "same_winner": first["chosen"] == second["chosen"],
         "first_run": first["seconds_of_the_command"],
         "second_run": second["seconds_of_the_command"],
     }
 
 
+def _runner_up(candidates: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The best of the others that raced with the winner."""
+    raced = [each for each in candidates if each["ratio"] is not None and not each["chosen"]]
+    return min(raced, key=lambda each: float(each["ratio"]), default=None)
+
+
 def ratio_text(found: dict[str, Any]) -> str:
     """How many times as long the toolchain alone takes as the winner."""
-    if found["winner"] == found["alone"] or found["ratio"] is None:
-        return "-"
-    low, high = found["ratio_interval"]
-    return f"{found['ratio']:.3f} ({low:.3f} to {high:.3f})"
+    is_same = found["winner"] == found["alone"] or found["ratio"] is None
+    return "-" if is_same else interval_text(found["ratio"], found["ratio_interval"])
+
+
+def next_text(found: dict[str, Any]) -> str:
+    """Who was next, and how many times as long it takes."""
+    other = found["next"]
+    return (
+        "-"
+        if other is None
+        else f"{other['toolchain']} {interval_text(other['ratio'], other['ratio_interval'])}"
+    )
+
+
+def interval_text(ratio: float, interval: list[float]) -> str:
+    """A ratio with its interval."""
+    low, high = interval
+    return f"{ratio:.3f} ({low:.3f} to {high:.3f})"
 
 
 def row(found: dict[str, Any]) -> tuple[str, ...]:
@@ -93,6 +115,7 @@ def row(found: dict[str, Any]) -> tuple[str, ...]:
         f"{found['alone']} {found['alone_seconds'] * 1e3:.3f}",
         found["winner"],
         ratio_text(found),
+        next_text(found),
         f"{losses['additive_error'] / losses['measured']:+.1%}" if losses else "-",
         str(search.get("candidates", "-")),
         str(search.get("measured", "-")),

@@ -3,7 +3,8 @@
 Each row is the same program cut and placed differently; all run in turns, in one process. Mixing must not
 cost more than its parts: the alternating chain is compared with the mean of the chains that one toolchain
 runs, cut at the same places. One partition for all shows what cutting itself costs.
-Usage: python benchmarks/mixing.py [--json] [--length N] [--channels N] [--size N] [--seconds S]
+Usage: python benchmarks/mixing.py [--toolchains A B] [--json] [--length N] [--channels N] [--size N]
+    [--seconds S]
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from intarsia.measure.interleaved import time_interleaved
 from intarsia.measure.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.runtime.executable import Executable
-
-ENGINES = ("onnxruntime", "openvino")
 
 
 def chain(length: int, channels: int, size: int) -> IRModule:
@@ -52,6 +51,7 @@ def placed(module: IRModule, toolchains: Sequence[str]) -> Executable:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--toolchains", nargs=2, metavar=("A", "B"), default=["onnxruntime", "openvino"])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--length", type=int, default=12)
     parser.add_argument("--channels", type=int, default=64)
@@ -59,13 +59,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     options = parser.parse_args()
     module = chain(options.length, options.channels, options.size)
-    first, second = ENGINES
+    first, second = options.toolchains
     cuts = {
         f"{first}, whole": [first],
         f"{second}, whole": [second],
         f"{first}, cut": [first] * options.length,
         f"{second}, cut": [second] * options.length,
-        "alternating": [ENGINES[place % 2] for place in range(options.length)],
+        "alternating": [options.toolchains[place % 2] for place in range(options.length)],
         "two halves": [first, second],
     }
     executables = {name: placed(module, toolchains) for name, toolchains in cuts.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,8 +81,8 @@ def tune(
 
     Every toolchain runs the whole model in a process of its own, and parts of it. Those whose result is right
     are timed in turns, and the fastest is saved as an artifact, which intarsia run takes. What has been
-    measured is kept: the same command again goes on where it was. Ctrl-C ends it after the current candidate,
-    a second one now.
+    measured is kept: the same command again goes on where it was, or tells what it has found. Ctrl-C ends it
+    after the current candidate, a second one now.
     """
     from intarsia.cli.interruption import stoppable
     from intarsia.cli.model_argument import ModelArgument
@@ -173,6 +174,7 @@ def _report(name: str, result: TuneResult, path: Path, required_ms: float | None
         *_search_lines(result),
         f"reference result: {result.reference}",
         MAX_ERROR_MEANS,
+        *_repeated(result),
         *([] if plan is None else [f"wrote the plan {plan}"]),
         f"wrote {path} ({size_text(size)})",
         f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
@@ -223,6 +225,17 @@ def _search_lines(result: TuneResult) -> list[str]:
     if search is None:
         return []
     return [search_line(search), *([] if losses is None else [loss_line(losses)])]
+
+
+def _repeated(result: TuneResult) -> list[str]:
+    """That nothing was measured, and what to do about it."""
+    if result.finished_at is None:
+        return []
+    moment = datetime.fromtimestamp(result.finished_at, UTC)
+    return [
+        f"the same was asked before: found again as it was measured at {moment:%Y-%m-%d %H:%M} UTC; "
+        "more --budget searches on, another --database measures anew"
+    ]
 
 
 def _within_noise(result: TuneResult) -> list[str]:

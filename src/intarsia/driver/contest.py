@@ -94,7 +94,8 @@ class Contest:
             seed: Of the order in the race.
 
         Returns:
-            The winner: the best of the race, or the best by itself if there was no time for one.
+            The winner: the best of the race, or the best by itself if there was no time for one. Where the
+            race does not tell a mix from the best toolchain that runs the whole, that toolchain wins.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
@@ -115,7 +116,7 @@ class Contest:
             finalists = [item for item in finalists if self._fates[item.name].status is Status.MEASURED]
             if not finalists:
                 raise self._nothing_right()
-        winner = min(finalists, key=self._rank)
+        winner = self._plainer(min(finalists, key=self._rank), finalists)
         self._winner = winner.name
         return winner
 
@@ -164,6 +165,15 @@ class Contest:
         if samples is None or not samples.samples:
             return self._race is not None, self._cost(item)
         return samples.dropped is not None, samples.median
+
+    def _plainer(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
+        """The best toolchain for all, if the winner is a mix that the race has not shown to be faster."""
+        wholes = [item for item in finalists if item.input.candidate.kind == WHOLE.kind]
+        if self._race is None or winner in wholes or not wholes:
+            return winner
+        plain = min(wholes, key=self._rank)
+        stayed = {plain.name, winner.name} <= set(self._race.left)
+        return plain if stayed and self._race.ratio(plain.name, winner.name).low <= 1.0 else winner
 
     def _nothing_right(self) -> VerificationError | UnsupportedModelError:
         fates = "; ".join(

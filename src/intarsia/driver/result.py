@@ -31,6 +31,8 @@ class TuneResult:
         explanation: Why the winner runs the parts of the model as it does, and what else was tried.
         stopped: Whether it was ended before its time, on request.
         plan: The winner as a plan, which `Plan.write` saves and a later run takes up.
+        finished_at: When an earlier run has found all this, in seconds since 1970 (UTC), if it was only said
+            again: the winner was built anew and found right, and nothing was measured.
     """
 
     model: str
@@ -44,6 +46,7 @@ class TuneResult:
     plan: Plan
     explanation: Explanation
     stopped: bool = False
+    finished_at: float | None = None
 
     @property
     def chosen(self) -> CandidateRecord:
@@ -77,6 +80,7 @@ class TuneResult:
             "seconds": self.seconds,
             "seed": self.seed,
             "stopped": self.stopped,
+            "finished_at": self.finished_at,
         }
 
 

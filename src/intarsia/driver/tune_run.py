@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
@@ -13,23 +14,31 @@ from intarsia.driver.baselines import baselines, engines
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.explain_run import explain_run, kernel_seconds
+from intarsia.driver.kept_run import KeptRun, question_digest
 from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.records import Progress, Stage
 from intarsia.driver.result import TuneResult
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.database import Database
+from intarsia.measure.database import Database, RunRecord
+from intarsia.measure.gate import Gate
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed import Testbed
+from intarsia.measure.whole_run import run_arrays
 from intarsia.measure.work import random_operators
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
+from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
+from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search of partitions; the rest is for the race of the best."""
+
+_HOST: Final = Target.for_toolchain("reference")
+"""Who runs what no partition of a plan has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,11 +83,76 @@ class TuneRun:
             DatabaseError: A measurement cannot be kept.
         """
         self.report(Progress(Stage.REFERENCE))
+        repeated = self._repeated(start)
+        if repeated is not None:
+            return repeated
         self.testbed.prepare(self.workload)
         contest = self._contest()
         searched = self._search(contest)
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
-        return self._told(contest, winner, searched, start)
+        result = self._told(contest, winner, searched, start)
+        self._keep(result)
+        return result
+
+    def _repeated(self, start: float) -> TuneResult | None:
+        """What came of the same question before, if its winner still computes the model right.
+
+        All of it was built and run before, so this process does it itself.
+        """
+        found = self._kept_run()
+        if found is None:
+            return None
+        run, finished_at = found
+        module, target = self.workload.module, _HOST if run.plan.whole is None else run.plan.whole
+        inputs = self.workload.inputs(self.seed)
+        gate = Gate.for_module(module, inputs)
+        try:
+            executable = build(instantiate(module, target, run.plan.candidate))
+            is_right = gate.check(run_arrays(executable, inputs)).passed
+        except (CompileError, ExecutionError):  # a whole run tells why, and finds another winner
+            return None
+        if not is_right:
+            return None
+        return self._result(executable, run, gate, inputs, start, finished_at)
+
+    def _kept_run(self) -> tuple[KeptRun, float] | None:
+        """The finished run of the same question, and when that was.
+
+        A plan that an earlier run without one has found adds nothing to the question.
+        """
+        found = self._answer(self.plan)
+        if found is not None or self.plan is None:
+            return found
+        without = self._answer(None)
+        return without if without is not None and without[0].plan.is_same(self.plan) else None
+
+    def _answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
+        record = None if self.database is None else self.database.find_run(self._question(plan))
+        if record is None:
+            return None
+        try:
+            return KeptRun.from_text(record.outcome), record.finished_at
+        except ValueError:  # of another version: it is asked again
+            return None
+
+    def _keep(self, result: TuneResult) -> None:
+        if self.database is None or result.stopped:
+            return
+        run = KeptRun(result.candidates, result.plan, result.explanation)
+        key, workload, host = self._question(self.plan), self.workload.digest, self.testbed.host.digest
+        self.database.keep_run(RunRecord(key, workload, host, time.time(), run.to_text()))
+
+    def _question(self, plan: Plan | None) -> str:
+        return question_digest(
+            self.workload,
+            self.testbed.host,
+            self.targets,
+            seconds=self.seconds,
+            trials=self.trials,
+            seed=self.seed,
+            searches=self.searches,
+            plan=plan,
+        )
 
     @property
     def _search_seconds(self) -> float:
@@ -109,25 +183,41 @@ class TuneRun:
     ) -> TuneResult:
         name, host = self.workload.name, self.testbed.host
         folder = self.testbed.prepare(self.workload)
-        executable, gate, arrays = self._executable(winner), folder.gate(), folder.inputs()
+        executable, arrays = self._executable(winner), folder.inputs()
         records = contest.records()
         timing = next(record.timing for record in records if record.chosen)
         given = [arrays[item.name] for item in executable.inputs]
         times = kernel_seconds(executable, given, timing.median if timing else math.inf)
+        run = KeptRun(
+            records,
+            winning_plan(winner, name, host, timing.median if timing else None, searched),
+            explain_run(winner, contest.entrants, records, host, searched, times),
+        )
+        return self._result(executable, run, folder.gate(), arrays, start)
+
+    def _result(
+        self,
+        executable: Executable,
+        run: KeptRun,
+        gate: Gate,
+        arrays: Mapping[str, Array],
+        start: float,
+        finished_at: float | None = None,
+    ) -> TuneResult:
+        given = tuple(arrays[item.name].copy() for item in executable.inputs)
         return TuneResult(
-            model=name,
+            model=self.workload.name,
             executable=executable,
-            candidates=records,
+            candidates=run.candidates,
             reference=gate.reference,
-            self_test=SelfTest(
-                tuple(array.copy() for array in given), tuple(array.copy() for array in gate.expected)
-            ),
-            host=host,
+            self_test=SelfTest(given, tuple(array.copy() for array in gate.expected)),
+            host=self.testbed.host,
             seconds=time.perf_counter() - start,
             seed=self.seed,
             stopped=self.should_stop(),
-            plan=winning_plan(winner, name, host, timing.median if timing else None, searched),
-            explanation=explain_run(winner, contest.entrants, records, host, searched, times),
+            plan=run.plan,
+            explanation=run.explanation,
+            finished_at=finished_at,
         )
 
     def _executable(self, winner: Entrant) -> Executable:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from intarsia.ir import DType, IRModule, structural_digest
+from intarsia.measure.inputs import random_inputs
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
 
@@ -39,6 +40,20 @@ class Workload:
     expected: tuple[npt.NDArray[Any], ...] | None = None
     by_structure: bool = False
     is_checked: bool = True
+
+    def inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+        """The arrays to run the program on, by parameter name.
+
+        Args:
+            seed: Of the random ones.
+
+        Raises:
+            UsageError: A random input has a symbolic shape.
+            UnsupportedModelError: One is no tensor of numbers.
+        """
+        special, main = dict(self.special_inputs), self.module["main"]
+        is_complete = all(param.name in special for param in main.params)
+        return special if is_complete else {**random_inputs(main, seed), **special}
 
     @cached_property
     def digest(self) -> str:

@@ -15,7 +15,6 @@ from intarsia.ir.printer import print_module
 from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
 from intarsia.measure.constant_store import ConstantStore, large_constants, stored_constant
 from intarsia.measure.gate import Gate
-from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.tolerance import Tolerance
 from intarsia.support.files import written_whole
@@ -63,9 +62,7 @@ class WorkloadFolder:
         folder = cls(parent / f"{workload.digest}-{seed}")
         if folder.path.exists():
             return folder
-        inputs = dict(workload.special_inputs)
-        if not all(param.name in inputs for param in workload.module["main"].params):
-            inputs = {**random_inputs(workload.module["main"], seed), **inputs}
+        inputs = workload.inputs(seed)
         program = print_module(workload.module)
         with written_whole(folder.path) as temporary:
             temporary.mkdir()

@@ -72,10 +72,11 @@ def test_what_nobody_runs_alone_is_divided(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("budget", ["6s", "20s"])
+@pytest.mark.parametrize("searches_again", [False, True], ids=["told", "searched"])
 def test_the_second_run_measures_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, *, searches_again: bool
 ) -> None:
-    """Though the time may have ended the first search: what it measured counts again as if it took time."""
+    """What it found is told again; and if that is lost, what was measured counts as if it took time again."""
     asked: list[str] = []
     measure, race = local.LocalTestbed.measure, local.LocalTestbed.race
 
@@ -95,9 +96,14 @@ def test_the_second_run_measures_nothing(
         first = ia.tune(planted(), budget=budget, targets=TARGETS, database=database)
         assert asked
         asked.clear()
+        if searches_again:
+            monkeypatch.setattr(Database, "find_run", lambda *_: None)
         second = ia.tune(planted(), budget=budget, targets=TARGETS, database=database)
     assert asked == []
     assert second.candidates == first.candidates
+    assert (second.finished_at is None) == searches_again
+    assert second.plan.is_same(first.plan)
+    assert second.explanation.chosen == first.explanation.chosen
 
 
 def test_a_target_names_its_rule() -> None:

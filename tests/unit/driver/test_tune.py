@@ -196,11 +196,19 @@ class TestDatabase:
         with Database.open(tmp_path / "measurements.db") as opened:
             yield opened
 
-    def test_the_same_run_again_measures_nothing(self, database: Database) -> None:
+    def test_the_same_run_again_measures_nothing(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What it found is told again; where that is lost, each measurement is found."""
         targets = [target("onnxruntime"), target("openvino"), target("wrong")]
         first = ia.tune(relu(), budget="2s", targets=targets, database=database)
         records = [record.measurements for record in records_in(database)]
         seen: list[Progress] = []
+        again = ia.tune(relu(), budget="2s", targets=targets, database=database, on_progress=seen.append)
+        assert [record.measurements for record in records_in(database)] == records
+        assert again.candidates == first.candidates
+        assert [progress for progress in seen if progress.measured is not None] == []
+        monkeypatch.setattr(Database, "find_run", lambda *_: None)
         again = ia.tune(relu(), budget="2s", targets=targets, database=database, on_progress=seen.append)
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates

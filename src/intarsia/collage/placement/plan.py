@@ -111,6 +111,10 @@ class Plan:
         """Who runs how many parts: "openvino 2, onnxruntime 1", or "openvino" for all of it."""
         return self.placement.summary if self.whole is None else str(self.whole.toolchain)
 
+    def is_same(self, other: Plan) -> bool:
+        """Whether both run the same with the same toolchains."""
+        return (self.whole, self.candidate.digest) == (other.whole, other.candidate.digest)
+
     def check(self, mod: IRModule, where: str) -> None:
         """See that the plan can be carried out for a program on this machine; nothing is compiled.
 

@@ -5,13 +5,14 @@
         database.best(workload.digest, target, host.digest)
 
 record          a candidate with all its measurements, and a hint, which has no cost
+run_record      a finished tuning run
 answers         what the database counts and sums up
 place           a path or URL -> which database
 connections     transactions on it
 failure         what SQLite and PostgreSQL complain about -> DatabaseError
 tables, schema  the tables; their version and migrations
 rows            records <-> rows of the tables
-commits, queries, garbage, summaries, descriptions, json_lines
+commits, queries, runs, garbage, summaries, descriptions, json_lines
                 what is done in a transaction
 database        all of it behind one class
 
@@ -24,6 +25,8 @@ Decided here:
 * SQLite runs with a write-ahead log and `synchronous=NORMAL`. Once `commit` has returned, the death of the
   process (kill -9) loses nothing; only when the whole machine loses power may the last few commits be
   missing, and even then the database is consistent. `FULL` would wait for the disk at every commit.
+* A finished run is kept as well, by a digest of what was asked, so that the same question is answered without
+  a search. It can be made again from the measurements, so exports and merges leave it out.
 * SQLAlchemy is loaded when a database is opened, not before.
 """
 
@@ -38,6 +41,7 @@ from intarsia.measure.database.answers import (
     WorkloadSummary,
 )
 from intarsia.measure.database.record import Hint, Measurement, MeasureRecord
+from intarsia.measure.database.run_record import RunRecord
 
 if TYPE_CHECKING:
     from intarsia.measure.database.database import Database
@@ -50,6 +54,7 @@ __all__ = [
     "Measurement",
     "MergeCounts",
     "RemovedCounts",
+    "RunRecord",
     "Statistics",
     "WorkloadSummary",
 ]

@@ -26,6 +26,8 @@ from intarsia.measure.database.descriptions import (
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.record import Hint, MeasureRecord, record_key
 from intarsia.measure.database.rows import record_of
+from intarsia.measure.database.run_record import RunRecord
+from intarsia.measure.database.runs import keep_run, run_of
 from intarsia.measure.database.schema import prepare
 from intarsia.measure.measure_input import Candidate
 from intarsia.target import Host, Target
@@ -156,15 +158,26 @@ class Database:
         )
         return tuple(Hint(row.host, row.kind, row.trace, row.rank) for row in rows)
 
+    def keep_run(self, run: RunRecord) -> None:
+        """Keep what came of a finished tuning run; an earlier one of the same question is replaced."""
+        with self._connections.writing() as connection:
+            keep_run(connection, run)
+
+    def find_run(self, key: str) -> RunRecord | None:
+        """The finished tuning run of a question."""
+        return run_of(self._connections, key)
+
     def merge(self, other: Database) -> MergeCounts:
-        """Add all that another database has; once more changes nothing."""
+        """Add all measurements that another database has; once more changes nothing."""
         with other._connections.snapshot() as source, self._connections.writing(alone=True) as connection:
             insert_descriptions(source, connection)
             rows = source.execution_options(yield_per=BATCH).execute(queries.ALL)
             return commit_batches(connection, map(record_of, rows))
 
     def export_lines(self, path: Path) -> LineCounts:
-        """Write all as JSON lines: the whole file or nothing.
+        """Write all measurements as JSON lines: the whole file or nothing.
+
+        Finished runs are not among them: who has the measurements repeats a run without measuring.
 
         Raises:
             OutputError: The file cannot be written.
@@ -185,6 +198,8 @@ class Database:
         other_hosts: str | None = None,
     ) -> RemovedCounts:
         """Remove the records that meet every condition given, and workloads and hosts that are then unused.
+
+        Finished runs go with the last record of their workload, or if they are as old or of such a host.
 
         Args:
             keep_top: Not among that many best of its workload, target and host; failures never are.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, or_, select
 
 from intarsia.measure.database.answers import RemovedCounts
 from intarsia.measure.database.queries import ORDER
-from intarsia.measure.database.tables import HOSTS, RECORDS, WORKLOADS
+from intarsia.measure.database.tables import HOSTS, RECORDS, RUNS, WORKLOADS
 from intarsia.support.errors import UsageError
 
 _C = RECORDS.c
@@ -24,11 +24,22 @@ def remove(
     """
     conditions = _conditions(keep_top, older_than, other_hosts)
     records = connection.execute(delete(RECORDS).where(*conditions)).rowcount
+    _remove_runs(connection, older_than, other_hosts)
     return RemovedCounts(
         records,
         _remove_unused(connection, WORKLOADS, _C.workload),
         _remove_unused(connection, HOSTS, _C.host),
     )
+
+
+def _remove_runs(connection: Connection, older_than: float | None, other_hosts: str | None) -> None:
+    """Those without any record of their workload, and those that are too old or of another host."""
+    reasons: list[ColumnElement[bool]] = [RUNS.c.workload.not_in(select(_C.workload))]
+    if older_than is not None:
+        reasons.append(RUNS.c.finished_at < older_than)
+    if other_hosts is not None:
+        reasons.append(RUNS.c.host != other_hosts)
+    connection.execute(delete(RUNS).where(or_(*reasons)))
 
 
 def _conditions(

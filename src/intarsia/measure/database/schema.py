@@ -9,16 +9,21 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, insert, inspect, select, update
 
 from intarsia.measure.database.connections import Connections
-from intarsia.measure.database.tables import META, METADATA
+from intarsia.measure.database.tables import META, METADATA, RUNS
 from intarsia.support.errors import DatabaseError
 
 Migration: TypeAlias = Callable[[Connection], None]
 """Changes the tables of one version to those of the next, with all that is in them."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables in `tables`."""
 
-MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({})
+
+def _add_runs(connection: Connection) -> None:
+    RUNS.create(connection, checkfirst=True)
+
+
+MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({1: _add_runs})
 """By the version that each starts from. One that was released is never changed; version 1 was the first."""
 
 _NAME: Final = "schema_version"

@@ -55,3 +55,14 @@ RECORDS: Final = Table(
 )
 """One row a record. The key is a digest of workload, target, host and candidate. Cost (seconds, NULL for a
 failure), error and time are those of the whole record, worked out from the measurements."""
+
+RUNS: Final = Table(
+    "intarsia_runs",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("workload", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("finished_at", Double, nullable=False),
+    Column("outcome", Text, nullable=False),
+)
+"""One row a finished tuning run. The key is a digest of what was asked; the outcome is JSON, the driver's."""

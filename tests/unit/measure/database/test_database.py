@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.measure_records import HERE, TARGET, THERE, candidate, failed, record, worked
 
-from intarsia.measure.database import Database, Hint, MeasureRecord, MergeCounts
+from intarsia.measure.database import Database, Hint, MeasureRecord, MergeCounts, RunRecord, schema
 from intarsia.measure.measure_input import PlainData
 from intarsia.measure.measure_result import MeasureError
 from intarsia.support.errors import DatabaseError
@@ -184,7 +184,7 @@ def test_numbers(database: Database) -> None:
         ]
     )
     found = database.statistics()
-    assert (found.place, found.schema_version) == (database.place, 1)
+    assert (found.place, found.schema_version) == (database.place, schema.VERSION)
     assert (found.records, found.workloads, found.hosts) == (4, 2, 2)
     assert (found.oldest, found.newest) == (5, 30)
     assert found.by_error == (
@@ -281,3 +281,14 @@ def test_a_bad_line_imports_nothing(database: Database, tmp_path: Path) -> None:
     with pytest.raises(DatabaseError, match=r"line 1051 of .*bad\.jsonl is bad: 'fine' is not a valid"):
         database.import_lines(path)
     assert database.statistics().records == 0
+
+
+def test_a_finished_run_is_found_by_its_question(database: Database) -> None:
+    first = RunRecord("question", "workload", HERE, 10.0, '{"winner":"a"}')
+    assert database.find_run("question") is None
+    database.keep_run(first)
+    assert database.find_run("question") == first
+    later = replace(first, finished_at=20.0, outcome='{"winner":"b"}')
+    database.keep_run(later)
+    assert database.find_run("question") == later
+    assert database.find_run("another") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.measure_records import HERE, THERE, failed, record, worked
 
-from intarsia.measure.database import Database, RemovedCounts
+from intarsia.measure.database import Database, RemovedCounts, RunRecord
 from intarsia.support.errors import UsageError
 from intarsia.target import Host
 
@@ -58,3 +58,25 @@ def test_garbage_needs_a_condition(database: Database) -> None:
     with pytest.raises(UsageError, match="the best -1 records"):
         database.collect_garbage(keep_top=-1)
     assert database.statistics().records == 1
+
+
+@pytest.mark.parametrize(
+    ("conditions", "left"),
+    [
+        ({"older_than": 50.0}, ["new", "there"]),
+        ({"other_hosts": HERE}, ["new", "old"]),
+        ({"keep_top": 1}, ["new", "old", "there"]),
+        ({"keep_top": 0}, []),
+    ],
+)
+def test_garbage_takes_finished_runs(
+    database: Database, conditions: dict[str, float], left: list[str]
+) -> None:
+    database.commit(record("c", worked(1.0, timestamp=100)))
+    database.keep_run(RunRecord("old", "workload", HERE, 10.0, "{}"))
+    database.keep_run(RunRecord("new", "workload", HERE, 60.0, "{}"))
+    database.keep_run(RunRecord("there", "workload", THERE, 60.0, "{}"))
+    database.keep_run(RunRecord("unmeasured", "another workload", HERE, 60.0, "{}"))
+    database.collect_garbage(**conditions)  # type: ignore[arg-type]  # each of its own type
+    names = ("new", "old", "there", "unmeasured")
+    assert [name for name in names if database.find_run(name) is not None] == left

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, text
 from tests.measure_records import HERE, TARGET, candidate, record, worked
 from tests.postgresql_server import Server
 
-from intarsia.measure.database import Database, schema
+from intarsia.measure.database import Database, RunRecord, schema
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.rows import plain_record, row_of
 from intarsia.measure.database.tables import META, METADATA, RECORDS
@@ -59,11 +59,11 @@ def upgrade(connection: Connection) -> None:
 def test_an_old_database_is_brought_up_to_date_with_all_that_is_in_it(
     old: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS", {0: upgrade})
+    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, 0: upgrade})
     with Database.open(old) as database:
         found = database.top_k("workload", TARGET, HERE, 9)
         assert [each.candidate.trace for each in found] == [0, 1, 2]
-        assert database.statistics().schema_version == 1
+        assert database.statistics().schema_version == schema.VERSION
     monkeypatch.setattr(schema, "MIGRATIONS", {})  # nothing is left to do
     with Database.open(old) as database:
         assert database.find("workload", TARGET, candidate(1), HERE) == record(1, worked(2.0))
@@ -74,10 +74,10 @@ def test_a_migration_that_fails_changes_nothing(old: str, monkeypatch: pytest.Mo
         upgrade(connection)
         raise KeyError("the migration has a mistake")
 
-    monkeypatch.setattr(schema, "MIGRATIONS", {0: failing})
+    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, 0: failing})
     with pytest.raises(KeyError):
         Database.open(old)
-    monkeypatch.setattr(schema, "MIGRATIONS", {0: upgrade})
+    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, 0: upgrade})
     with Database.open(old) as database:
         assert database.statistics().records == 3
 
@@ -93,14 +93,14 @@ def test_several_versions_are_gone_through(place: str, monkeypatch: pytest.Monke
 
         return add_column
 
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: step(1), 2: step(2)})
+    monkeypatch.setattr(schema, "VERSION", 4)
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: step(1), 3: step(2)})
     with Database.open(place) as database:
         assert database.find("workload", TARGET, candidate(), HERE) == record("c")
     engine = create_engine(Place.of(place).url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT extra_1, extra_2 FROM intarsia_records")).one() == (1, 2)
-        assert connection.execute(META.select()).one() == ("schema_version", 3)
+        assert connection.execute(META.select()).one() == ("schema_version", 4)
     engine.dispose()
 
 
@@ -108,14 +108,14 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
     with Database.open(place) as database:
         database.commit(record("c"))
         shown = database.place
-    execute(place, "UPDATE intarsia_meta SET value = 2")
+    execute(place, "UPDATE intarsia_meta SET value = 3")
     with pytest.raises(DatabaseError) as caught:
         Database.open(place)
     assert str(caught.value) == (
-        f"the database {shown} has version 2, expected at most 1\n"
+        f"the database {shown} has version 3, expected at most 2\n"
         "help: it was made by a newer Intarsia: update this one, or use another database"
     )
-    execute(place, "UPDATE intarsia_meta SET value = 1")
+    execute(place, "UPDATE intarsia_meta SET value = 2")
     with Database.open(place) as database:
         assert database.statistics().records == 1
 
@@ -123,7 +123,7 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
 def test_a_version_that_is_too_old(old: str) -> None:
     with pytest.raises(DatabaseError) as caught:
         Database.open(old)
-    assert "has version 0, expected 1" in caught.value.problem
+    assert "has version 0, expected 2" in caught.value.problem
     assert caught.value.help == "this Intarsia cannot bring it up to date: use another database"
 
 
@@ -147,3 +147,15 @@ def test_a_server_may_have_tables_of_others(server: Server) -> None:
     with Database.open(server.url("shared")) as database:
         database.commit(record("c"))
         assert database.statistics().records == 1
+
+
+def test_the_first_version_gets_a_table_of_finished_runs(place: str) -> None:
+    """Version 1, as it was released: the same tables but for that one."""
+    with Database.open(place) as database:
+        database.commit(record("c"))
+    execute(place, "DROP TABLE intarsia_runs", "UPDATE intarsia_meta SET value = 1")
+    run = RunRecord("question", "workload", HERE, 10.0, "{}")
+    with Database.open(place) as database:
+        assert database.find("workload", TARGET, candidate(), HERE) == record("c")
+        database.keep_run(run)
+        assert database.find_run("question") == run

@@ -1,0 +1,93 @@
+"""Finished runs of `tune`: the same question again is answered from the database, with nothing searched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from intarsia.collage.conflicts import declared_conflicts
+from intarsia.collage.placement.plan import Plan, PlanError
+from intarsia.driver.explanation import Explanation
+from intarsia.driver.records import CandidateRecord
+from intarsia.measure.measure_input import Workload
+from intarsia.support.digest import digest_text
+from intarsia.support.errors import ArtifactError
+from intarsia.support.plain_record import from_plain, to_plain
+from intarsia.support.version import VERSION
+from intarsia.target import Host, Target
+
+_WHERE: Final = "a finished run in the database"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """What came of a run that was not stopped.
+
+    Attributes:
+        candidates: All candidates, the winner first.
+        plan: The winner.
+        explanation: Why it won.
+    """
+
+    candidates: tuple[CandidateRecord, ...]
+    plan: Plan
+    explanation: Explanation
+
+    def to_text(self) -> str:
+        """As JSON in ASCII, on one line."""
+        document = {
+            "candidates": to_plain(self.candidates),
+            "plan": self.plan.to_json(),
+            "explanation": self.explanation.to_text(),
+        }
+        return json.dumps(document, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """What `to_text` wrote.
+
+        Raises:
+            ValueError: It did not, or another version of it did.
+        """
+        try:
+            document = json.loads(text)
+            candidates = from_plain(_Candidates, document, "it").candidates
+            plan = Plan.from_json(document["plan"], _WHERE)
+            return cls(candidates, plan, Explanation.from_text(document["explanation"], _WHERE))
+        except (ArtifactError, PlanError, KeyError, TypeError) as error:
+            raise ValueError(f"{_WHERE} is damaged: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    candidates: tuple[CandidateRecord, ...]
+
+
+def question_digest(
+    workload: Workload,
+    host: Host,
+    targets: Sequence[Target],
+    *,
+    seconds: float,
+    trials: int | None,
+    seed: int,
+    searches: bool,
+    plan: Plan | None,
+) -> str:
+    """Digest of all that a run is asked; equal for runs of which the second one has nothing to do.
+
+    Args:
+        workload: The model, with its inputs.
+        host: The machine, with its toolchains.
+        targets: Who is measured.
+        seconds: Time for the search and for the race.
+        trials: Candidates that are measured at most.
+        seed: Of inputs, of the evolution and of the order in the race.
+        searches: Whether partitions are searched.
+        plan: What takes part besides.
+    """
+    own = None if plan is None else (str(plan.whole), plan.candidate.digest)
+    asked = (list(map(str, targets)), seconds, trials, seed, searches, own, sorted(declared_conflicts()))
+    return digest_text((VERSION, workload.digest, host.digest, json.dumps(asked)))
