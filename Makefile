@@ -46,7 +46,7 @@ slow: $(READY) ## Run the tests that need minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
-	@for file in overhead scaling passes importing racing dispatch database models; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 lock: ## Write constraints.txt anew from the newest versions
 	$(PYTHON) -m venv $(VENV)-lock

@@ -1,0 +1,51 @@
+"""Features of states of a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intarsia.autoschedule.features.feature_names import MAX_BUFFERS, feature_names
+from intarsia.autoschedule.features.machine import Machine
+from intarsia.autoschedule.features.per_store import per_store_features
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.native.loop_state import LoopState
+from intarsia.native.lowering import lower
+from intarsia.support.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOptions:
+    """Which features a model sees.
+
+    Attributes:
+        max_buffers: How many buffers of a store have features.
+        machine: If given, features follow that tell how well the loops fit it.
+    """
+
+    max_buffers: int = MAX_BUFFERS
+    machine: Machine | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return feature_names(self.max_buffers, self.machine is not None)
+
+
+def state_features(
+    task: SearchTask, state: LoopState, options: FeatureOptions | None = None
+) -> NDArray[np.float32]:
+    """The features of a state, see `per_store_features`; one row of zeros if it cannot be lowered."""
+    chosen = options or FeatureOptions()
+    try:
+        function = lower(task.dag, state)
+    except UsageError:
+        return np.zeros((1, len(chosen.names)), np.float32)
+    return per_store_features(function, task.hardware, chosen.max_buffers, chosen.machine)
+
+
+def is_failed(features: NDArray[np.float32]) -> bool:
+    """Whether these are the features of a state that cannot be lowered; any other has some that are not 0."""
+    return len(features) > 0 and not features.any()

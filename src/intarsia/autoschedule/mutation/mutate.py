@@ -1,0 +1,45 @@
+"""From one program to a similar one."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from intarsia.autoschedule.mutation.mutate_auto_unroll import MutateAutoUnroll
+from intarsia.autoschedule.mutation.mutate_compute_location import MutateComputeLocation
+from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
+from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
+from intarsia.autoschedule.mutation.mutation_rule import MutationRule
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.autoschedule.task.space_options import SpaceOptions
+from intarsia.native.loop_state import LoopState
+
+CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
+    MutateTileSize(),
+    MutateAutoUnroll(),
+    MutateComputeLocation(),
+    MutateParallel(),
+)
+"""The mutations for CPUs."""
+
+
+def mutate(
+    task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions | None = None
+) -> LoopState | None:
+    """Another program by one random mutation, with the ranges of all loops (Ansor, section 5.1).
+
+    Args:
+        task: What is searched.
+        state: A program of the task.
+        rng: Decides everything.
+        options: Weights of the mutations, and limits of the space.
+
+    Returns:
+        The program, or None if the drawn mutation is not possible here; callers try again.
+    """
+    limits = SpaceOptions() if options is None else options
+    weights = [rule.weight(limits) for rule in CPU_MUTATION_RULES]
+    if not any(weights):
+        return None
+    (rule,) = rng.choices(CPU_MUTATION_RULES, weights)
+    return rule.apply(task, state, rng, limits)

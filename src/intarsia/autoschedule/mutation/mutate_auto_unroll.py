@@ -1,0 +1,41 @@
+"""Another hint for unrolling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from intarsia.autoschedule.population.completed import completed
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.autoschedule.task.space_options import SpaceOptions
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.steps import PragmaStep
+from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
+
+
+@dataclass(frozen=True, slots=True)
+class MutateAutoUnroll:
+    """Draw another number for one hint `auto_unroll_max_step`, never the same."""
+
+    name: str = "mutate_auto_unroll"
+
+    def weight(self, options: SpaceOptions) -> float:
+        """Few."""
+        return options.auto_unroll_weight
+
+    def apply(
+        self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
+    ) -> LoopState | None:
+        """A state with the other number; None if there is no hint, or no other number."""
+        steps = list(state.transform_steps)
+        found = [(place, step) for place, step in enumerate(steps) if isinstance(step, PragmaStep)]
+        hints = [(place, step) for place, step in found if step.pragma_type.startswith(f"{AUTO_UNROLL}$")]
+        if not hints:
+            return None
+        place, hint = rng.choice(hints)
+        kinds = [f"{AUTO_UNROLL}${number}" for number in options.unroll_steps]
+        others = [kind for kind in kinds if kind != hint.pragma_type]
+        if not others:
+            return None
+        steps[place] = replace(hint, pragma_type=rng.choice(others))
+        return completed(task.dag, steps)

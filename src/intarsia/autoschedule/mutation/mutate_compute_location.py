@@ -1,0 +1,49 @@
+"""Another loop for a stage that is inside one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from intarsia.autoschedule.population.completed import completed
+from intarsia.autoschedule.population.compute_locations import compute_locations, is_movable
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.autoschedule.task.space_options import SpaceOptions
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.steps import ComputeAtStep
+
+
+@dataclass(frozen=True, slots=True)
+class MutateComputeLocation:
+    """Compute a stage without tiles, which stands in a loop, in another loop.
+
+    The loops are those of the state that the step changed. (The field's first implementation takes loops of
+    the last state, whose numbers later steps have changed.)
+    """
+
+    name: str = "mutate_compute_location"
+
+    def weight(self, options: SpaceOptions) -> float:
+        """Few, and none where stages stay where sketches put them."""
+        return 0.0 if options.disable_change_compute_location else options.compute_location_weight
+
+    def apply(
+        self, task: SearchTask, state: LoopState, rng: Random, _options: SpaceOptions
+    ) -> LoopState | None:
+        """A state made again with the other loop; None if there is no such stage, or no other loop."""
+        steps = list(state.transform_steps)
+        places = [place for place, step in enumerate(steps) if isinstance(step, ComputeAtStep)]
+        rng.shuffle(places)
+        for place in places:
+            step = steps[place]
+            assert isinstance(step, ComputeAtStep), "only these are listed"
+            before = completed(task.dag, steps[:place])
+            if before is None or not is_movable(before, step.stage_id):
+                continue
+            here = step.target_stage_id, step.target_iter_id
+            others = [each for each in compute_locations(before, step.stage_id) if each != here]
+            if others:
+                stage_id, iter_id = rng.choice(others)
+                steps[place] = replace(step, target_stage_id=stage_id, target_iter_id=iter_id)
+                return completed(task.dag, steps)
+        return None

@@ -1,0 +1,68 @@
+"""From sketches to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from intarsia.autoschedule.population.change_compute_location import ChangeComputeLocation
+from intarsia.autoschedule.population.completed import with_bounds
+from intarsia.autoschedule.population.fill_tile_size import FillTileSize
+from intarsia.autoschedule.population.parallel import Parallel
+from intarsia.autoschedule.population.population_rule import PopulationRule
+from intarsia.autoschedule.population.unroll import Unroll
+from intarsia.autoschedule.population.vectorization import Vectorization
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.autoschedule.task.space_options import SpaceOptions
+from intarsia.native.loop_state import LoopState
+
+CPU_POPULATION_RULES: Final[tuple[PopulationRule, ...]] = (
+    FillTileSize(),
+    ChangeComputeLocation(),
+    Parallel(),
+    Unroll(),
+    Vectorization(),
+)
+"""The rules for CPUs, in order."""
+
+
+def sample_initial_population(
+    task: SearchTask,
+    sketches: Sequence[LoopState],
+    count: int,
+    rng: Random,
+    options: SpaceOptions | None = None,
+) -> tuple[LoopState, ...]:
+    """Random programs of a task, all different, with the ranges of all loops (Ansor, section 4.2).
+
+    Args:
+        task: What is searched.
+        sketches: Of the task; each sample draws one of them.
+        count: How many; fewer if `options.most_failures` samples in a row give nothing new.
+        rng: Decides everything.
+        options: Limits of the space.
+    """
+    limits = SpaceOptions() if options is None else options
+    found: dict[str, LoopState] = {}
+    failures = 0
+    while len(found) < count and failures < limits.most_failures and sketches:
+        state = sample_program(task, rng.choice(sketches), rng, limits)
+        is_new = state is not None and state.text not in found
+        failures = 0 if is_new else failures + 1
+        if state is not None and is_new:
+            found[state.text] = state
+    return tuple(found.values())
+
+
+def sample_program(
+    task: SearchTask, sketch: LoopState, rng: Random, options: SpaceOptions
+) -> LoopState | None:
+    """One random program of a sketch with the ranges of all loops, or None if what was drawn is none."""
+    state = sketch
+    for rule in CPU_POPULATION_RULES:
+        after = rule.apply(task, state, rng, options)
+        if after is None:
+            return None
+        state = after
+    return with_bounds(state)

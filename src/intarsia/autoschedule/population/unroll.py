@@ -1,0 +1,47 @@
+"""Loops written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Iteration
+from dataclasses import dataclass
+from random import Random
+
+from intarsia.autoschedule.sketch.stage_facts import has_reduction, is_placed, listed_axes
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.autoschedule.task.space_options import SpaceOptions
+from intarsia.native.dag.op_attrs import ALWAYS_UNROLL_INNER
+from intarsia.native.loop_state import IteratorAnnotation, LoopState, Stage
+from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll:
+    """Unroll the loops that an operation lists, and draw a hint for each stage that reduces."""
+
+    name: str = "unroll"
+
+    def apply(
+        self, _task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
+    ) -> LoopState | None:
+        """With unrolled loops, and the hint `auto_unroll_max_step` at the outermost loop."""
+        for stage_id, stage in enumerate(state.stages):
+            if not is_placed(stage):
+                continue
+            for place in _listed_inner(stage):
+                state = state.annotate(stage_id, place, IteratorAnnotation.UNROLL)
+            if has_reduction(stage):
+                state = state.pragma(stage_id, 0, f"{AUTO_UNROLL}${rng.choice(options.unroll_steps)}")
+        return state
+
+
+def _listed_inner(stage: Stage) -> Iteration[int]:
+    """Loops of axes listed as `auto_scheduler_always_unroll_inner`, in the innermost tile."""
+    listed, seen = listed_axes(stage, ALWAYS_UNROLL_INNER), set[str]()
+    for place in reversed(range(len(stage.iters) if listed else 0)):
+        loop = stage.iters[place]
+        axes = {name.partition(".")[0] for name in loop.name.split("@") if name}
+        if axes <= seen:
+            return
+        seen |= axes
+        if len(axes) == 1 and axes <= listed and loop.annotation is IteratorAnnotation.NONE:
+            yield place

@@ -1,0 +1,92 @@
+"""From a task to the structures that its loops may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from intarsia.autoschedule.sketch.add_cache_write import AddCacheWrite
+from intarsia.autoschedule.sketch.add_rfactor import AddRfactor
+from intarsia.autoschedule.sketch.always_inline import AlwaysInline
+from intarsia.autoschedule.sketch.multi_level_tiling import MultiLevelTiling
+from intarsia.autoschedule.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
+from intarsia.autoschedule.sketch.simplify_const_tensor import SimplifyComputeWithConstTensor
+from intarsia.autoschedule.sketch.sketch_rule import Children, Condition, SketchContext, SketchRule
+from intarsia.autoschedule.sketch.skip_stage import SkipStage
+from intarsia.autoschedule.task.search_task import SearchTask
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.steps import RfactorStep, SplitStep
+
+CPU_RULES: Final[tuple[SketchRule, ...]] = (
+    AlwaysInline(),
+    SimplifyComputeWithConstTensor(),
+    AddRfactor(),
+    AddCacheWrite(),
+    MultiLevelTilingWithFusion(),
+    MultiLevelTiling(),
+    SkipStage(),
+)
+"""The rules for CPUs, in the order in which they are tried."""
+
+
+def generate_sketches(
+    task: SearchTask,
+    rules: Sequence[SketchRule] | None = None,
+    *,
+    custom: Sequence[SketchRule] = (),
+    structure: str = "SSRSRS",
+) -> tuple[LoopState, ...]:
+    """The sketches of a task: states with the structure of loops, and open lengths (Ansor, section 4.1).
+
+    Goes through the stages from the last to the first, breadth first. The history of a sketch has None for
+    every length that is to be drawn, also where its loops show the number that a reduction in parts needs.
+
+    Args:
+        task: What is searched.
+        rules: In order; those for CPUs if not given.
+        custom: Tried before the others.
+        structure: Levels of tiles, as in SketchContext.
+    """
+    context = SketchContext(task, structure)
+    tried = (*custom, *(CPU_RULES if rules is None else rules))
+    first = task.dag.init_state
+    level: list[tuple[LoopState, int]] = [(first, len(first.stages) - 1)]
+    finished: list[LoopState] = []
+    while level:
+        following: list[tuple[LoopState, int]] = []
+        for state, stage_id in level:
+            if stage_id < 0:
+                finished.append(state)
+            else:
+                following += _children(context, tried, state, stage_id)
+        level = following
+    return tuple(map(_with_open_factors, finished))
+
+
+def _children(
+    context: SketchContext, rules: Sequence[SketchRule], state: LoopState, stage_id: int
+) -> Children:
+    found: Children = ()
+    for rule in rules:
+        condition = rule.meets(context, state, stage_id)
+        if condition is not Condition.PASS:
+            found += rule.apply(context, state, stage_id)
+        if condition is Condition.APPLY_AND_SKIP_REST:
+            break
+    return found
+
+
+def _with_open_factors(state: LoopState) -> LoopState:
+    """With None for the length of each split directly before an rfactor of its stage."""
+    steps = list(state.transform_steps)
+    for place, step in enumerate(steps):
+        before = steps[place - 1] if place else None
+        if (
+            isinstance(step, RfactorStep)
+            and isinstance(before, SplitStep)
+            and before.stage_id == step.stage_id
+        ):
+            steps[place - 1] = replace(before, lengths=(None,) * len(before.lengths))
+    is_changed = tuple(steps) != state.transform_steps
+    return state.with_fields(transform_steps=tuple(steps), concrete=False) if is_changed else state

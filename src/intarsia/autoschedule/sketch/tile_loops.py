@@ -1,0 +1,100 @@
+"""Loops in levels of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from intarsia.autoschedule.sketch.stage_facts import listed_axes
+from intarsia.native.dag.op_attrs import NO_SPLIT_AT_INNER
+from intarsia.native.loop_state import IteratorAnnotation, LoopState
+from intarsia.native.te import IterKind
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """A state after a stage was tiled.
+
+    Attributes:
+        state: The state.
+        split_step_ids: For the place of each spatial axis that was split, the step that did it.
+    """
+
+    state: LoopState
+    split_step_ids: Mapping[int, int]
+
+
+def tile_loops(state: LoopState, stage_id: int, structure: str) -> Tiling:
+    """Split every loop of a stage, and order the parts by levels; lengths stay open.
+
+    "SSRSRS" of the loops (i, j, k) is i0 j0 | i1 j1 | k0 | i2 j2 | k1 | i3 j3.
+    Axes listed as `auto_scheduler_no_split_at_inner` stay whole, first in the innermost level of their kind.
+
+    Args:
+        state: The state.
+        stage_id: A stage whose loops are as declared.
+        structure: S for a level of spatial loops, R for one of reductions, outermost first.
+    """
+    whole = listed_axes(state.stages[stage_id], NO_SPLIT_AT_INNER)
+    levels: dict[IterKind, list[list[str]]] = {
+        IterKind.SPATIAL: [[] for _ in range(structure.count("S"))],
+        IterKind.REDUCTION: [[] for _ in range(structure.count("R"))],
+    }
+    kept: dict[IterKind, list[str]] = {kind: [] for kind in levels}
+    steps: dict[int, int] = {}
+    for place, loop in enumerate(state.stages[stage_id].iters):
+        of_kind = levels[loop.kind]
+        if loop.name in whole or not of_kind:
+            kept[loop.kind].append(loop.name)
+        elif len(of_kind) == 1:
+            of_kind[0].append(loop.name)
+        else:
+            if loop.kind is IterKind.SPATIAL:
+                steps[place] = len(state.transform_steps)
+            state = state.split(stage_id, loop.name, [None] * (len(of_kind) - 1))
+            for part, level in enumerate(of_kind):
+                level.append(f"{loop.name}.{part}")
+    return Tiling(state.reorder(stage_id, _order(structure, levels, kept)), steps)
+
+
+def _order(
+    structure: str, levels: Mapping[IterKind, list[list[str]]], kept: Mapping[IterKind, list[str]]
+) -> list[str]:
+    kinds = [IterKind.SPATIAL if level == "S" else IterKind.REDUCTION for level in structure]
+    found: list[str] = []
+    left = {kind: list(each) for kind, each in levels.items()}
+    for kind in kinds:
+        level = left[kind].pop(0)
+        found += [*kept[kind], *level] if not left[kind] else level
+    return found + [name for kind, names in kept.items() if not levels[kind] for name in names]
+
+
+def follow_tiling(
+    state: LoopState, stage_id: int, split_step_ids: Mapping[int, int], count: int
+) -> LoopState:
+    """Split the loops of a stage as those of another one were, and order the parts by levels.
+
+    Loops that did not split there stay whole, in the innermost level. What was unrolled or vectorised is
+    so in its innermost part, what was parallel in its outermost.
+
+    Args:
+        state: The state.
+        stage_id: A stage with spatial loops only, an axis for each of the other stage's.
+        split_step_ids: As in `Tiling`.
+        count: How many lengths are taken from each split.
+    """
+    levels: list[list[str]] = [[] for _ in range(count + 1)]
+    annotations: list[tuple[str, IteratorAnnotation]] = []
+    for place, loop in enumerate(state.stages[stage_id].iters):
+        if place not in split_step_ids:
+            levels[-1].append(loop.name)
+            continue
+        state = state.follow_split(stage_id, loop.name, split_step_ids[place], count)
+        for part, level in enumerate(levels):
+            level.append(f"{loop.name}.{part}")
+        if loop.annotation is not IteratorAnnotation.NONE:
+            part = 0 if loop.annotation is IteratorAnnotation.PARALLEL else count
+            annotations.append((f"{loop.name}.{part}", loop.annotation))
+    for name, annotation in annotations:
+        state = state.annotate(stage_id, name, annotation)
+    return state.reorder(stage_id, [name for level in levels for name in level])

@@ -1,0 +1,73 @@
+"""Limits of the space of schedules that is searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.support.errors import UsageError
+
+UNROLL_STEPS: Final = (0, 16, 64, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceOptions:
+    """What rules of population and mutation may draw; the defaults are the field's (Ansor, SketchPolicy).
+
+    Attributes:
+        structure: Levels of tiles, outermost first: S of spatial axes, R of reduction axes.
+        max_innermost_split_factor: Most iterations of the innermost part of a split.
+        max_vectorize_size: Most elements of a vectorised loop.
+        imperfect_share: How many splits, from 0 for none to 1 for all, may leave a rest, where few lengths
+            divide an extent (1009, 17).
+        parallel_per_core: Loops are taken for a parallel one until it has more iterations than this times
+            the number of cores.
+        unroll_steps: Values for `auto_unroll_max_step`.
+        disable_change_compute_location: Whether stages stay where sketches put them.
+        tile_size_weight: How often, against the other weights, a mutation is one of tile sizes.
+        auto_unroll_weight: Of the hint for unrolling.
+        compute_location_weight: Of the place of a stage.
+        parallel_weight: Of how many loops are one parallel loop.
+        most_failures: After so many samples in a row that are invalid or known, the space counts as used up.
+
+    Raises:
+        UsageError: A limit is below 1, a share is not from 0 to 1, no unroll step is given, or a weight is
+            negative, or all are 0.
+    """
+
+    structure: str = "SSRSRS"
+    max_innermost_split_factor: int = 64
+    max_vectorize_size: int = 16
+    imperfect_share: float = 0.0
+    parallel_per_core: int = 16
+    unroll_steps: tuple[int, ...] = UNROLL_STEPS
+    disable_change_compute_location: bool = False
+    tile_size_weight: float = 0.90
+    auto_unroll_weight: float = 0.04
+    compute_location_weight: float = 0.05
+    parallel_weight: float = 0.01
+    most_failures: int = 200
+
+    def __post_init__(self) -> None:
+        names = "max_innermost_split_factor", "max_vectorize_size", "parallel_per_core", "most_failures"
+        for name in names:
+            if getattr(self, name) < 1:
+                raise UsageError(f"option {name} is {getattr(self, name)}; expected at least 1")
+        if not self.structure or set(self.structure) - set("SR"):
+            raise UsageError(f"structure {self.structure!r} is no sequence of S and R, such as SSRSRS")
+        if not 0 <= self.imperfect_share <= 1:
+            raise UsageError(f"option imperfect_share is {self.imperfect_share}; expected 0 to 1")
+        if not self.unroll_steps:
+            raise UsageError("option unroll_steps is empty; expected at least one number, 0 for no unrolling")
+        if min(self.weights) < 0 or not any(self.weights):
+            raise UsageError(f"weights {self.weights} of mutations; expected none below 0, one above")
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Of mutations: tile size, unrolling, place, parallel loop."""
+        return (
+            self.tile_size_weight,
+            self.auto_unroll_weight,
+            self.compute_location_weight,
+            self.parallel_weight,
+        )

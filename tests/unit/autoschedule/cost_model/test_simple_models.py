@@ -1,0 +1,77 @@
+"""Models that do not learn, and trees without their library."""
+
+import sys
+from math import inf
+
+import numpy as np
+import pytest
+
+from intarsia.autoschedule.cost_model import BoostedTrees, DraftModel, RandomModel, draft_cycles
+from intarsia.autoschedule.features import Machine
+from intarsia.autoschedule.task import SearchTask
+from intarsia.native.loop_state import LoopState
+from intarsia.native.lowering import lower
+from intarsia.support.errors import UsageError
+
+MACHINE = Machine(32, 16, 32 * 1024, 512 * 1024, 4)
+
+
+def _tiled(task: SearchTask, rows: int, columns: int) -> LoopState:
+    state = task.dag.init_state.split("C", "i", [rows]).split("C", "j", [columns])
+    return state.reorder("C", ["i.0", "j.0", "k", "i.1", "j.1"])
+
+
+def _cycles(task: SearchTask, state: LoopState) -> float:
+    return draft_cycles(lower(task.dag, state), MACHINE)
+
+
+def test_random_scores(task: SearchTask, states: tuple[LoopState, ...]) -> None:
+    first, second = (RandomModel(np.random.default_rng(3)).predict(task, states) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert first.shape == (len(states),)
+    assert len(set(first.tolist())) == len(states)
+    assert ((first >= 0) & (first < 1)).all()
+
+
+def test_the_draft_prefers_vectors(task: SearchTask) -> None:
+    plain = _tiled(task, 4, 16)
+    assert _cycles(task, plain.vectorize("C", "j.1")) < _cycles(task, plain) / 4
+
+
+def test_the_draft_prefers_tiles_that_fill_the_registers(task: SearchTask) -> None:
+    by_tile = {
+        tile: _cycles(task, _tiled(task, *tile).vectorize("C", "j.1")) for tile in ((1, 8), (4, 16), (16, 32))
+    }
+    assert min(by_tile, key=lambda tile: by_tile[tile]) == (4, 16)
+
+
+def test_the_draft_prefers_threads_that_all_have_work(task: SearchTask) -> None:
+    times = [
+        _cycles(task, _tiled(task, rows, 16).vectorize("C", "j.1").parallel("C", "i.0")) for rows in (4, 32)
+    ]
+    assert times[0] < times[1] < _cycles(task, _tiled(task, 32, 16).vectorize("C", "j.1"))
+
+
+def test_the_draft_prefers_to_start_threads_once(task: SearchTask) -> None:
+    state = task.dag.init_state
+    assert _cycles(task, state.parallel("C", "i")) < _cycles(task, state.parallel("C", "j"))
+
+
+def test_the_draft_prefers_rows_to_gathered_vectors(task: SearchTask) -> None:
+    gathered = task.dag.init_state.split("C", "i", [8]).reorder("C", ["i.0", "j", "k", "i.1"])
+    smooth = task.dag.init_state.split("C", "j", [8]).reorder("C", ["i", "j.0", "k", "j.1"])
+    assert _cycles(task, smooth.vectorize("C", "j.1")) < _cycles(task, gathered.vectorize("C", "i.1"))
+
+
+def test_draft_scores_are_higher_for_fewer_cycles(task: SearchTask) -> None:
+    slow, fast = task.dag.init_state, _tiled(task, 4, 16).vectorize("C", "j.1")
+    scores = DraftModel(MACHINE).predict(task, [slow, fast, task.dag.init_state.split("C", "i", [None])])
+    assert 0 < scores[0] < scores[1]
+    assert scores[2] == -inf
+
+
+def test_trees_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(UsageError, match="need LightGBM") as caught:
+        BoostedTrees()
+    assert "intarsia[tuning]" in caught.value.help
