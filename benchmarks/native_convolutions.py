@@ -50,6 +50,18 @@ from intarsia.native.te.operators.blocked_layout import (
     to_blocked,
 )
 from intarsia.native.te.operators.blocked_pooling import blocked_global_pool, blocked_max_pool
+from intarsia.native.te.operators.blocked_transposed_convolution import (
+    blocked_transposed_convolution,
+    pack_transposed_weight,
+)
+from intarsia.native.te.operators.convolution import add_channel_bias
+from intarsia.native.te.operators.narrow_transposed_convolution import (
+    pack_weight_of_pixel,
+    pack_weight_to_few,
+    transposed_convolution_of_pixel,
+    transposed_convolution_to_few,
+)
+from intarsia.native.te.operators.upsampling import Upsampling
 from intarsia.native.te.operators.windows import Window
 from intarsia.native.tir import default_tir
 from intarsia.op import call
@@ -90,8 +102,33 @@ class Case:
         return Window(self.size, count, self.taps, self.stride, 1, self.pad, self.pad)
 
     @property
+    def dimension(self) -> Upsampling:
+        """As `window`, of a transposed convolution."""
+        count = (self.size - 1) * self.stride + self.taps - 2 * self.pad
+        return Upsampling(self.size, count, self.taps, self.stride, self.pad)
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Of the weights."""
+        if self.operator == "ConvTranspose":
+            return (self.channels, self.made, self.taps, self.taps)
+        return (self.made, self.channels // self.groups, self.taps, self.taps)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its kernel reads no blocks."""
+        return self.channels <= 4 or (self.operator == "ConvTranspose" and self.size == 1)
+
+    @property
+    def makes_plain(self) -> bool:
+        """Whether its kernel writes no blocks."""
+        return self.operator == "ConvTranspose" and self.made <= 4
+
+    @property
     def operations(self) -> int:
         """Products and sums, or elements that are compared."""
+        if self.operator == "ConvTranspose":
+            return 2 * self.made * self.channels * self.size**2 * self.taps**2
         pairs = self.made * self.window.count**2 * self.taps**2
         return 2 * pairs * self.channels // self.groups if self.operator == "Conv" else pairs
 
@@ -102,6 +139,8 @@ class Case:
         match self.operator:
             case "Conv":
                 made = call("Conv", x, Constant(weight), Constant(bias), group=self.groups, **window)
+            case "ConvTranspose":
+                made = call("ConvTranspose", x, Constant(weight), Constant(bias), **window)
             case "MaxPool":
                 made = call("MaxPool", x, kernel_shape=(self.taps,) * 2, **window)
             case _:
@@ -141,6 +180,11 @@ CASES = (
     Case("SqueezeNet", "Conv", 32, 27, 128, 3, 1, 1),
     Case("SqueezeNet", "Conv", 64, 13, 256, 3, 1, 1),
     Case("SqueezeNet", "Conv", 512, 13, 1000, 1),
+    Case("DCGAN", "ConvTranspose", 100, 1, 512, 4),
+    Case("DCGAN", "ConvTranspose", 512, 4, 256, 4, 2, 1),
+    Case("DCGAN", "ConvTranspose", 256, 8, 128, 4, 2, 1),
+    Case("DCGAN", "ConvTranspose", 128, 16, 64, 4, 2, 1),
+    Case("DCGAN", "ConvTranspose", 64, 32, 3, 4, 2, 1),
     Case("ResNet-50", "MaxPool", 64, 112, 64, 3, 2, 1),
     Case("ResNet-50", "GlobalAveragePool", 2048, 7, 2048, 7),
 )
@@ -166,8 +210,7 @@ class Kernels:
 def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: int) -> Kernels:
     """The kernels of a case, on arrays that begin where cache lines do."""
     lanes = isa.vector_bytes // 4
-    is_plain = case.channels < lanes
-    given = x if is_plain else blocked_array(x, lanes)
+    given = x if case.is_plain else blocked_array(x, lanes)
     placeholder = te.placeholder(given.shape, name="x")
     result, constants = _declared(case, placeholder, weight, bias, lanes)
     dag = ComputeDAG((placeholder, *constants, result))
@@ -178,17 +221,21 @@ def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: 
     output = _aligned(np.zeros(result.shape, np.float32))
     own = KernelCall(function, (*(held[tensor] for tensor in dag.placeholders), output))
     calls = [own]
-    if not is_plain:
+    if not case.is_plain:
         plain = te.placeholder(x.shape, name="plain")
         entry_dag = ComputeDAG((plain, to_blocked(plain, lanes, "blocked")))
         entry = _compiled(scheduled(entry_dag, isa, threads), isa)
         calls.insert(0, KernelCall(entry, (_aligned(x), held[placeholder])))
-    blocked = te.placeholder(result.shape, name="blocked")
-    left = from_blocked(blocked, case.made, "plain")
-    leave = _compiled(scheduled(ComputeDAG((blocked, left)), isa, threads), isa)
-    calls.append(KernelCall(leave, (output, _aligned(np.zeros(left.shape, np.float32)))))
+    if not case.makes_plain:
+        blocked = te.placeholder(result.shape, name="blocked")
+        left = from_blocked(blocked, case.made, "plain")
+        leave = _compiled(scheduled(ComputeDAG((blocked, left)), isa, threads), isa)
+        calls.append(KernelCall(leave, (output, _aligned(np.zeros(left.shape, np.float32)))))
     return Kernels(
-        CallTable((own,)), CallTable(tuple(calls)), seconds, lambda: plain_array(output, case.made)
+        CallTable((own,)),
+        CallTable(tuple(calls)),
+        seconds,
+        lambda: output if case.makes_plain else plain_array(output, case.made),
     )
 
 
@@ -200,20 +247,44 @@ def _declared(
         return blocked_max_pool(x, windows, "y"), {}
     if case.operator == "GlobalAveragePool":
         return blocked_global_pool(x, "y"), {}
+    if case.operator == "ConvTranspose":
+        return _transposed(case, x, weight, bias, lanes)
     if case.groups == case.channels:
         packed = pack_depthwise_weight(weight, lanes)
-        w = te.placeholder(packed.shape, name="w")
+        w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
         conv = depthwise_convolution(x, w, windows, "conv")
-    elif len(x.shape) == 4:
+    elif case.is_plain:
         packed = pack_weight_of_plain(weight, lanes)
-        w = te.placeholder(packed.shape, name="w")
+        w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
         conv = convolution_of_plain(x, w, windows, "conv")
     else:
         packed = pack_weight(weight, lanes, lanes, case.groups)
-        w = te.placeholder(packed.shape, name="w")
+        w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
         reads = blocks_of_groups(case.channels, case.made, case.groups, lanes, lanes)
         assert reads is not None, "the cases fit"
         conv = blocked_convolution(x, w, windows, "conv", reads)
+    blocks = blocked_array(bias, lanes, axis=0)
+    b = te.placeholder(blocks.shape, name="b", attrs={"constant": 1})
+    return blocked_bias(conv, b, "y"), {w: packed, b: blocks}
+
+
+def _transposed(
+    case: Case, x: te.Tensor, weight: Array, bias: Array, lanes: int
+) -> tuple[te.Tensor, dict[te.Tensor, Array]]:
+    dimensions = (case.dimension, case.dimension)
+    if case.makes_plain:
+        packed = pack_weight_to_few(weight, lanes, lanes)
+        w, b = te.placeholder(packed.shape, name="w"), te.placeholder(bias.shape, name="b")
+        few = transposed_convolution_to_few(x, w, case.made, dimensions, "conv")
+        return add_channel_bias(few, b, "y"), {w: packed, b: bias}
+    if case.is_plain:
+        packed = pack_weight_of_pixel(weight, dimensions, lanes)
+        w = te.placeholder(packed.shape, name="w")
+        conv = transposed_convolution_of_pixel(x, w, "conv")
+    else:
+        packed = pack_transposed_weight(weight, dimensions, lanes, lanes)
+        w = te.placeholder(packed.shape, name="w")
+        conv = blocked_transposed_convolution(x, w, dimensions, "conv")
     blocks = blocked_array(bias, lanes, axis=0)
     b = te.placeholder(blocks.shape, name="b")
     return blocked_bias(conv, b, "y"), {w: packed, b: blocks}
@@ -277,8 +348,7 @@ def main() -> None:
 def _row(case: Case, isa: Isa, threads: int, seconds: float, pool: ThreadPool, most: float) -> dict[str, Any]:
     generator = np.random.default_rng(0)
     x = generator.standard_normal((1, case.channels, case.size, case.size)).astype(np.float32)
-    shape = (case.made, case.channels // case.groups, case.taps, case.taps)
-    weight = generator.standard_normal(shape).astype(np.float32)
+    weight = generator.standard_normal(case.weight_shape).astype(np.float32)
     bias = generator.standard_normal(case.made).astype(np.float32)
     kernels = native(case, x, weight, bias, isa, threads)
     module = case.module(weight, bias)

@@ -1,21 +1,20 @@
-"""Native kernels by their default schedules against NumPy, ONNX Runtime and OpenVINO, on one thread.
+"""Operators on rows and elements by native kernels with default schedules, against ONNX Runtime and OpenVINO.
 
-Usage: python benchmarks/native_kernels.py [--rounds 40] [--markdown]
+Usage: python benchmarks/native_kernels.py [--rounds 20] [--threads 1] [--markdown]
 
 All contenders take turns in one process; times are medians, and the best time beside them, as other work on
-the machine disturbs the median more. The peak is that of multiply-add instructions without any memory,
-timed in the same turns.
+the machine disturbs the median more. What the other scripts of native kernels use is here too: the peak, for
+one, is that of multiply-add instructions without any memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +22,23 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from intarsia.ir import Constant, DType, GlobalVar, IRModule, TensorType, Var
-from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.array_parameter import ArrayParameter
+from intarsia.native.llvm.call_table import CallTable, KernelCall
 from intarsia.native.llvm.codegen import generate_object_code
 from intarsia.native.llvm.compile_kernel import compile_kernel
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.llvm.native_function import NativeFunction
+from intarsia.native.llvm.thread_pool import ThreadPool
 from intarsia.native.schedule import scheduled
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.native.tir import default_tir
 from intarsia.op import call
+from intarsia.support.aligned_memory import aligned_array
 
 Array = npt.NDArray[np.float32]
 Run = Callable[[], object]
 
-SQUARES = (256, 512, 1024, 2048)
-SKINNY = ((1, 3072, 768), (1, 768, 3072), (16, 3072, 768), (64, 768, 768), (128, 768, 768), (128, 3072, 768))
-NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
 PEAK_STEPS, PEAK_CHAINS = 20000, 12
 
 
@@ -61,36 +59,53 @@ class Times:
         return min(self.seconds)
 
 
-def in_turns(runs: Mapping[str, Run], rounds: int, slice_seconds: float = 0.004) -> dict[str, Times]:
-    """The times of one call of each, for a slice of time in each round."""
+QUIET_SECONDS, WINDOW_SECONDS = 0.05, 0.01
+
+
+def in_turns(runs: Mapping[str, Run], rounds: int, threads: int) -> dict[str, Times]:
+    """The times of one call of each, over a window of time in each round.
+
+    With several threads a window begins when the others' threads have stopped waiting (OpenBLAS' do so
+    for about 30 ms), and after calls that are not counted, which wake one's own.
+    """
     counts = {}
     for name, run in runs.items():
         run()
         begin = time.perf_counter()
         run()
-        counts[name] = max(1, int(slice_seconds / (time.perf_counter() - begin)))
+        counts[name] = max(1, int(WINDOW_SECONDS / (time.perf_counter() - begin)))
     found: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
-            begin = time.perf_counter()
-            for _ in range(counts[name]):
-                run()
-            found[name].append((time.perf_counter() - begin) / counts[name])
+            if threads > 1:
+                time.sleep(QUIET_SECONDS)
+                _repeated(run, 1 + counts[name] // 4)
+            found[name].append(_repeated(run, counts[name]) / counts[name])
     return {name: Times(tuple(each)) for name, each in found.items()}
 
 
-def compiled(dag: ComputeDAG, isa: Isa, inputs: Mapping[str, Array]) -> tuple[Run, Array, float]:
-    """A call of the kernel, where its result will be, and the seconds from DAG to callable."""
+def _repeated(run: Run, count: int) -> float:
     begin = time.perf_counter()
-    found = scheduled(dag, isa, 1)
+    for _ in range(count):
+        run()
+    return time.perf_counter() - begin
+
+
+def compiled(
+    dag: ComputeDAG, isa: Isa, inputs: Mapping[str, Array], threads: int = 1
+) -> tuple[Run, Array, float]:
+    """A call of the kernel as in a region, where its result will be, and the seconds from DAG to callable."""
+    begin = time.perf_counter()
+    found = scheduled(dag, isa, threads)
     pipeline = default_tir(isa.vector_bytes, isa.vector_registers)
     function = pipeline(IRModule({GlobalVar("f"): found.lowered()})).prim_func("f")
     kernel = compile_kernel(function, isa).load()
     seconds = time.perf_counter() - begin
     packed = {each.tensor_name: each.pack(inputs[each.tensor_name]) for each in found.packings}
-    given = [{**inputs, **packed}[tensor.buffer.name] for tensor in found.dag.placeholders]
-    result = np.zeros(found.dag.outputs[0].shape, np.float32)
-    return (lambda: kernel(*given, result)), result, seconds
+    given = [aligned_array({**inputs, **packed}[each.buffer.name]) for each in found.dag.placeholders]
+    result = aligned_array(np.zeros(found.dag.outputs[0].shape, np.float32))
+    pool, table = ThreadPool(threads), CallTable((KernelCall(kernel, (*given, result)),))
+    return (lambda: table.run(pool)), result, seconds
 
 
 def peak_run(isa: Isa) -> tuple[Run, float]:
@@ -132,100 +147,112 @@ exit:
     return (lambda: kernel(out)), 2.0 * PEAK_STEPS * PEAK_CHAINS * lanes
 
 
-def product_row(m: int, n: int, k: int, isa: Isa, rounds: int) -> tuple[str, ...]:
-    """A product with a constant right matrix against NumPy."""
-    random = np.random.default_rng(0)
-    left = random.standard_normal((m, k)).astype(np.float32)
-    right = random.standard_normal((k, n)).astype(np.float32)
-    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B", attrs={"constant": 1})
-    axis = te.reduce_axis(k, "k")
-    free = {"layout_free_placeholders": ("B",)}
-    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C", attrs=free)
-    native, result, seconds = compiled(ComputeDAG((a, b, c)), isa, {"A": left, "B": right})
-    expected = np.zeros_like(result)
-    peak, operations = peak_run(isa)
-    runs = {"native": native, "numpy": lambda: np.matmul(left, right, out=expected), "peak": peak}
-    times = in_turns(runs, rounds)
-    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
-    flop = 2.0 * m * n * k
-    best = operations / times["peak"].best
-    return (
-        f"{m}x{n}x{k}",
-        f"{flop / times['native'].best / 1e9:.0f}",
-        f"{100 * flop / times['native'].best / best:.0f} %",
-        f"{times['numpy'].median / times['native'].median:.2f}",
-        f"{times['numpy'].best / times['native'].best:.2f}",
-        f"{1e3 * seconds:.0f}",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class OperatorCase:
-    """One operator on one activation and constants."""
+    """One operator on one activation and constants, with attributes."""
 
     name: str
     shape: tuple[int, ...]
     constants: tuple[Array, ...] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """For the table."""
+        window = "x".join(map(str, self.attrs.get("kernel_shape", ())))
+        stride = f"/{self.attrs['strides'][0]}" if "strides" in self.attrs else ""
+        form = self.attrs.get("approximate", "")
+        return " ".join(filter(None, (self.name, form, window + stride, "x".join(map(str, self.shape)))))
 
 
-_ONES = np.ones(768, np.float32)
+def _layer_norm(rows: int, width: int) -> OperatorCase:
+    ones = np.ones(width, np.float32)
+    return OperatorCase("LayerNormalization", (rows, width), (ones, ones))
+
+
+def _pool(name: str, shape: tuple[int, ...], taps: int, stride: int, pad: int = 0) -> OperatorCase:
+    window = {"kernel_shape": (taps, taps), "strides": (stride, stride), "pads": (pad,) * 4}
+    return OperatorCase(name, shape, attrs=window)
+
+
+SOFTMAX_SHAPES = ((12, 128, 128), (12, 512, 512), (12, 197, 197), (96, 49, 49), (64, 1000), (4096, 10))
 OPERATORS = (
-    OperatorCase("Softmax", (12, 128, 128)),
-    OperatorCase("LayerNormalization", (128, 768), (_ONES, _ONES)),
-    OperatorCase("Gelu", (128, 3072)),
+    *(OperatorCase("Softmax", shape) for shape in SOFTMAX_SHAPES),
+    OperatorCase("LogSoftmax", (64, 1000)),
+    *(_layer_norm(rows, width) for rows, width in ((128, 768), (512, 1024), (3136, 96))),
+    *(OperatorCase(name, (128, 3072)) for name in ("Gelu", "Erf", "Tanh", "Sigmoid", "Exp")),
+    OperatorCase("Gelu", (128, 3072), attrs={"approximate": "tanh"}),
+    _pool("MaxPool", (1, 64, 112, 112), 3, 2, 1),
+    _pool("MaxPool", (1, 64, 54, 54), 3, 2),
+    _pool("MaxPool", (1, 64, 56, 56), 2, 2),
+    _pool("AveragePool", (1, 64, 56, 56), 2, 2),
+    _pool("AveragePool", (1, 64, 56, 56), 3, 1, 1),
+    OperatorCase("GlobalAveragePool", (1, 2048, 7, 7)),
+    OperatorCase("GlobalAveragePool", (1, 64, 112, 112)),
+    OperatorCase("GlobalMaxPool", (1, 512, 14, 14)),
 )
 
 
-def engines(case: OperatorCase, x: Array, result: Array) -> dict[str, Run]:
-    """Calls of the same operator by other engines, on one thread, without copies where they allow it."""
+def engines(case: OperatorCase, x: Array, result: Array, threads: int) -> dict[str, Run]:
+    """Calls of the same operator by other engines."""
+    weights = {f"w{place}": each for place, each in enumerate(case.constants)}
+    return engine_calls(case.name, case.attrs, {"x": x}, weights, result, threads)
+
+
+def engine_calls(
+    operator: str,
+    attrs: Mapping[str, Any],
+    inputs: Mapping[str, Array],
+    weights: Mapping[str, Array],
+    result: Array,
+    threads: int,
+) -> dict[str, Run]:
+    """Calls of one operator by the engines in float32, without copies; no thread spins after its turn."""
     import onnxruntime
     import openvino
 
-    names = [f"w{place}" for place in range(len(case.constants))]
     typed = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, case.shape, doc_string="") for name in "xy"
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+        for name, array in (*inputs.items(), ("y", result))
     ]
-    weights = [numpy_helper.from_array(each, name) for each, name in zip(case.constants, names, strict=True)]
-    graph = helper.make_graph(
-        [helper.make_node(case.name, ["x", *names], ["y"])], "g", typed[:1], typed[1:], weights
-    )
-    model: onnx.ModelProto = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10
-    )
+    node = helper.make_node(operator, [*inputs, *weights], ["y"], **attrs)
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph([node], "g", typed[:-1], typed[-1:], constants)
+    opset = [helper.make_opsetid("", 20)]
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opset, ir_version=10)
     data = model.SerializeToString()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y", "cpu", 0, np.float32, case.shape, result.ctypes.data)
-    core = openvino.Core()
-    settings = {"INFERENCE_NUM_THREADS": 1}
+    binding, core = session.io_binding(), openvino.Core()
+    binding.bind_output("y", "cpu", 0, np.float32, result.shape, result.ctypes.data)
+    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}  # else bfloat16
     request = core.compile_model(core.read_model(data), "CPU", settings).create_infer_request()
-    request.set_input_tensor(openvino.Tensor(x, shared_memory=True))
+    for name, array in inputs.items():
+        binding.bind_cpu_input(name, array)
+        request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
     return {"onnxruntime": lambda: session.run_with_iobinding(binding), "openvino": request.infer}
 
 
-def operator_row(case: OperatorCase, isa: Isa, rounds: int) -> tuple[str, ...]:
+def operator_row(case: OperatorCase, isa: Isa, rounds: int, threads: int) -> tuple[str, ...]:
     """An operator on rows or elements against other engines."""
     x = np.random.default_rng(0).standard_normal(case.shape).astype(np.float32)
     var = Var("x0", checked_type=TensorType(case.shape, DType.FLOAT32))
-    typed = call(case.name, var, *map(Constant, case.constants))
+    typed = call(case.name, var, *map(Constant, case.constants), **case.attrs)
     dag = ComputeDAG(compute(compute_call_of(typed, "t")))
     inputs = {"t.x0": x, **{f"t.x{n}": each for n, each in enumerate(case.constants, 1)}}
-    native, result, seconds = compiled(dag, isa, inputs)
+    native, result, seconds = compiled(dag, isa, inputs, threads)
     expected = np.zeros_like(result)
-    times = in_turns({"native": native, **engines(case, x, expected)}, rounds)
+    times = in_turns({"native": native, **engines(case, x, expected, threads)}, rounds, threads)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     ratios = (
         f"{times[name].median / times['native'].median:.2f} ({times[name].best / times['native'].best:.2f})"
         for name in ("onnxruntime", "openvino")
     )
-    shape = "x".join(map(str, case.shape))
-    return (f"{case.name} {shape}", f"{1e6 * times['native'].median:.0f}", *ratios, f"{1e3 * seconds:.0f}")
+    return (case.title, f"{1e6 * times['native'].median:.0f}", *ratios, f"{1e3 * seconds:.0f}")
 
 
-PRODUCTS_HEADER = ("m x n x k", "GFLOP/s", "of peak", "numpy / native", "of the best times", "compile ms")
 OPERATORS_HEADER = (
     *("operator", "native us", "onnxruntime / native (best)", "openvino / native (best)", "compile ms"),
 )
@@ -245,17 +272,12 @@ def shown(header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
-    if os.environ.get(NUMPY_THREADS) != "1":  # NumPy's library reads it when it is loaded
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, NUMPY_THREADS: "1"})
     isa = Isa.host()
-    sizes = (*((n, n, n) for n in SQUARES), *SKINNY)
-    products = [product_row(*size, isa, given.rounds) for size in sizes]
-    operators = [operator_row(case, isa, given.rounds) for case in OPERATORS]
-    print(shown(PRODUCTS_HEADER, products, given.markdown))
-    print()
+    operators = [operator_row(case, isa, given.rounds, given.threads) for case in OPERATORS]
     print(shown(OPERATORS_HEADER, operators, given.markdown))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
     Block,
+    Buffer,
     Cast,
     For,
     IfThenElse,
@@ -32,8 +32,7 @@ class Event(Enum):
     LEAVE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """A step of a walk.
 
     Attributes:
@@ -93,29 +92,55 @@ def scalars(statement: Statement) -> tuple[Scalar, ...]:
 
 def operands(scalar: Scalar) -> tuple[Scalar, ...]:
     """The scalars directly inside a scalar, in evaluation order."""
-    match scalar:
-        case LoopVar() | Literal():
-            return ()
-        case Load():
-            return scalar.indices
-        case Arith():
-            return scalar.operands
-        case Cast():
-            return (scalar.value,)
-        case Intrinsic():
-            return scalar.args
-        case _:
-            assert_never(scalar)
+    if isinstance(scalar, LoopVar | Literal):  # most scalars; this is faster than a match
+        return ()
+    if isinstance(scalar, Arith):
+        return scalar.operands
+    if isinstance(scalar, Load):
+        return scalar.indices
+    if isinstance(scalar, Cast):
+        return (scalar.value,)
+    if isinstance(scalar, Intrinsic):
+        return scalar.args
+    assert_never(scalar)
 
 
 def scalar_post_order(root: Scalar) -> Iterator[tuple[Scalar, int]]:
     """Every scalar of a tree after its operands, each with its depth; one that stands twice comes twice."""
-    stack: list[tuple[Scalar, int, bool]] = [(root, 0, False)]
+    below = operands(root)
+    if not below:
+        yield root, 0
+        return
+    stack: list[tuple[Scalar, int, bool]] = [(root, 0, True)]
+    stack.extend((inner, 1, False) for inner in reversed(below))
     while stack:
         scalar, depth, is_done = stack.pop()
-        below = () if is_done else operands(scalar)
-        if below:
+        if not is_done and (below := operands(scalar)):
             stack.append((scalar, depth, True))
             stack.extend((inner, depth + 1, False) for inner in reversed(below))
         else:
             yield scalar, depth
+
+
+def reads_each(body: Statement, buffers: Iterable[Buffer]) -> bool:
+    """Whether a statement reads something of each of the buffers; indices are looked at last."""
+    missing = {buffer.name for buffer in buffers}
+    for with_indices in (False, True):
+        for visit in walk(body):
+            if visit.event is not Event.ENTER:
+                continue
+            statement = visit.statement
+            if isinstance(statement, Store) and not with_indices:
+                stack = [statement.value]
+            else:
+                stack = list(scalars(statement))
+            while stack and missing:
+                scalar = stack.pop()
+                if isinstance(scalar, Load):
+                    missing.discard(scalar.buffer.name)
+                    if not with_indices:
+                        continue
+                stack.extend(operands(scalar))
+            if not missing:
+                return True
+    return not missing

@@ -10,7 +10,7 @@ from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST
 from intarsia.runtime.artifact_reader import check_name, open_artifact
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource
+from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource, LoadsInPlace
 from intarsia.runtime.manifest import KernelEntry, Manifest
 from intarsia.runtime.plan_check import plan_complaint
 from intarsia.runtime.provenance import Provenance
@@ -28,11 +28,11 @@ def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
     the digests, the machine, the toolchains. A kernel whose compiled form was made by another version of its
     toolchain, or on a machine with other instruction sets, is compiled again from its source.
 
-    All files are read into memory, with one exception: constants of a megabyte and more in a folder are
-    memory-mapped. So a large model starts at once, and processes that load the same folder share the
-    memory; but the digest is that of the moment of loading. Leave the folder as it is while the executable
-    lives: a file of constants that is changed in place changes results, one that is cut short ends the
-    process (SIGBUS). Saving to the same path again is safe, it makes new files. A zip is read as a whole.
+    Files of a megabyte and more, constants and compiled kernels, are memory-mapped. So a large model starts
+    at once, and processes that load the same artifact share the memory; but the digest is that of the
+    moment of loading. Leave the artifact as it is while the executable lives: a file that is changed in
+    place changes results, one that is cut short ends the process (SIGBUS). Saving to the same path again is
+    safe, it makes new files.
 
     Args:
         path: An artifact, in either form.
@@ -143,8 +143,10 @@ def _kernel(
 ) -> Kernel:
     weights = {name: constants[number] for name, number in entry.weights.items()}
     source = KernelSource(entry.toolchain, entry.target, files[entry.source].tobytes(), weights)
-    blob = files[entry.blob].tobytes() if fits and entry.blob is not None else None
-    return loader.load(source, blob)
+    blob = files[entry.blob] if fits and entry.blob is not None else None
+    if blob is not None and isinstance(loader, LoadsInPlace):
+        return loader.load_in_place(source, blob.data)
+    return loader.load(source, None if blob is None else blob.tobytes())
 
 
 def read_explanation(path: str | os.PathLike[str]) -> str | None:

@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from intarsia.runtime.artifact_damage import damaged
-from intarsia.runtime.artifact_format import CONSTANTS, MANIFEST
+from intarsia.runtime.artifact_format import MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError
@@ -23,7 +24,11 @@ from intarsia.support.errors import ArtifactError
 _PIECE: Final = 1 << 24
 _NO_ARTIFACT: Final = "expected a folder or zip that Executable.save wrote"
 _MAPPED_BYTES: Final = 1 << 20
-"""A smaller file of constants is read: it then no longer matters what becomes of it."""
+"""A smaller file is read: it then no longer matters what becomes of it."""
+_READERS: Final = 2
+"""How many files are digested at a time: most bytes are in two, constants and compiled code."""
+_LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
+"""Before the content of a member: its signature, and the lengths of its name and of what follows that."""
 _ZIP_START: Final = b"PK\x03\x04"
 _IS_ENCRYPTED: Final = 1
 _UNREADABLE: Final = (  # what zipfile raises on damaged files, ValueError and OverflowError for wrong offsets
@@ -46,7 +51,7 @@ class ArtifactReader:
     Attributes:
         path: Where the artifact is.
         names: Files that are there; None for a folder, where each is looked for when it is read.
-        read_file: All bytes of a file that is there; large constants of a folder are memory-mapped.
+        read_file: All bytes of a file that is there; large files are memory-mapped.
     """
 
     path: Path
@@ -82,7 +87,10 @@ class ArtifactReader:
         """
         for name in files:
             check_name(self.path, name)
-        return {name: self._verified(name, entry) for name, entry in files.items()}
+        if sum(entry.size > _MAPPED_BYTES for entry in files.values()) < _READERS:
+            return {name: self._verified(name, entry) for name, entry in files.items()}
+        with ThreadPoolExecutor(_READERS) as readers:
+            return dict(zip(files, readers.map(self._verified, files, files.values()), strict=True))
 
     def _verified(self, name: str, entry: FileEntry) -> Array:
         data = self.read(name)
@@ -136,14 +144,22 @@ def _from_folder(path: Path, name: str) -> Array:
     file = path / name
     if not stat.S_ISREG(file.stat().st_mode):
         raise damaged(path, f"{name} is not a file")
-    if name == CONSTANTS and file.stat().st_size >= _MAPPED_BYTES:
-        return np.memmap(file, np.uint8, mode="c").view(np.ndarray)  # "c": nothing is ever written back
+    if file.stat().st_size >= _MAPPED_BYTES:
+        return _mapped(file, 0, file.stat().st_size)
     return np.fromfile(file, np.uint8)
+
+
+def _mapped(file: Path, offset: int, size: int) -> Array:
+    # "c": nothing is ever written back
+    return np.memmap(file, np.uint8, mode="c", offset=offset, shape=(size,)).view(np.ndarray)
 
 
 def _extracted(path: Path, name: str) -> Array:
     with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
-        data = np.empty(archive.getinfo(name).file_size, np.uint8)
+        info = archive.getinfo(name)
+        if info.file_size >= _MAPPED_BYTES and name != MANIFEST:  # all others have a digest
+            return _mapped(path, _content_offset(path, info), info.file_size)
+        data = np.empty(info.file_size, np.uint8)
         view, position = data.data, 0
         while position < data.size:
             got = stream.readinto(view[position : position + _PIECE])  # type: ignore[attr-defined]  # ZipExtFile has it
@@ -152,6 +168,16 @@ def _extracted(path: Path, name: str) -> Array:
             position += got
         stream.read()  # the checksum is compared at the end of the stream
     return data
+
+
+def _content_offset(path: Path, info: zipfile.ZipInfo) -> int:
+    """Where the content of a stored member begins."""
+    with path.open("rb") as stream:
+        stream.seek(info.header_offset)
+        signature, name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+    if signature != _ZIP_START:
+        raise EOFError("its header is wrong")
+    return int(info.header_offset + _LOCAL_HEADER.size + name + extra)
 
 
 def _zip_members(path: Path) -> frozenset[str]:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from intarsia.runtime.artifact_format import MANIFEST, ArtifactFormat
+from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.errors import OutputError
 from intarsia.support.files import written_whole
 
+_LARGE: Final = 1 << 20
+"""Bytes from which it pays to have another thread digest them."""
 _ZIP_START: Final = b"PK\x03\x04"
 _NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time a zip can express: equal contents give equal files."""
+_HEADER_BYTES: Final = 30 + 20
+"""Of a member, besides its name and what stands behind that: the fixed part, and sizes of 64 bits."""
+_PADDING: Final = struct.Struct("<HHH")
+_PADDING_KIND: Final = 0xD935
+"""What Android's zipalign calls the field with which it aligns members: the alignment, then zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +38,25 @@ class FileEntry:
 
 
 class DigestingStream:
-    """Passes bytes on to a file and digests them on the way."""
+    """Passes bytes on to a file and digests them on the way, what is large in another thread meanwhile."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], thread: Executor) -> None:
         self._stream = stream
+        self._thread = thread
         self._state = hashlib.sha256()
         self._size = 0
 
     def write(self, data: bytes | memoryview, /) -> None:
         """Write and digest."""
-        self._stream.write(data)
-        self._state.update(data)
+        if len(data) < _LARGE:
+            self._state.update(data)
+            self._stream.write(data)
+        else:
+            digested = self._thread.submit(self._state.update, data)
+            try:
+                self._stream.write(data)
+            finally:
+                digested.result()
         self._size += len(data)
 
     def entry(self) -> FileEntry:
@@ -49,15 +67,18 @@ class DigestingStream:
 class ArtifactWriter:
     """Creates files by name; `files` lists those that are complete."""
 
-    def __init__(self, open_file: Callable[[str], AbstractContextManager[IO[bytes]]]) -> None:
+    def __init__(
+        self, open_file: Callable[[str], AbstractContextManager[IO[bytes]]], thread: Executor
+    ) -> None:
         self._open_file = open_file
+        self._thread = thread
         self.files: dict[str, FileEntry] = {}
 
     @contextmanager
     def file(self, name: str) -> Iterator[DigestingStream]:
         """A new file; it is listed when the block ends."""
         with self._open_file(name) as stream:
-            digesting = DigestingStream(stream)
+            digesting = DigestingStream(stream, self._thread)
             yield digesting
         self.files[name] = digesting.entry()
 
@@ -75,15 +96,27 @@ def artifact_writer(path: Path, form: ArtifactFormat) -> Iterator[ArtifactWriter
         OutputError: The file system refused, or something that is no artifact is in the way.
     """
     _refuse_to_replace(path, form)
-    with written_whole(path) as temporary:
+    with written_whole(path) as temporary, ThreadPoolExecutor(1) as thread:
         if form is ArtifactFormat.DIRECTORY:
             (temporary / "kernels").mkdir(parents=True)
-            yield ArtifactWriter(lambda name: (temporary / name).open("wb"))
+            yield ArtifactWriter(lambda name: (temporary / name).open("wb"), thread)
         else:
-            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            with (
+                temporary.open("w+b") as stream,
+                zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
+            ):
                 yield ArtifactWriter(
-                    lambda name: archive.open(zipfile.ZipInfo(name, _NO_TIME), "w", force_zip64=True)
+                    lambda name: archive.open(_member(name, stream.tell()), "w", force_zip64=True), thread
                 )
+
+
+def _member(name: str, start: int) -> zipfile.ZipInfo:
+    """A member whose header begins at `start`, and whose content can be mapped with its arrays aligned."""
+    info = zipfile.ZipInfo(name, _NO_TIME)
+    before = start + _HEADER_BYTES + len(name.encode()) + _PADDING.size
+    missing = -before % ALIGNMENT
+    info.extra = _PADDING.pack(_PADDING_KIND, missing + 2, ALIGNMENT) + b"\0" * missing
+    return info
 
 
 def may_be_artifact(path: Path) -> bool:

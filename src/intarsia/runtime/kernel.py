@@ -98,5 +98,13 @@ class CompilesApart(Protocol):
         """Whether a kernel can be loaded from its compiled form here; versions as `availability`."""
 
 
+@runtime_checkable
+class LoadsInPlace(Protocol):
+    """A toolchain whose kernels work with the bytes of a compiled form as they are, mapped from a file."""
+
+    def load_in_place(self, source: KernelSource, blob: memoryview) -> Kernel:
+        """As `load`; the blob stays as it is while the kernel lives."""
+
+
 TOOLCHAINS: Registry[type[KernelLoader]] = Registry("toolchain", group="intarsia.toolchains")
 """Toolchain classes by name; each is constructed without arguments."""

@@ -53,19 +53,21 @@ def stored(name: str, array: Array) -> StoredTensor:
 
 def write_tensors(sink: Sink, arrays: Mapping[str, Array]) -> None:
     """Write a file; no array is copied, but for one at a time of those that are not contiguous."""
-    widest_first = sorted(arrays, key=lambda name: -_alignment(arrays[name]))
     texts = {name: _text_bytes(arrays[name]) for name in arrays if _is_text(arrays[name])}
+    sizes = {name: len(texts[name]) if name in texts else array.nbytes for name, array in arrays.items()}
+    # Whole cache lines first, so that all of these are aligned: the format allows no gaps.
+    order = sorted(arrays, key=lambda name: (sizes[name] % _ALIGNMENT != 0, -_alignment(arrays[name])))
     header: dict[str, object] = {}
     position = 0
-    for name in widest_first:
-        size = len(texts[name]) if name in texts else arrays[name].nbytes
+    for name in order:
+        size = sizes[name]
         header[name] = _entry(arrays[name], position, size)
         position += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + _LENGTH_BYTES) % _ALIGNMENT)
     sink.write(len(text).to_bytes(_LENGTH_BYTES, "little"))
     sink.write(text)
-    for name in widest_first:
+    for name in order:
         if name in texts:
             sink.write(texts[name])
         else:

@@ -8,8 +8,8 @@ from intarsia.ir import Call, Function, IRModule
 from intarsia.native.llvm.isa import host_architecture
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import ArtifactError, CompileError
-from intarsia.support.version import VERSION
 from intarsia.target import Target
+from intarsia.toolchain.native_version import native_version
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 
@@ -29,7 +29,7 @@ class Native:
     def availability(self) -> Available | Unavailable:
         """Whether llvmlite can be imported, on a machine that it makes kernels for; never raises.
 
-        The version is Intarsia's own: it says which kernels are made and what their saved form is.
+        The version says which kernels are made and what their saved form is.
         """
         found = package_availability("llvmlite", "pip install 'intarsia[native]'")
         return found if isinstance(found, Unavailable) else self.loading_availability()
@@ -40,7 +40,7 @@ class Native:
             host_architecture()
         except CompileError as error:
             return Unavailable(error.problem)
-        return Available(VERSION)
+        return Available(native_version())
 
     def supports(self, call: Call) -> bool:
         """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes."""
@@ -56,10 +56,9 @@ class Native:
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
-        from intarsia.toolchain.native_simplified import simplified
         from intarsia.toolchain.onnx_compile import compile_onnx
 
-        return compile_onnx(self, simplified(function, module), target, module)
+        return compile_onnx(self, function, target, module)
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
@@ -68,16 +67,25 @@ class Native:
             CompileError: An operator of the source has no native kernel.
             MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
         """
-        from intarsia.toolchain.native_kernel import NativeKernel
-
         if blob is not None:
-            from intarsia.toolchain.native_blob import read_blob
-
-            try:
-                return NativeKernel(source, read_blob(blob, source.weights))
-            except ArtifactError:
-                pass  # damaged, of another version, or for another CPU: the source says it all
+            return self.load_in_place(source, memoryview(blob))
         require(self)
         from intarsia.toolchain.native_build import build_region
+        from intarsia.toolchain.native_kernel import NativeKernel
 
         return NativeKernel(source, build_region(source))
+
+    def load_in_place(self, source: KernelSource, blob: memoryview) -> Kernel:
+        """As `load`; constants of the blob are not copied, so that it must stay as it is.
+
+        Raises:
+            CompileError: The blob does not fit, and an operator of the source has no native kernel.
+            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
+        """
+        from intarsia.toolchain.native_blob import read_blob
+        from intarsia.toolchain.native_kernel import NativeKernel
+
+        try:
+            return NativeKernel(source, read_blob(blob, source.weights))
+        except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
+            return self.load(source)

@@ -1,11 +1,13 @@
 """Compiled regions as bytes: a line of JSON, then object code and constants, each at a multiple of 64.
 
 Weights are not part of it: they stand in the artifact once, and are packed again when a region is loaded.
+What was computed of weights (batch normalization folded into them, say) is, in the form that kernels read.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,11 +15,17 @@ from typing import Any, Final
 import numpy as np
 
 from intarsia.ir import DType
-from intarsia.native.llvm.array_parameter import ArrayParameter
 from intarsia.native.llvm.isa import Isa
-from intarsia.support.aligned_memory import ALIGNMENT, aligned_bytes
+from intarsia.support.aligned_memory import ALIGNMENT, aligned_array
 from intarsia.support.errors import ArtifactError
 from intarsia.support.version import VERSION
+from intarsia.toolchain.native_record import (
+    dtype_text,
+    packing_of,
+    packing_record,
+    parameter_of,
+    parameter_record,
+)
 from intarsia.toolchain.native_region import (
     Argument,
     Array,
@@ -29,6 +37,7 @@ from intarsia.toolchain.native_region import (
     RegionPort,
 )
 
+_LINE: Final = re.compile(rb"[^\n]*\n")
 _FORMAT: Final = f"intarsia native region 1, version {VERSION}"
 
 
@@ -52,19 +61,21 @@ def write_blob(region: NativeRegion) -> bytes:
     return b"".join((line, b"\n", b"\0" * (-(len(line) + 1) % ALIGNMENT), *parts.content))
 
 
-def read_blob(blob: bytes, weights: Mapping[str, Array]) -> NativeRegion:
-    """The region whose bytes these are.
+def read_blob(blob: bytes | memoryview, weights: Mapping[str, Array]) -> NativeRegion:
+    """The region whose bytes these are; constants are views of them, if elements stand at even addresses.
 
     Args:
-        blob: What `write_blob` made.
+        blob: What `write_blob` made; it must not change while the region is used.
         weights: Of the source.
 
     Raises:
         ArtifactError: It is damaged, of another version, lacks a weight, or this CPU lacks an instruction.
     """
     try:
-        start = blob.index(b"\n") + 1
-        head = json.loads(blob[:start])
+        line = _LINE.match(blob)
+        if line is None:
+            raise ArtifactError("damaged native kernels: no line of JSON")
+        start, head = line.end(), json.loads(line[0])
         if head["format"] != _FORMAT:
             raise ArtifactError(f"native kernels of another version: {str(head['format'])[:80]!r}")
         isa = Isa.parse(head["isa"])
@@ -96,11 +107,11 @@ def _region(
 class _Parts:
     """What stands behind the line of JSON."""
 
-    content: list[bytes] = field(default_factory=list)
+    content: list[bytes | memoryview] = field(default_factory=list)
     end: int = 0
 
-    def add(self, data: bytes) -> list[int]:
-        """Offset and size of new content."""
+    def add(self, data: bytes | memoryview) -> list[int]:
+        """Offset and size of new content, which is not copied."""
         found = [self.end, len(data)]
         filled = -len(data) % ALIGNMENT
         self.content += [data, b"\0" * filled]
@@ -116,19 +127,13 @@ def _part(body: memoryview, where: Sequence[int]) -> memoryview:
 
 
 def _kernel_record(kernel: RegionKernel, parts: _Parts) -> list[Any]:
-    parameters = [
-        [each.name, list(each.shape), _dtype_text(each.dtype), each.is_written, each.alignment]
-        for each in kernel.parameters
-    ]
+    parameters = [parameter_record(each) for each in kernel.parameters]
     return [parts.add(kernel.object_code), kernel.symbol, parameters, kernel.scratch_bytes]
 
 
 def _kernel(record: Sequence[Any], body: memoryview) -> RegionKernel:
     where, symbol, parameters, scratch_bytes = record
-    taken = tuple(
-        ArrayParameter(name, tuple(shape), DType(dtype).numpy, is_written, alignment)
-        for name, shape, dtype, is_written, alignment in parameters
-    )
+    taken = tuple(map(parameter_of, parameters))
     return RegionKernel(bytes(_part(body, where)), symbol, taken, scratch_bytes)
 
 
@@ -142,13 +147,12 @@ def _argument(record: Sequence[Any]) -> Argument:
 
 def _constant_record(constant: RegionConstant, parts: _Parts) -> dict[str, Any]:
     array, packing = constant.array, constant.packing
-    record: dict[str, Any] = {"shape": list(array.shape), "dtype": _dtype_text(array.dtype)}
+    record: dict[str, Any] = {"shape": list(array.shape), "dtype": dtype_text(array.dtype)}
     if constant.weight is None:
-        return record | {"data": parts.add(array.tobytes())}
+        return record | {"data": parts.add(array.reshape(-1).view(np.uint8).data)}
     record["weight"] = constant.weight
     if packing is not None:
-        listed = [[part.axis, part.extent] for part in packing.parts]
-        record["packing"] = [packing.tensor_name, list(packing.shape), listed]
+        record["packing"] = packing_record(packing)
     return record
 
 
@@ -156,34 +160,18 @@ def _constant(record: Mapping[str, Any], body: memoryview, weights: Mapping[str,
     shape, dtype = tuple(record["shape"]), DType(record["dtype"]).numpy
     if "weight" not in record:
         content = _part(body, record["data"])
-        return RegionConstant(_aligned(np.frombuffer(content, dtype).reshape(shape)))
+        return RegionConstant(aligned_array(np.frombuffer(content, dtype).reshape(shape)))
     array, packing = weights[record["weight"]].view(dtype), None
     if "packing" in record:
-        from intarsia.native.dag.packing import Packing, Part
-
-        name, original, parts = record["packing"]
-        packing = Packing(name, tuple(original), tuple(Part(axis, extent) for axis, extent in parts))
+        packing = packing_of(record["packing"])
         array = packing.pack(array.reshape(packing.shape))
-    return RegionConstant(_aligned(array.reshape(shape)), record["weight"], packing)
-
-
-def _aligned(array: Array) -> Array:
-    """The array, or a copy where its elements stand at odd addresses."""
-    if array.flags.c_contiguous and not array.ctypes.data % array.dtype.alignment:
-        return array
-    copy = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
-    np.copyto(copy, array)
-    return copy
+    return RegionConstant(aligned_array(array.reshape(shape)), record["weight"], packing)
 
 
 def _port_record(port: RegionPort) -> list[Any]:
-    return [port.name, list(port.shape), _dtype_text(port.dtype)]
+    return [port.name, list(port.shape), dtype_text(port.dtype)]
 
 
 def _port(record: Sequence[Any]) -> RegionPort:
     name, shape, dtype = record
     return RegionPort(name, tuple(shape), DType(dtype).numpy)
-
-
-def _dtype_text(dtype: np.dtype[Any]) -> str:
-    return DType.of(np.empty(0, dtype)).value

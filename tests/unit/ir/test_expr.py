@@ -6,6 +6,7 @@ from intarsia.ir import (
     Attrs,
     Call,
     Constant,
+    DType,
     Function,
     FuncType,
     Let,
@@ -104,3 +105,9 @@ def test_a_changed_constant_has_another_digest() -> None:
     changed = with_fields(constant, data=np.zeros((2, 3), np.float32))
     assert structural_digest(changed) != before
     assert structural_digest(with_fields(constant, span=SPAN)) == before
+
+
+def test_a_scalar_of_numpy_is_an_array_of_rank_0() -> None:
+    constant = Constant(np.float32(2) * np.ones((), np.float32))
+    assert isinstance(constant.data, np.ndarray)
+    assert constant.checked_type == TensorType((), DType.FLOAT32)

@@ -1,4 +1,5 @@
 import json
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from tests.fake_kernels import FakeKernel, FakeToolchain, f32, fake, plan_of
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
+from intarsia.runtime.kernel import TOOLCHAINS, KernelSource
 from intarsia.runtime.plan import Branch, RunKernel, TensorInfo
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.self_test import SelfTest
-from intarsia.support.errors import OutputError
+from intarsia.support.aligned_memory import ALIGNMENT
+from intarsia.support.errors import ArtifactError, OutputError
 from intarsia.target.host import Host
 
 pytestmark = pytest.mark.usefixtures("fake_toolchain")
@@ -147,9 +150,49 @@ def weights_of(path: Path, size: int, form: ArtifactFormat) -> Any:
     return load(path).kernels[0].source.weights["weight"]
 
 
-def test_large_constants_of_a_folder_are_mapped(tmp_path: Path) -> None:
-    assert is_mapped(weights_of(tmp_path / "m", 1 << 18, ArtifactFormat.DIRECTORY))
-    assert not is_mapped(weights_of(tmp_path / "zip", 1 << 18, ArtifactFormat.ZIP))
+@pytest.mark.parametrize("form", ArtifactFormat)
+def test_large_constants_are_mapped(tmp_path: Path, form: ArtifactFormat) -> None:
+    weight = weights_of(tmp_path / "m", 1 << 18, form)
+    assert is_mapped(weight)
+    assert weight.ctypes.data % ALIGNMENT == 0
+    assert weight.min() == weight.max() == 1
+
+
+def test_members_of_a_zip_begin_at_cache_lines(tmp_path: Path) -> None:
+    example("compiled").save(tmp_path / "m.zip")
+    data = (tmp_path / "m.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "m.zip") as archive:
+        assert archive.testzip() is None
+        for member in archive.infolist():
+            at = member.header_offset
+            name, extra = struct.unpack_from("<HH", data, at + 26)
+            assert (at + 30 + name + extra) % ALIGNMENT == 0
+
+
+@pytest.mark.parametrize("form", ArtifactFormat)
+def test_a_large_blob_is_used_where_it_lies(tmp_path: Path, form: ArtifactFormat) -> None:
+    given: list[memoryview] = []
+
+    class InPlace(FakeToolchain):
+        def load_in_place(self, source: KernelSource, blob: memoryview) -> FakeKernel:
+            given.append(blob)
+            return self.load(source)
+
+    example("compiled" * (1 << 18)).save(tmp_path / "m", format=form)
+    with TOOLCHAINS.holding("fake", InPlace):
+        load(tmp_path / "m")
+    (blob,) = given
+    assert bytes(blob) == b"compiled" * (1 << 18)
+    assert is_mapped(blob.obj)
+
+
+def test_a_changed_large_file_of_a_zip_is_found(tmp_path: Path) -> None:
+    weights_of(tmp_path / "m", 1 << 18, ArtifactFormat.ZIP)
+    data = bytearray((tmp_path / "m").read_bytes())
+    data[data.index(np.ones(64, np.float32).tobytes())] ^= 1
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(ArtifactError, match=r"SHA-256 of constants\.safetensors is"):
+        load(tmp_path / "m")
 
 
 def test_small_files_of_a_folder_may_change_after_loading(tmp_path: Path) -> None:

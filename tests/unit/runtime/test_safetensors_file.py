@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from intarsia.ir.dtype import DType
 from intarsia.runtime.constant_table import ConstantTable
 from intarsia.runtime.safetensors_file import StoredTensor, read_tensors, stored, write_tensors
+from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import ArtifactError
 
 Array = npt.NDArray[Any]
@@ -79,6 +80,17 @@ def test_tensors_lie_without_gaps_from_an_aligned_start() -> None:
     assert spans[0][0] == 0
     assert all(before[1] == after[0] for before, after in pairwise(spans))
     assert 8 + length + spans[-1][1] == len(data)
+
+
+def test_whole_cache_lines_are_aligned() -> None:
+    arrays: dict[str, Array] = {
+        "a": np.ones(1, np.float64),
+        "b": np.ones(16, np.float32),
+        "c": np.ones(192, np.int8),
+    }
+    data = aligned_array(np.frombuffer(written(arrays), np.uint8))
+    found = read_tensors(data, {name: stored(name, array) for name, array in arrays.items()}, "c")
+    assert [found[name].ctypes.data % 64 for name in "bc"] == [0, 0]
 
 
 def test_arrays_are_written_without_a_second_copy() -> None:

@@ -42,8 +42,6 @@ GAPS = {
     ("native", "float8_e4m3fn"): "a parameter of Tensor[(3,), float8_e4m3fn] has no native kernel",
     ("native", "int4"): "a parameter of Tensor[(3,), int4] has no native kernel",
     ("native", "complex64"): "a parameter of Tensor[(3,), complex64] has no native kernel",
-    ("native", "weight float8_e4m3fn"): "a constant of Tensor[(20, 30), float8_e4m3fn] has no native kernel",
-    ("native", "weight int4"): "a constant of Tensor[(20, 30), int4] has no native kernel",
     ("native", "string"): "a parameter of Tensor[(2,), string] has no native kernel",
     ("native", "sequence"): "operator 'SequenceConstruct'",
     ("native", "optional"): "a parameter of Optional[Tensor[(3,), float32]] has no native kernel",

@@ -17,6 +17,7 @@ from intarsia.ir import Call, Constant, DType, Function, IRModule, SymbolicDim, 
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import Array, KernelSource
+from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
 from intarsia.support.errors import (
     ArtifactError,
     CompileError,
@@ -32,7 +33,7 @@ from intarsia.toolchain.native_kernel import NativeKernel
 from intarsia.toolchain.protocol import Available, Unavailable
 
 SourceOf = Callable[..., KernelSource]
-WEIGHT = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+WEIGHT = aligned_array(np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32))
 
 
 def value(name: str, *shape: int) -> Any:
@@ -214,16 +215,41 @@ def test_kernels_are_kept_in_the_users_cache(
     assert {path: path.stat().st_ino for path in tmp_path.rglob("*.kernel")} == kept
 
 
-def test_batch_normalization_goes_into_the_weights() -> None:
-    x = var("x", 1, 3, 8, 8)
-    conv = call("Conv", x, Constant(numbers(4, 3, 3, 3)))
-    facts = [Constant(np.abs(numbers(4)) + 1) for _ in range(4)]
-    function = Function((x,), call("BatchNormalization", conv, *facts))
+def normalized_convolution(weight: Array) -> Function:
+    x, channels = var("x", 1, weight.shape[1], 8, 8), weight.shape[0]
+    conv = call("Conv", x, Constant(weight))
+    facts = [Constant(np.abs(numbers(channels)) + 1) for _ in range(4)]
+    return Function((x,), call("BatchNormalization", conv, *facts))
+
+
+def test_batch_normalization_goes_into_the_weights_that_kernels_read() -> None:
+    weight = numbers(64, 32, 3, 3)
+    function = normalized_convolution(weight)
     kernel = Native().compile(function, Target("cpu -toolchain=native -threads=1"))
-    assert b"BatchNormalization" not in kernel.source.model
-    (expected,) = ia.build(IRModule.from_expr(function)).run_flat(numbers(1, 3, 8, 8))
-    (found,) = kernel.run([numbers(1, 3, 8, 8)], [None])
+    (expected,) = ia.build(IRModule.from_expr(function)).run_flat(numbers(1, 32, 8, 8))
+    (found,) = kernel.run([numbers(1, 32, 8, 8)], [None])
     close(found, expected)
+    assert any(np.shares_memory(given, weight) for given in kernel.source.weights.values())
+    plain = Function(function.params, call("Conv", function.params[0], Constant(weight)))
+    alone = Native().compile(plain, Target("cpu -toolchain=native -threads=1"))
+    regions = [build_region(each.source) for each in (kernel, alone)]
+    assert len(regions[0].calls) == len(regions[1].calls)
+    assert all(constant.weight is None for constant in regions[0].constants)
+
+
+def test_constants_of_a_blob_are_not_copied() -> None:
+    function = normalized_convolution(numbers(64, 32, 3, 3))
+    kernel = Native().compile(function, Target("cpu -toolchain=native -threads=1"))
+    given = kernel.blob()
+    assert given is not None
+    memory = aligned_bytes(len(given))
+    memory[...] = np.frombuffer(given, np.uint8)
+    region = read_blob(memory.data, kernel.source.weights)
+    assert all(np.shares_memory(constant.array, memory) for constant in region.constants)
+    assert all(constant.array.ctypes.data % ALIGNMENT == 0 for constant in region.constants)
+    x = numbers(1, 32, 8, 8)
+    (found,), (expected,) = NativeKernel(kernel.source, region).run([x], [None]), kernel.run([x], [None])
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 
 def test_an_artifact_runs_without_the_compiler(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
+from intarsia.support.aligned_memory import aligned_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,15 @@ class Packing:
         return tuple(_number(0) if each is None else each for each in found)
 
     def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The packed elements of an array of the original shape, with zeros as padding."""
-        covered = [self._covered(axis) for axis in range(len(self.shape))]
-        grown = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
+        """The packed elements of an array of the original shape, with zeros as padding, in aligned memory."""
+        if self.pads:
+            covered = [self._covered(axis) for axis in range(len(self.shape))]
+            array = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
         places = sorted(range(len(self.parts)), key=lambda place: self.parts[place].axis)
-        digits = grown.reshape([self.parts[place].extent for place in places])
-        return np.ascontiguousarray(digits.transpose(np.argsort(places)))
+        digits = array.reshape([self.parts[place].extent for place in places])
+        packed: npt.NDArray[Any] = aligned_bytes(digits.nbytes).view(digits.dtype).reshape(self.packed_shape)
+        np.copyto(packed, digits.transpose(np.argsort(places)))
+        return packed
 
 
 def _number(value: int) -> Literal:

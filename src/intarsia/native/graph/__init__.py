@@ -3,6 +3,7 @@
 region_plan     what a plan is
 straight_line   a function as calls of operators on numbered values
 plan_region     from a function to its plan
+channel_order   where the channels of a blocked value lie
 """
 
 from intarsia.native.graph.plan_region import PlanOptions, plan_region

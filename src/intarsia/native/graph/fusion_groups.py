@@ -18,6 +18,8 @@ from intarsia.native.graph.straight_line import Step, StraightLine
 
 _LARGEST = 64
 """How many steps an element's expression may have, counted as often as they stand there."""
+_MOST_STEPS = 40
+"""How many steps a group may have: loops for what is not inlined stand inside each other's memory."""
 
 _POINTWISE, _MOVE, _INJECTIVE = StepKind.ELEMENTWISE, StepKind.MOVE, StepKind.INJECTIVE
 _REDUCTION = StepKind.REDUCTION
@@ -98,12 +100,15 @@ class _Groups:
                 if source in seen or self._is_kept[source] or self._kinds[source] is StepKind.OPAQUE:
                     continue
                 seen.add(source)
-                if all(self._end[reader] == end for reader in self._readers[source]) and may_join(
-                    source, end
-                ):
+                if self._is_read_in(source, end) and may_join(source, end):
                     for found in self._sources(self._members[source]):
                         heapq.heappush(waiting, found)
                     self._join(source, end)
+
+    def _is_read_in(self, source: int, end: int) -> bool:
+        """Whether nothing else reads a group, and both together are small enough."""
+        steps = len(self._members[source]) + len(self._members[end])
+        return steps <= _MOST_STEPS and all(self._end[reader] == end for reader in self._readers[source])
 
     def is_chain(self, source: int, end: int) -> bool:
         """Whether a group is followed element by element, and by what reads nothing else that is computed."""

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.region_plan import Array, RegionValue
 from intarsia.native.graph.straight_line import Step
 from intarsia.native.te import Tensor, placeholder
@@ -35,11 +37,13 @@ class Source:
         number: Of the value; -1 if it is an array.
         form: Its layout.
         array: A packed constant.
+        order: Of the channels, if they are in blocks; None for one after the other.
     """
 
     number: int
     form: SourceForm = SourceForm.PLAIN
     array: Array | None = field(default=None, repr=False)
+    order: ChannelOrder | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,28 +59,36 @@ class KernelDag:
     sources: tuple[Source, ...]
 
 
-def kernel_dag(steps: Sequence[Step], values: Sequence[RegionValue], outputs: Sequence[int]) -> KernelDag:
+def kernel_dag(
+    steps: Sequence[Step],
+    values: Sequence[RegionValue],
+    outputs: Sequence[int],
+    declared: Mapping[int, Tensor] = MappingProxyType({}),
+    sources: Mapping[Tensor, Source] = MappingProxyType({}),
+) -> KernelDag:
     """The rules of calls applied one after another, on plain tensors.
 
     Args:
         steps: In order; a step may read what those before it make.
         values: All values of the region.
         outputs: Numbers of values that the steps make and that others need.
+        declared: Values of the group that other rules have made, plain.
+        sources: What their placeholders are.
 
     Raises:
         NotCoveredError: A call has no rule, or its rule does not cover it.
     """
-    made: dict[int, Tensor] = {}
+    made = dict(declared)
     given: dict[int, Tensor] = {}
     count: Counter[str] = Counter()
     for step in steps:
         inputs = tuple(None if arg is None else _tensor(arg, values, made, given) for arg in step.args)
         constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
         described = compute_call_of(step.call, step_name(step, count))
-        found = compute(replace(described, inputs=inputs, constants=constants))
-        made |= dict(zip(step.outputs, found, strict=True))
-    sources = {tensor: Source(number) for number, tensor in given.items()}
-    return with_placeholders(tuple(made[number] for number in outputs), sources)
+        results = compute(replace(described, inputs=inputs, constants=constants))
+        made |= dict(zip(step.outputs, results, strict=True))
+    found = {**sources, **{tensor: Source(number) for number, tensor in given.items()}}
+    return with_placeholders(tuple(made[number] for number in outputs), found)
 
 
 def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Source]) -> KernelDag:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from intarsia.ir import TensorType
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.graph.blocked_dag import blocked_dag
-from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag, with_placeholders
+from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.channel_shuffle import ChannelShuffle
+from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
+from intarsia.native.graph.layout_conversion import converted
+from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import Step
-from intarsia.native.te import placeholder
-from intarsia.native.te.operators.blocked_layout import from_blocked, to_blocked
 
 _KEY_LENGTH = 12
 _NAMED_STEPS = 6
@@ -28,16 +30,18 @@ class KernelSequence:
     Attributes:
         values: All values; those that a kernel makes in blocks say so.
         lanes: How many channels a block has; 0 if nothing is to be blocked.
+        alignment: Of each part of what is put together, in bytes.
         kernels: In order.
         joined: For a value that no kernel writes as a whole, the numbers of its parts.
     """
 
     values: list[RegionValue]
     lanes: int = 0
+    alignment: int = 1
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _plain: dict[int, int] = field(default_factory=dict)
-    _blocked: dict[int, int] = field(default_factory=dict)
+    _blocked: dict[tuple[int, ChannelOrder], int] = field(default_factory=dict)
     _dags: dict[str, ComputeDAG] = field(default_factory=dict)
 
     def add(self, steps: Sequence[Step]) -> None:
@@ -47,33 +51,60 @@ class KernelSequence:
             NotCoveredError: A call has no rule, or its rule does not cover it.
         """
         outputs = steps[-1].outputs
-        made = blocked_dag(steps, self.values, self.lanes) if self.lanes else None
-        if made is None:
-            made = kernel_dag(steps, self.values, outputs)
+        blocked = blocked_dag(steps, self.values, self.lanes) if self.lanes else None
+        if blocked is None:
+            made = narrow_dag(steps, self.values, self.lanes) if self.lanes else None
+            made = made or kernel_dag(steps, self.values, outputs)
         else:
-            self._block(outputs[0])
+            made = blocked.kernel
+            self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)
         self._append(made, [step.op.name.lower() for step in steps[:_NAMED_STEPS]], outputs)
 
     def join(self, step: Step) -> bool:
         """Take a Concat as done by what writes its arguments, if all have one layout; else say no."""
         parts = tuple(arg for arg in step.args if arg is not None)
         roots = tuple(self.values[part].same_as for part in parts)
-        if any(self.values[root].lanes for root in roots):
-            if parts != roots or not all(self._has_full_blocks(part) for part in parts):
-                return False
-            self._block(step.outputs[0])
+        orders = [order for order in (self.values[root].order for root in roots) if order]
+        if orders and (parts != roots or len(orders) < len(parts)):
+            return False
+        if any(begin % self.alignment for begin in self._begins(roots)):
+            return False
+        if orders:
+            whole = step.outputs[0]
+            self.values[whole] = replace(self.values[whole], order=ChannelOrder.joined(orders))
         self.joined[step.outputs[0]] = roots
         return True
 
+    def permute(self, shuffle: ChannelShuffle) -> bool:
+        """Take channels as permuted by giving the memory another name, if they lie in blocks; else say no."""
+        source = self.values[shuffle.source]
+        if source.order is None:
+            return False
+        order = source.order.permuted(shuffle.channels)
+        for number in shuffle.results:
+            self.values[number] = replace(self.values[number], same_as=source.same_as, order=order)
+        return True
+
+    @property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """For each part of what is joined: the number of the whole, and where the part begins, in bytes."""
+        return {
+            part: (whole, begin)
+            for whole, parts in self.joined.items()
+            for part, begin in zip(parts, self._begins(parts), strict=True)
+        }
+
     def plain(self, number: int) -> int:
         """The number of a value as its type says; of a copy or of a view of it where it is blocked."""
-        root = self.values[number].same_as
-        if not self.values[root].lanes:
+        value = self.values[number]
+        if value.order is None and self.values[value.same_as].order is None:
             return number
         if number not in self._plain:
-            type_ = self.values[number].type
+            is_blocked = value.order is not None
             self._plain[number] = (
-                self._copied(number, 0) if number == root else self._view(type_, self.plain(root))
+                self._copied(number, None)
+                if is_blocked
+                else self._view(value.type, self.plain(value.same_as))
             )
         return self._plain[number]
 
@@ -93,38 +124,46 @@ class KernelSequence:
                 waiting += [self.values[number].same_as for number in kernel.inputs.values()]
         self.kernels = kept[::-1]
 
-    def _block(self, number: int) -> None:
-        self.values[number] = replace(self.values[number], lanes=self.lanes)
+    def _begins(self, parts: Sequence[int]) -> list[int]:
+        """Where parts begin that lie one after the other."""
+        sizes = [self.values[part].size_bytes for part in parts]
+        return [sum(sizes[:place]) for place in range(len(sizes))]
 
-    def _has_full_blocks(self, number: int) -> bool:
-        value = self.values[number]
-        return value.lanes > 0 and value.type.static_shape[1] % value.lanes == 0
-
-    def _in_blocks(self, number: int) -> int:
-        if self.values[number].lanes:
+    def _in_blocks(self, number: int, order: ChannelOrder) -> int:
+        """The number of a value, or of a copy of it, with channels in an order."""
+        given = self.values[number]
+        if given.order == order:
             return number
-        if number not in self._blocked:
-            self._blocked[number] = self._copied(self.plain(number), self.lanes)
-        return self._blocked[number]
+        if (number, order) not in self._blocked:
+            if given.order is None and not order.is_natural:
+                found = self._in_blocks(self._in_blocks(number, self._natural(number)), order)
+            elif given.order is None:
+                found = self._copied(self.plain(number), order)
+            else:
+                found = self._copied(number, order)
+            self._blocked[number, order] = found
+        return self._blocked[number, order]
 
-    def _view(self, type_: TensorType, number: int, lanes: int = 0) -> int:
+    def _natural(self, number: int) -> ChannelOrder:
+        return ChannelOrder.natural(self.values[number].type.static_shape[1], self.lanes)
+
+    def _view(self, type_: TensorType, number: int, order: ChannelOrder | None = None) -> int:
         """Another name for the memory of a value."""
-        self.values.append(RegionValue(type_, self.values[number].same_as, lanes=lanes))
+        self.values.append(RegionValue(type_, self.values[number].same_as, order=order))
         return len(self.values) - 1
 
-    def _copied(self, number: int, lanes: int) -> int:
-        """A value with other blocks, by a kernel; of one pixel with full blocks, the same memory."""
+    def _copied(self, number: int, order: ChannelOrder | None) -> int:
+        """A value in another layout, by a kernel; of one pixel in natural order, the same memory."""
         value = self.values[number]
-        shape, channels = value.type.static_shape, value.type.static_shape[1]
-        if all(extent == 1 for extent in shape[2:]) and channels % self.lanes == 0:
-            return self._view(value.type, number, lanes)
+        orders = [each for each in (value.order, order) if each]
+        if all(extent == 1 for extent in value.type.static_shape[2:]) and all(
+            each.places == tuple(range(each.channels)) for each in orders
+        ):
+            return self._view(value.type, number, order)
         made = len(self.values)
-        self.values.append(RegionValue(value.type, made, lanes=lanes))
-        x = placeholder(value.stored_shape, value.type.dtype, "x0")
-        result = to_blocked(x, lanes, "to_blocked") if lanes else from_blocked(x, channels, "from_blocked")
-        self._append(
-            with_placeholders((result,), {x: Source(number, SourceForm.AS_IT_IS)}), [result.op.name], (made,)
-        )
+        self.values.append(RegionValue(value.type, made, order=order))
+        conversion = converted(value, number, order)
+        self._append(conversion, [conversion.dag.outputs[0].op.name], (made,))
         return made
 
     def _append(self, made: KernelDag, names: Sequence[str], outputs: tuple[int, ...]) -> None:
@@ -151,7 +190,7 @@ class KernelSequence:
             case SourceForm.PLAIN:
                 return self.plain(source.number)
             case SourceForm.BLOCKED:
-                return self._in_blocks(source.number)
+                return self._in_blocks(source.number, source.order or self._natural(source.number))
             case SourceForm.ONE_CHANNEL:
                 plain = self.plain(source.number)
                 return self._view(TensorType(shape, self.values[plain].type.dtype), plain)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from intarsia.ir import DType, Function
+from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.fusion_groups import fusion_groups
-from intarsia.native.graph.joined_values import JoinedValues
+from intarsia.native.graph.joined_values import joinable_steps, within
 from intarsia.native.graph.kernel_sequence import KernelSequence
 from intarsia.native.graph.memory_plan import lifetimes, plan_memory
 from intarsia.native.graph.region_plan import RegionPlan
@@ -46,28 +47,32 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    sequence = KernelSequence(list(line.values), lanes)
-    joined = JoinedValues.of(line, alignment)
-    wholes = {line.steps[place].outputs[0] for place in joined.steps}
-    for steps in fusion_groups(line, joined.steps):
-        if steps[-1].outputs[0] not in wholes or not sequence.join(steps[-1]):
+    sequence = KernelSequence(list(line.values), lanes, alignment)
+    joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
+    special = {line.steps[place].outputs[0]: place for place in (*joined, *shuffles)}
+    for steps in fusion_groups(line, special.values()):
+        place = special.get(steps[-1].outputs[0], -1)
+        if place in joined and sequence.join(steps[-1]):
+            continue
+        if place not in shuffles or not sequence.permute(shuffles[place]):
             sequence.add(steps)
     results = tuple(map(sequence.plain, line.results))
     sequence.drop_unneeded(results)
-    arena, size = _arena(sequence, results, joined.only(sequence.joined), alignment)
+    arena, size = _arena(sequence, results, alignment)
     return RegionPlan(tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size)
 
 
 def _arena(
-    sequence: KernelSequence, results: tuple[int, ...], joined: JoinedValues, alignment: int
+    sequence: KernelSequence, results: tuple[int, ...], alignment: int
 ) -> tuple[Mapping[int, int], int]:
     """Where what kernels write is, apart from results of the region, and how large the arena is."""
     values = sequence.values
     made = {number for kernel in sequence.kernels for number in kernel.outputs} | sequence.joined.keys()
     returned = {values[number].same_as for number in results}
-    within = {number: joined.within(number) for number in sorted(made - returned)}
-    wholes = {number: whole for number, (whole, _) in within.items()}
+    places = sequence.places
+    found = {number: within(places, number) for number in sorted(made - returned)}
+    wholes = {number: whole for number, (whole, _) in found.items()}
     offsets, size = plan_memory(lifetimes(sequence.kernels, values, wholes), alignment)
     return {
-        number: offsets[whole] + begin for number, (whole, begin) in within.items() if whole in offsets
+        number: offsets[whole] + begin for number, (whole, begin) in found.items() if whole in offsets
     }, size

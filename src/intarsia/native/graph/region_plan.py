@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from intarsia.ir import TensorType
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.graph.channel_order import ChannelOrder
 
 Array = npt.NDArray[Any]
 
@@ -26,20 +27,30 @@ class RegionValue:
         constant: Its elements, C-contiguous, if they are known when the region is planned. Nothing is copied.
         same_as: The number of the value whose memory it is, in the same order of elements; its own number if
             it has memory of its own. Never a chain: what is named there has memory of its own.
-        lanes: How many neighbouring channels lie side by side (te.operators.blocked_layout); 0 if the layout
-            is plain. Parameters and results of a region are plain.
+        order: How its channels lie in blocks (te.operators.blocked_layout); None if the layout is plain.
+            Parameters and results of a region are plain.
     """
 
     type: TensorType
     same_as: int
     constant: Array | None = field(default=None, repr=False)
-    lanes: int = 0
+    order: ChannelOrder | None = None
+
+    @property
+    def lanes(self) -> int:
+        """How many channels lie side by side; 0 if the layout is plain."""
+        return self.order.lanes if self.order else 0
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape that kernels see: (N, C / lanes, spatial ..., lanes) if blocked, else the type's."""
+        """The shape that kernels see: (N, blocks, spatial ..., lanes) if blocked, else the type's.
+
+        A kernel may see the same elements with fewer dimensions.
+        """
         shape = self.type.static_shape
-        return blocked_shape(shape, self.lanes) if self.lanes else shape
+        if self.order is None:
+            return shape
+        return (shape[0], self.order.blocks, *shape[2:], self.order.lanes)
 
     @property
     def size_bytes(self) -> int:

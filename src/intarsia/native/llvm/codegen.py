@@ -110,8 +110,8 @@ def _refuse_what_aborts(text: str, isa: Isa) -> None:
     foreign = next((found for found in _MACHINE_INTRINSIC.finditer(text) if found[1] != own), None)
     for found, what in (
         (foreign, f"an intrinsic of another machine than {isa.architecture}"),
-        (_ASSEMBLY.search(text), "inline assembly"),
-        (_SCALABLE.search(text), "vectors of unknown length"),
+        (_ASSEMBLY.search(text) if "asm" in text else None, "inline assembly"),
+        (_SCALABLE.search(text) if "vscale" in text else None, "vectors of unknown length"),
     ):
         if found is not None:
             line = text.count("\n", 0, found.start()) + 1

@@ -10,8 +10,10 @@ import ctypes
 import functools
 import os
 import signal
+import sys
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -51,9 +53,14 @@ class Crew:
         record.worker_spin, record.join_spin = _WORKER_SPIN_NS, _JOIN_SPIN_NS
         self.address = ctypes.addressof(record)
         self._workers = (WorkerRecord * (threads - 1))()
-        handles: list[int] = []
+        self._handles: list[int] = []
+        self._lock = threading.Lock()
+        self._cores = sorted(os.sched_getaffinity(0))
+        self._left_free = -1
+        self._core_of_caller = _threads().sched_getcpu
+        handles = self._handles
         owned = (self._memory, self._workers, driver)  # stays until the threads have ended
-        self._stop = weakref.finalize(self, _stop, os.getpid(), record, handles, owned)
+        self._stop = weakref.finalize(self, _stop, os.getpid(), record, handles, self._lock, owned)
         try:
             self._start(driver, handles)
         except BaseException:
@@ -63,6 +70,21 @@ class Crew:
     def stop(self) -> None:
         """End the workers and wait for them; loops that still run are finished by their callers."""
         self._stop()
+
+    def make_room(self) -> None:
+        """Before a run: keep the workers off the core of their caller.
+
+        The system wakes a thread near who wakes it, and two that share a core are parted by its next
+        balancing only: 10 ms and more of one core's work for two.
+        """
+        here = self._core_of_caller()
+        if here == self._left_free or len(self._cores) < max(2, self.threads):
+            return
+        self._left_free = here
+        others = _core_set(core for core in self._cores if core != here)
+        with self._lock:  # whoever stops the crew takes the handles before their threads are gone
+            for handle in self._handles:
+                _threads().pthread_setaffinity_np(handle, len(others), others)
 
     def _start(self, driver: Driver, handles: list[int]) -> None:
         with _signals_blocked():
@@ -81,14 +103,19 @@ class Crew:
                 _threads().pthread_setname_np(handle.value, THREAD_NAME.encode())
 
 
-def _stop(process: int, record: Any, handles: list[int], owned: tuple[Any, ...]) -> None:
+def _stop(
+    process: int, record: Any, handles: list[int], lock: threading.Lock, owned: tuple[Any, ...]
+) -> None:
     """End the threads, unless this is a forked child, in which there are none."""
     if os.getpid() != process:
         return
     driver = owned[-1]
     driver.stop_workers(ctypes.addressof(record))
-    while handles:
-        _threads().pthread_join(handles.pop(), None)
+    with lock:
+        ending = tuple(handles)
+        handles.clear()
+    for handle in ending:
+        _threads().pthread_join(handle, None)
     record.sleepers = 0
 
 
@@ -113,7 +140,15 @@ def _threads() -> Any:
     library.pthread_create.argtypes = (pointer, pointer, pointer, pointer)
     library.pthread_join.argtypes = (word, pointer)
     library.pthread_setname_np.argtypes = (word, ctypes.c_char_p)
+    library.pthread_setaffinity_np.argtypes = (word, ctypes.c_size_t, ctypes.c_char_p)
+    library.sched_getcpu.argtypes = ()
     return library
+
+
+def _core_set(cores: Iterable[int]) -> bytes:
+    """What the C library calls a cpu_set_t: a bit a core."""
+    bits = sum(1 << core for core in cores)
+    return bits.to_bytes(-(-max(bits.bit_length(), 1) // 64) * 8, sys.byteorder)
 
 
 class Scratch:

@@ -6,7 +6,8 @@ this thread's scratch and its bytes. That function is called as `parallel_for(ru
 and calls `body(closure, begin, end, scratch)` for ranges, begin < end, that make up 0 to extent, with the
 scratch of the thread that calls. Buffers are promised not to overlap, and to lie at multiples of the size of
 their elements, or of the attribute `alignment` (bytes) of the loop function. The attribute `contract` allows
-products and sums to be fused.
+products and sums to be fused, and 0 to be left out of a sum, which then may be -0; `streamed` names buffers
+whose vectors are asked for before they are read.
 """
 
 from __future__ import annotations
@@ -50,10 +51,13 @@ def emit_llvm(prim_func: PrimFunc, name: str, isa: Isa, bounds_checked: bool = F
     contract = " contract" if prim_func.attrs.get("contract") else ""
     kernel = KernelState(name, isa, Facts(prim_func), ModuleText(), contract, bounds_checked)
     state = new_function(kernel, "%runtime")
-    alignment = prim_func.attrs.get("alignment")
+    alignment, streamed = prim_func.attrs.get("alignment"), prim_func.attrs.get("streamed")
+    streamed = streamed if isinstance(streamed, tuple) else ()
     for slot, buffer in enumerate(prim_func.params):
         align = max(alignment if isinstance(alignment, int) else 1, stored_bytes(buffer.dtype))
-        state.memory[buffer.name] = MemoryPlace(buffer.name, f"%b{slot}", buffer.dtype, buffer.shape, align)
+        place = MemoryPlace(buffer.name, f"%b{slot}", buffer.dtype, buffer.shape, align)
+        place.is_streamed = buffer.name in streamed
+        state.memory[buffer.name] = place
     Statements(state, Scalars(state)).emit(prim_func.body)
     state.builder.do("ret void")
     _finish(state, len(prim_func.params))

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from intarsia.ir.dtype import DType
+from intarsia.ir.prim_func import ArithOp
+from intarsia.native.llvm.emit_types import Value
+
 if TYPE_CHECKING:
     from intarsia.native.llvm.emit_loops import LoopFrame
 
@@ -97,3 +101,21 @@ def divided(
         return None
     carry = found[0] // divisor
     return Affine(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
+
+
+def decided(op: ArithOp, found: tuple[int, int], left: Affine, right: Affine) -> Value | Affine | None:
+    """A comparison, or the lesser or greater of two, by the range of their difference."""
+    low, high = found
+    if op in (ArithOp.MIN, ArithOp.MAX):
+        if high <= 0 or low >= 0:
+            return left if (high <= 0) == (op is ArithOp.MIN) else right
+        return None
+    holds, fails = {
+        ArithOp.LT: (high < 0, low >= 0),
+        ArithOp.LE: (high <= 0, low > 0),
+        ArithOp.EQ: (low == high == 0, low > 0 or high < 0),
+        ArithOp.NE: (low > 0 or high < 0, low == high == 0),
+    }[op]
+    if holds or fails:
+        return Value("true" if holds else "false", DType.BOOL, 0)
+    return None

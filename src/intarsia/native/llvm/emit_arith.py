@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -9,12 +10,25 @@ from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import ArithOp
 from intarsia.native.llvm.emit_builder import Builder
 from intarsia.native.llvm.emit_half import rounded
-from intarsia.native.llvm.emit_types import Value, constant, held_type, is_signed, vector_type
+from intarsia.native.llvm.emit_types import (
+    Value,
+    constant,
+    held_type,
+    is_signed,
+    scalar_constant,
+    vector_type,
+)
 
 _FLOAT: Final = {ArithOp.ADD: "fadd", ArithOp.SUB: "fsub", ArithOp.MUL: "fmul", ArithOp.DIV: "fdiv"}
 _INTEGER: Final = {ArithOp.ADD: "add", ArithOp.SUB: "sub", ArithOp.MUL: "mul"}
 _FLOAT_TESTS: Final = {ArithOp.LT: "olt", ArithOp.LE: "ole", ArithOp.EQ: "oeq", ArithOp.NE: "une"}
 _INTEGER_TESTS: Final = {ArithOp.LT: "lt", ArithOp.LE: "le", ArithOp.EQ: "eq", ArithOp.NE: "ne"}
+_NEUTRAL: Final = {
+    "ogt": (scalar_constant(-math.inf, "float"), scalar_constant(-math.inf, "float") + ")"),
+    "olt": (scalar_constant(math.inf, "float"), scalar_constant(math.inf, "float") + ")"),
+}
+"""The ends of constants that are never the greater (the lesser) of two."""
+_ZEROS: Final = ("0x0000000000000000", "zeroinitializer")
 _HALVES: Final = (DType.FLOAT16, DType.BFLOAT16)
 
 
@@ -39,6 +53,8 @@ def binary(builder: Builder, op: ArithOp, left: Value, right: Value, has_f16c: b
         return Value(text, dtype, lanes)
     if op in _INTEGER:
         return Value(builder.pure(f"{_INTEGER[op]} {kind} {first}, {second}"), dtype, lanes)
+    if op is ArithOp.LT and dtype.is_float and second.endswith(_NEUTRAL["ogt"]):
+        return Value("false", DType.BOOL, 0)  # nothing is below minus infinity
     if op in _FLOAT_TESTS:
         return Value(_test(builder, op, dtype, kind, first, second), DType.BOOL, lanes)
     return _OTHERS[op](builder, Value(first, dtype, lanes), Value(second, dtype, lanes))
@@ -123,6 +139,8 @@ def _float_extreme(builder: Builder, test: str, left: Value, right: Value) -> Va
     """`left if left > right else right` is one instruction, which gives the right one if there is a NaN."""
     if is_number(right.text):
         left, right = right, left
+    if left.text.endswith(_NEUTRAL[test]):
+        return right
     kind, mask = held_type(left.dtype, left.lanes), held_type(DType.BOOL, left.lanes)
     found = builder.pure(f"fcmp {test} {kind} {left.text}, {right.text}")
     best = builder.pure(f"select {mask} {found}, {kind} {left.text}, {kind} {right.text}")
@@ -135,6 +153,11 @@ def _float_extreme(builder: Builder, test: str, left: Value, right: Value) -> Va
 def is_number(text: str) -> bool:
     """Whether a float is a constant other than NaN."""
     return not text.startswith("%") and "0x7FF8000000000000" not in text
+
+
+def is_zero(text: str) -> bool:
+    """Whether a float is the constant 0 in all lanes, and not -0."""
+    return text in _ZEROS or text.endswith(" 0x0000000000000000)")
 
 
 def constant_of(text: str, dtype: DType) -> int | None:

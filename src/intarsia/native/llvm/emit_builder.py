@@ -89,6 +89,14 @@ class Builder:
         """An instruction without a value."""
         self.lines.append(f"  {text}")
 
+    def once(self, text: str) -> None:
+        """An instruction without a value that need not be repeated."""
+        if text not in self._known:
+            self._known[text] = ""
+            self.do(text)
+            if self._added:
+                self._added[-1].append(text)
+
     def hole(self) -> Lines:
         """A place for lines that are written later."""
         lines: Lines = []

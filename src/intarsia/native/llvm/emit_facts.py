@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, operands, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
-    Arith,
-    ArithOp,
     Block,
     Buffer,
     Cast,
@@ -28,6 +25,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
+from intarsia.native.llvm.emit_index import AccessPlan, access_plan
 from intarsia.native.llvm.emit_types import held_bytes
 
 _MOST_REGISTERS: Final = 1024
@@ -61,13 +59,6 @@ class Contents(NamedTuple):
         )
 
 
-class AccessPlan(NamedTuple):
-    """The place of an element: `const + coefficient * loop variable + ...`, counted in elements."""
-
-    const: int
-    terms: tuple[tuple[str, int], ...]
-
-
 @dataclass(slots=True)
 class Facts:
     """What is known about one loop function; nodes are known by identity, so it must be kept alive."""
@@ -89,9 +80,7 @@ class Facts:
         return known
 
     def _find(self, statement: Statement) -> Contents:
-        found = Contents()
-        for scalar in scalars(statement):
-            found = found | _scalar_contents(scalar)
+        found = _own_contents(statement)
         match statement:
             case Block():
                 for inner in statement.statements:
@@ -116,7 +105,7 @@ class Facts:
         """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
         key = id(access)
         if key not in self._plans:
-            self._plans[key] = _plan(access.buffer, access.indices)
+            self._plans[key] = access_plan(access.buffer, access.indices)
         return self._plans[key]
 
     def can_run_in_lanes(self, loop: For) -> bool:
@@ -135,64 +124,36 @@ class Facts:
         return True
 
 
+def _own_contents(statement: Statement) -> Contents:
+    """What a statement's own scalars read."""
+    found = Contents()
+    for scalar in scalars(statement):
+        if not isinstance(scalar, LoopVar | Literal):
+            found = found | _scalar_contents(scalar)
+    return found
+
+
 def _scalar_contents(root: Scalar) -> Contents:
+    """What a scalar reads; what only says where it reads is not counted among what is computed with."""
     loads, widest = set(), 1
-    for scalar, _ in scalar_post_order(root):
+    stack = [(root, False)]
+    seen = set()
+    while stack:
+        scalar, is_index = stack.pop()
+        if (id(scalar), is_index) in seen:
+            continue
+        seen.add((id(scalar), is_index))
         match scalar:
             case Load():
                 loads.add(scalar.buffer.name)
-                widest = max(widest, held_bytes(scalar.buffer.dtype))
-            case Cast() | Intrinsic():
+                widest = widest if is_index else max(widest, held_bytes(scalar.buffer.dtype))
+            case Cast() | Intrinsic() if not is_index:
                 widest = max(widest, held_bytes(scalar.dtype))
+            case _:
+                pass
+        inside = is_index or isinstance(scalar, Load)
+        stack += [(part, inside) for part in operands(scalar) if not isinstance(part, LoopVar | Literal)]
     return Contents(loads=frozenset(loads), widest=widest)
-
-
-def _plan(buffer: Buffer, indices: tuple[Scalar, ...]) -> AccessPlan | None:
-    const, sums = 0, dict[str, int]()
-    stride = 1
-    for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
-        form = linear_form(index)
-        if form is None:
-            return None
-        const += form.const * stride
-        for name, coefficient in form.terms:
-            sums[name] = sums.get(name, 0) + coefficient * stride
-        stride *= extent
-    return AccessPlan(const, tuple(item for item in sums.items() if item[1]))
-
-
-def linear_form(root: Scalar) -> AccessPlan | None:
-    """An int64 as a sum of multiples of loop variables, or None."""
-    match root:
-        case LoopVar():
-            return AccessPlan(0, ((root.name, 1),))
-        case Literal(value=int()) if root.dtype is DType.INT64:
-            return AccessPlan(int(root.value), ())
-        case Arith(op=ArithOp.ADD | ArithOp.SUB | ArithOp.MUL, operands=(first, second)):
-            left, right = linear_form(first), linear_form(second)
-            if left is None or right is None:
-                return None
-            if root.op is ArithOp.MUL:
-                return _product(left, right)
-            return _sum(left, right, 1 if root.op is ArithOp.ADD else -1)
-    return None
-
-
-def _sum(left: AccessPlan, right: AccessPlan, sign: int) -> AccessPlan:
-    sums = dict(left.terms)
-    for name, coefficient in right.terms:
-        sums[name] = sums.get(name, 0) + sign * coefficient
-    return AccessPlan(left.const + sign * right.const, tuple(item for item in sums.items() if item[1]))
-
-
-def _product(left: AccessPlan, right: AccessPlan) -> AccessPlan | None:
-    if left.terms and right.terms:
-        return None
-    if left.terms:
-        left, right = right, left
-    if left.const == 0:
-        return AccessPlan(0, ())
-    return AccessPlan(left.const * right.const, tuple((name, left.const * c) for name, c in right.terms))
 
 
 def _registers(prim_func: PrimFunc) -> tuple[frozenset[str], frozenset[int]]:
@@ -235,10 +196,12 @@ def _may_be_register(buffer: Buffer) -> bool:
 
 def _accesses(statement: Statement) -> list[tuple[Buffer, tuple[Scalar, ...]]]:
     found = [(statement.buffer, statement.indices)] if isinstance(statement, Store) else []
-    for root in scalars(statement):
-        for scalar, _ in scalar_post_order(root):
-            if isinstance(scalar, Load):
-                found.append((scalar.buffer, scalar.indices))
+    stack = list(scalars(statement))
+    while stack:
+        scalar = stack.pop()
+        if isinstance(scalar, Load):
+            found.append((scalar.buffer, scalar.indices))
+        stack.extend(operands(scalar))
     return found
 
 
@@ -247,6 +210,8 @@ def _loops_to_expand(indices: tuple[Scalar, ...], loops: list[For]) -> set[int] 
     around = {loop.var.name: loop for loop in loops}
     found = set()
     for root in indices:
+        if isinstance(root, Literal):
+            continue
         for scalar, _ in scalar_post_order(root):
             match scalar:
                 case LoopVar():

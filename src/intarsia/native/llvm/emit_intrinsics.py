@@ -75,7 +75,7 @@ def _of_floats(builder: Builder, isa: Isa, call: Intrinsic, texts: list[str], la
         if by_constant is not None:
             return by_constant
     if element == "float" and name in _OF_LANES:
-        return _OF_LANES[name](Lanes(builder, lanes), texts[0])
+        return _OF_LANES[name](Lanes(builder, lanes, "avx512f" in isa.features), texts[0])
     library = _ROUNDING.get(name, name) + ("f" if element == "float" else "")
     return each_lane(builder, library, texts, element, lanes)
 

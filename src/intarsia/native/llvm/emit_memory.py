@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from intarsia.ir.dtype import DType
 from intarsia.native.llvm.emit_affine import Affine
+from intarsia.native.llvm.emit_arith import mask_lanes
 from intarsia.native.llvm.emit_half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
+from intarsia.native.llvm.emit_masks import ends_in_padding, pair_masks
 from intarsia.native.llvm.emit_state import FunctionState, MemoryPlace
 from intarsia.native.llvm.emit_types import (
     Value,
@@ -16,6 +18,9 @@ from intarsia.native.llvm.emit_types import (
     stored_type,
     vector_type,
 )
+
+_AHEAD_BYTES = 2048
+"""How far ahead a streamed buffer is asked for: 1024 to 4096 are alike by measurement, 256 is too little."""
 
 
 def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
@@ -38,7 +43,8 @@ def load(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Valu
         return _held(
             state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), place.dtype, 0
         )
-    if state.mask is not None and not (place.private_lanes and flat.lane == 1):
+    is_free = (place.private_lanes and flat.lane == 1) or ends_in_padding(state, place, flat)
+    if state.mask is not None and not is_free:
         return _masked_load(state, place, flat)
     step = flat.lane
     if step == 1:
@@ -78,7 +84,17 @@ def _address(state: FunctionState, place: MemoryPlace, flat: Affine) -> tuple[st
 def _vector(state: FunctionState, place: MemoryPlace, flat: Affine, lanes: int) -> str:
     address, align = _address(state, place, flat)
     kind = element_type(state, place.dtype, lanes)
+    if place.is_streamed:
+        _fetch(state, address)
     return state.builder.read(f"load {kind}, ptr {address}, align {align}", _version(state, place))
+
+
+def _fetch(state: FunctionState, address: str) -> None:
+    """Ask for what is read some steps later; an address beyond the buffer does no harm."""
+    later = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {_AHEAD_BYTES}")
+    args = f"ptr {later}, i32 0, i32 3, i32 1"
+    state.builder.declare("void", "llvm.prefetch.p0", args)
+    state.builder.once(f"call void @llvm.prefetch.p0({args})")
 
 
 def _shuffled(state: FunctionState, place: MemoryPlace, flat: Affine) -> str:
@@ -133,17 +149,31 @@ def _gather(state: FunctionState, place: MemoryPlace, flat: Value) -> Value:
 
 
 def _masked_load(state: FunctionState, place: MemoryPlace, flat: Affine) -> Value:
+    assert state.mask is not None  # the caller has looked
+    known = mask_lanes(state.mask)
+    if flat.lane == 2 and state.lanes > 2 and known is not None:
+        kind = element_type(state, place.dtype, state.lanes)
+        first, second, mask = pair_masks(known)
+        parts = [
+            _masked_vector(state, place, flat._replace(const=flat.const + begin), part)
+            for begin, part in ((0, first), (state.lanes - 1, second))
+        ]
+        text = state.builder.pure(f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {mask}")
+        return _held(state, text, place.dtype, state.lanes)
     if flat.lane != 1:
         return _masked_gather(state, place, flat)
+    text = _masked_vector(state, place, flat, state.mask.text)
+    return _held(state, text, place.dtype, state.lanes)
+
+
+def _masked_vector(state: FunctionState, place: MemoryPlace, flat: Affine, mask: str) -> str:
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, place.dtype, lanes)
     address, align = _address(state, place, flat)
     name = f"llvm.masked.load.{overload(element_type(state, place.dtype), lanes)}.p0"
-    assert state.mask is not None  # the caller has looked
-    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}, {kind} zeroinitializer"
+    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
     builder.declare(kind, name, args)
-    text = builder.read(f"call {kind} @{name}({args})", _version(state, place))
-    return _held(state, text, place.dtype, lanes)
+    return builder.read(f"call {kind} @{name}({args})", _version(state, place))
 
 
 def _masked_gather(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Value:
@@ -190,7 +220,7 @@ def _store_vector(state: FunctionState, place: MemoryPlace, flat: Affine, value:
     kind = element_type(state, place.dtype, lanes)
     stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
     address, align = _address(state, place, flat)
-    if state.mask is None:
+    if state.mask is None or ends_in_padding(state, place, flat):
         builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
         return
     name = f"llvm.masked.store.{overload(element_type(state, place.dtype), lanes)}.p0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from intarsia.ir.prim_func import For
 from intarsia.native.llvm.emit_affine import Affine
@@ -64,9 +65,7 @@ def _body_function(
     inner = new_function(state.kernel, None)
     inner.scratch_top = state.scratch_top
     for slot, place in enumerate(places):
-        inner.memory[place.name] = MemoryPlace(
-            place.name, f"%b{slot}", place.dtype, place.shape, place.align, place.private_lanes
-        )
+        inner.memory[place.name] = replace(place, base=f"%b{slot}")
     renamed = {}
     for slot, number in enumerate(numbers):
         outer = state.symbols.table[number]

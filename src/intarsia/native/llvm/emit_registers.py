@@ -74,7 +74,16 @@ class RegisterFile:
         owner = place.owner.get(start)
         if owner is not None and owner == place.owner.get(start + width - 1):
             return Value(self._part(place, owner, start, width), place.dtype, lanes)
+        if self._is_untouched(place, start, width):
+            place.put(start, width, place.piece_zero(width))
+            return Value(place.pieces[start][1], place.dtype, lanes)
         return self.read_each(place, list(range(start, start + width)))
+
+    def _is_untouched(self, place: RegisterPlace, start: int, width: int) -> bool:
+        """Whether nothing has been written to elements, nor by earlier iterations."""
+        if any(place.name in written for _, written, _ in self.loops[place.depth :]):
+            return False
+        return not place.private_lanes and all(e not in place.owner for e in range(start, start + width))
 
     def read_each(self, place: RegisterPlace, elements: list[int]) -> Value:
         """One element for each lane."""

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar, Store
 from intarsia.ir.scalar_types import COMPARISONS
-from intarsia.native.llvm.emit_affine import Affine, add, bounds, divided, scale
-from intarsia.native.llvm.emit_arith import binary, bool_not, constant_mask, select, single_instruction
+from intarsia.native.llvm.emit_affine import Affine, add, bounds, decided, divided, scale
+from intarsia.native.llvm.emit_arith import (
+    binary,
+    bool_not,
+    constant_mask,
+    is_zero,
+    select,
+    single_instruction,
+)
 from intarsia.native.llvm.emit_cast import cast
 from intarsia.native.llvm.emit_checks import check_indices
 from intarsia.native.llvm.emit_intrinsics import intrinsic
@@ -113,6 +120,8 @@ class Scalars:
             return self._lifted(binary(builder, op, first, second, state.kernel.has_f16c))
         one = first.text if first.lanes == lanes else builder.splat(first, lanes)
         other = second.text if second.lanes == lanes else builder.splat(second, lanes)
+        if op is ArithOp.ADD and builder.contract and is_zero(one):
+            return Value(other, first.dtype, lanes)
         return Value(builder.pure(f"{instruction} {one}, {other}"), first.dtype, lanes)
 
     def _instruction(self, scalar: Arith, dtype: DType, lanes: int) -> str:
@@ -143,9 +152,9 @@ class Scalars:
             case _ if op in COMPARISONS or op in (ArithOp.MIN, ArithOp.MAX):
                 difference = add(left, right, -1)
                 found = bounds(difference, table, lanes)
-                decided = None if found is None else _decided(op, found, left, right)
-                if decided is not None:
-                    return decided
+                known = None if found is None else decided(op, found, left, right)
+                if known is not None:
+                    return known
                 if op in COMPARISONS and not difference.terms:
                     return self._constant_mask(op, difference)
         return self._computed(op, left, right)
@@ -187,6 +196,10 @@ class Scalars:
             span = (found[0] // divisor, found[1] // divisor)
         value = self.as_value(left)
         by = Value(constant(divisor, "i64", value.lanes), DType.INT64, value.lanes)
+        if found is not None and found[0] >= 0:
+            name = "udiv" if op is ArithOp.FLOOR_DIV else "urem"
+            text = state.builder.pure(f"{name} {held_type(DType.INT64, value.lanes)} {value.text}, {by.text}")
+            return self._lifted(Value(text, DType.INT64, value.lanes), span)
         return self._lifted(binary(state.builder, op, value, by, state.kernel.has_f16c), span)
 
     def _select(self, scalar: Arith) -> Number:
@@ -275,21 +288,3 @@ class Scalars:
         assert isinstance(flat, Affine)  # so it was when the buffer was found fit for registers
         assert not flat.terms
         return flat.const
-
-
-def _decided(op: ArithOp, found: tuple[int, int], left: Affine, right: Affine) -> Number | None:
-    """A comparison, or the lesser or greater of two, by the range of their difference."""
-    low, high = found
-    if op in (ArithOp.MIN, ArithOp.MAX):
-        if high <= 0 or low >= 0:
-            return left if (high <= 0) == (op is ArithOp.MIN) else right
-        return None
-    holds, fails = {
-        ArithOp.LT: (high < 0, low >= 0),
-        ArithOp.LE: (high <= 0, low > 0),
-        ArithOp.EQ: (low == high == 0, low > 0 or high < 0),
-        ArithOp.NE: (low > 0 or high < 0, low == high == 0),
-    }[op]
-    if holds or fails:
-        return Value("true" if holds else "false", DType.BOOL, 0)
-    return None

@@ -26,6 +26,8 @@ class MemoryPlace:
         align: Bytes that its address is a multiple of.
         private_lanes: Each lane of the vectorised loop around it has its own elements, side by side: so many
             lanes; else 0.
+        is_padded: A vector from its last element on stays inside its memory.
+        is_streamed: Its vectors are read one after another, and come from far away.
     """
 
     name: str
@@ -34,6 +36,8 @@ class MemoryPlace:
     shape: tuple[int, ...]
     align: int
     private_lanes: int = 0
+    is_padded: bool = False
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from intarsia.native.llvm.emit_parallel import emit_parallel
 from intarsia.native.llvm.emit_registers import Branch, RegisterPlace
 from intarsia.native.llvm.emit_scalar import Scalars
 from intarsia.native.llvm.emit_state import FunctionState, MemoryPlace
+from intarsia.native.llvm.emit_tail import has_masks, tail_mask
 from intarsia.native.llvm.emit_types import Value, held_type, stored_bytes
 
 _MOST_STACK: Final = 16384
@@ -128,7 +129,8 @@ class Statements:
             return 0
         if not state.kernel.facts.can_run_in_lanes(loop):
             return 0
-        most = min(loop.extent, state.kernel.vector_bytes // inside.widest)
+        whole = state.kernel.vector_bytes // inside.widest
+        most = whole if tail_mask(state, loop, whole) is not None else min(loop.extent, whole)
         return 1 << most.bit_length() - 1 if most else 0
 
     def _with(self, loop: For, counter: Affine) -> None:
@@ -153,11 +155,17 @@ class Statements:
     def _in_lanes(self, loop: For, width: int, is_expanded: bool) -> None:
         """Vectors of the machine's width, then narrower ones for the rest."""
         count, begin = loop.extent // width, 0
+        mask = tail_mask(self.state, loop, width)
         if count > _MOST_CHUNKS and not is_expanded:
             whole = For(loop.var, count, loop.body)
             self.serial(whole, "0", str(count), lambda n: self._chunk(loop, width, _times(n, width)))
             begin = count * width
         while begin < loop.extent:
+            if begin + width > loop.extent and mask is not None:
+                self.state.mask = mask
+                self._chunk(loop, width, Affine(begin))
+                self.state.mask = None
+                return
             while begin + width > loop.extent:
                 width //= 2
             self._chunk(loop, width, Affine(begin))
@@ -185,7 +193,7 @@ class Statements:
         base = self._space(statement)
         align = min(_LINE, state.kernel.vector_bytes)
         state.memory[buffer.name] = MemoryPlace(
-            buffer.name, base, buffer.dtype, buffer.shape, align, state.lanes
+            buffer.name, base, buffer.dtype, buffer.shape, align, state.lanes, has_masks(state)
         )
         state.versions[buffer.name] = state.versions.get(buffer.name, 0) + 1
         self.emit(statement.body)
@@ -196,6 +204,7 @@ class Statements:
         """The address of memory for a buffer: on the stack if it is small, else in the thread's scratch."""
         state, buffer = self.state, statement.buffer
         size = max(1, prod(buffer.shape)) * stored_bytes(buffer.dtype) * max(1, state.lanes)
+        size += state.kernel.vector_bytes if has_masks(state) else 0
         key = (id(statement), state.lanes)
         if key in state.allocas:
             return state.allocas[key]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from intarsia.native.llvm.cache_sizes import CacheSizes
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.target.cpu import read_cpuinfo
@@ -42,6 +43,8 @@ class Isa:
         missing: Features that the model has by its name and this machine has not, sorted.
         cores: Logical cores that this process may use. It does not change the code, so it is no part of the
             text, of the digest, or of equality.
+        caches: Sizes of the caches. They change how loops are scheduled and not what runs where, so they are
+            no part of these either: keys of what is scheduled name them too.
     """
 
     architecture: str
@@ -49,6 +52,7 @@ class Isa:
     features: tuple[str, ...]
     missing: tuple[str, ...] = ()
     cores: int = field(default=1, compare=False)
+    caches: CacheSizes = field(default=CacheSizes(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(sorted(set(self.features))))
@@ -72,7 +76,8 @@ class Isa:
         has = {name for name in known if known[name] and (name in named or not named)}
         features = _code_features(architecture, has)
         missing = _code_features(architecture, known.keys() - has)
-        return cls(architecture, str(library.get_host_cpu_name()), features, missing, _usable_cores())
+        name = str(library.get_host_cpu_name())
+        return cls(architecture, name, features, missing, _usable_cores(), CacheSizes.host())
 
     @classmethod
     def host_without_compiler(cls, root: Path = Path("/")) -> Isa:
@@ -84,11 +89,12 @@ class Isa:
         names = {re.sub("[_.]", "", flag) for flag in flags}
         plain = {aliases.get(name, name) for name in names}
         spelled = {re.sub(r"^(sse4)([12])$", r"\1.\2", name) for name in plain}
-        return cls(architecture, "generic", _code_features(architecture, spelled), (), _usable_cores())
+        found = _code_features(architecture, spelled)
+        return cls(architecture, "generic", found, (), _usable_cores(), CacheSizes.host(root))
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """The instruction set whose `str` is the text; its `cores` are 1.
+        """The instruction set whose `str` is the text; its `cores` are 1, its caches small.
 
         Raises:
             ArtifactError: It is not such a text.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from intarsia.native.generator import generator_digest
 from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.llvm.isa import Isa
 from intarsia.support.digest import digest_bytes, digest_text
@@ -22,7 +23,7 @@ from intarsia.support.version import VERSION
 
 DEFAULT_LIMIT: Final = 1 << 29
 """Bytes on disk: about 50,000 kernels."""
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SUFFIX: Final = ".kernel"
 _KEPT_SHARE: Final = 0.8
 _ABANDONED_SECONDS: Final = 3600.0
@@ -35,17 +36,20 @@ class CachedKernel:
     Attributes:
         object_code: The relocatable file.
         scratch_bytes: Scratch memory that it needs in each thread.
+        facts: What else is known of it, as its maker writes and reads it.
     """
 
     object_code: bytes
     scratch_bytes: int = 0
+    facts: str = ""
 
 
 def kernel_key(source: str, isa: Isa, options: CodegenOptions = DEFAULT_OPTIONS) -> str:
     """The key of a kernel: hexadecimal, other for other code.
 
     Args:
-        source: LLVM IR, or a digest of the loop function from which our generator makes it.
+        source: LLVM IR, or a digest of what our generator makes it from: a loop function, or a computation
+            whose loops it decides about too.
         isa: What it is compiled for.
         options: How it is compiled.
     """
@@ -156,6 +160,7 @@ def _encode(kernel: CachedKernel, key: str) -> bytes:
         "format": _FORMAT,
         "key": key,
         "scratch_bytes": kernel.scratch_bytes,
+        "facts": kernel.facts,
         "digest": _digest(kernel),
     }
     return json.dumps(head).encode() + b"\n" + kernel.object_code
@@ -167,24 +172,24 @@ def _decode(content: bytes, key: str) -> CachedKernel | None:
         head = json.loads(line)
         if head["format"] != _FORMAT or head["key"] != key or type(head["scratch_bytes"]) is not int:
             return None
-        kernel = CachedKernel(object_code, head["scratch_bytes"])
+        kernel = CachedKernel(object_code, head["scratch_bytes"], head["facts"])
         return kernel if head["digest"] == _digest(kernel) else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _digest(kernel: CachedKernel) -> str:
-    return digest_bytes(str(kernel.scratch_bytes).encode(), kernel.object_code).hex()
+    facts = str(kernel.facts).encode()
+    return digest_bytes(str(kernel.scratch_bytes).encode(), facts, kernel.object_code).hex()
 
 
 @functools.cache
 def _generator() -> str:
-    """What makes kernels: our version and our very sources (they change between versions too), and LLVM."""
+    """What makes kernels: our version and sources, and LLVM."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         compiler = version("llvmlite")
     except PackageNotFoundError:
         compiler = ""
-    sources = sorted(Path(__file__).parent.parent.rglob("*.py"))
-    return digest_text([VERSION, compiler, *(source.read_text("utf-8") for source in sources)])
+    return digest_text([VERSION, compiler, generator_digest()])

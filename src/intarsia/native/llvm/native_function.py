@@ -103,7 +103,7 @@ class NativeFunction:
             parameter.address_of(array) for parameter, array in zip(self.parameters, arrays, strict=True)
         ]
         self._refuse_overlap(arrays, addresses)
-        arguments = (ctypes.c_void_p * len(addresses))(*addresses)
+        arguments = _pointers(len(addresses))(*addresses)
         call = CallRecord(self.address, ctypes.addressof(arguments))
         if self.checks:
             run_checked(ctypes.addressof(call), self.name, self.checks, self.scratch_bytes)
@@ -128,6 +128,12 @@ class NativeFunction:
                 last_end, last = end, number
             if is_written and end > written_end:
                 written_end, written = end, number
+
+
+@functools.cache
+def _pointers(count: int) -> type[ctypes.Array[ctypes.c_void_p]]:
+    """The type of so many addresses: ctypes makes it anew for each call where nobody keeps it."""
+    return ctypes.c_void_p * count
 
 
 @functools.cache

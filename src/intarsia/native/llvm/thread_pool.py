@@ -90,6 +90,8 @@ class ThreadPool:
             runtime = self._new_runtime()
         if runtime.scratch_bytes < scratch_bytes:
             runtime.reserve(scratch_bytes)
+        if runtime.crew is not None:
+            runtime.crew.make_room()
         self._run_calls(table, count, runtime.address)
         idle.append(runtime)
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from intarsia.native.llvm.vector_math_lanes import Lanes
+from intarsia.native.llvm.vector_math_tables import ERF, TANH, Pieces
 
-_EXP: Final = (0.5, 0.166665181517601, 0.041666414588689804, 0.008369001559913158, 0.00139395403675735)
+_EXP: Final = (
+    *(1.0, 1.0, 0.4999999403953552, 0.1666652113199234),
+    *(0.04166826605796814, 0.008368677459657192, 0.001382073387503624),
+)
 _EXP2: Final = (
     *(0.6931471824645996, 0.24022650718688965, 0.055503588169813156),
     *(0.009618067182600498, 0.001339139067567885, 0.0001546089188195765),
@@ -35,24 +39,25 @@ _LN2_LOW: Final = -2.12194440e-4
 def exp(lanes: Lanes, x: str) -> str:
     """E to the x; at most 2 ULP."""
     x = lanes.below(lanes.above(x, -104.0), 89.0)
-    whole, power = lanes.nearest(lanes.mul(x, lanes.number(1.4426950408889634)))
-    rest = lanes.mul_add(whole, lanes.number(-_LN2_HIGH), x)
-    rest = lanes.mul_add(whole, lanes.number(-_LN2_LOW), rest)
-    tail = lanes.mul_add(lanes.polynomial(rest, _EXP), lanes.mul(rest, rest), rest)
-    return lanes.scaled(lanes.add(tail, lanes.number(1.0)), power)
+    power, moved = lanes.nearest(lanes.mul(x, lanes.number(1.4426950408889634)))
+    rest = lanes.mul_add(power, lanes.number(-_LN2_HIGH), x)
+    rest = lanes.mul_add(power, lanes.number(-_LN2_LOW), rest)
+    return lanes.scaled(lanes.polynomial(rest, _EXP), power, moved)
 
 
 def exp2(lanes: Lanes, x: str) -> str:
     """2 to the x; at most 2 ULP."""
     x = lanes.below(lanes.above(x, -151.0), 129.0)
-    whole, power = lanes.nearest(x)
-    rest = lanes.sub(x, whole)
+    power, moved = lanes.nearest(x)
+    rest = lanes.sub(x, power)
     value = lanes.mul_add(lanes.polynomial(rest, _EXP2), rest, lanes.number(1.0))
-    return lanes.scaled(value, power)
+    return lanes.scaled(value, power, moved)
 
 
 def tanh(lanes: Lanes, x: str) -> str:
     """The hyperbolic tangent; at most 3 ULP."""
+    if lanes.has_tables:
+        return _in_pieces(lanes, x, TANH)
     size = lanes.absolute(x)
     square = lanes.mul(x, x)
     small = lanes.mul_add(lanes.mul(lanes.polynomial(square, _TANH), square), size, size)
@@ -64,9 +69,23 @@ def tanh(lanes: Lanes, x: str) -> str:
 
 def erf(lanes: Lanes, x: str) -> str:
     """The error function; at most 3 ULP."""
+    if lanes.has_tables:
+        return _in_pieces(lanes, x, ERF)
     size = lanes.absolute(x)
     square = lanes.mul(x, x)
     small = lanes.mul_add(lanes.polynomial(square, _ERF), x, x)
     power = exp(lanes, lanes.polynomial(lanes.below(size, 4.0), _LOG_ERFC))
     large = lanes.with_sign(lanes.sub(lanes.number(1.0), power), x)
     return lanes.choose(lanes.test("olt", size, lanes.number(0.92)), small, large)
+
+
+def _in_pieces(lanes: Lanes, x: str, pieces: Pieces) -> str:
+    """An odd function that ends at 1, as x by a polynomial whose coefficients are looked up."""
+    size = lanes.below(lanes.absolute(x), pieces.top)
+    place, moved = lanes.nearest(lanes.mul(size, lanes.number(1.0 / pieces.width)), 0)
+    distance = lanes.mul_add(place, lanes.number(-pieces.width), size)
+    numbers = lanes.bits(moved)
+    *lower, value = (lanes.looked_up(row, numbers) for row in pieces.rows)
+    for coefficient in reversed(lower):
+        value = lanes.mul_add(value, distance, coefficient)
+    return lanes.with_sign(lanes.mul(value, size), x)

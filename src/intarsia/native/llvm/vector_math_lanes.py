@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import copysign
+from typing import Final
 
 from intarsia.native.llvm.emit_builder import Builder
 from intarsia.native.llvm.emit_types import constant, overload, vector_type
+
+_TABLE: Final = 16
+_MAGIC: Final = 12582912.0
+"""1.5 * 2**23: float32 of that size are whole numbers."""
+_BIAS: Final = 127
+_MANTISSA: Final = 23
 
 
 @cache
@@ -29,6 +36,12 @@ class Lanes:
 
     builder: Builder
     lanes: int
+    has_avx512: bool = False
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether one instruction looks up each lane in a table of sixteen numbers."""
+        return self.has_avx512 and self.lanes == _TABLE
 
     @property
     def floats(self) -> str:
@@ -118,20 +131,33 @@ class Lanes:
         """At least the limit; NaN stays NaN."""
         return self.choose(self.test("olt", x, self.number(limit)), self.number(limit), x)
 
-    def nearest(self, x: str) -> tuple[str, str]:
-        """The nearest integer of a number below 2**22 in size, as a number and as an integer.
+    def nearest(self, x: str, more: int = 2 * _BIAS) -> tuple[str, str]:
+        """The nearest integer of a number below 2**22 in size, and a number that has it in its last bits.
 
-        Adding 1.5 * 2**23 moves it into the last bits; for NaN the integer is some number.
+        Adding 1.5 * 2**23 moves it there, `more` than it is; for NaN these are some bits.
         """
-        magic = 12582912.0
-        moved = self.add(x, self.number(magic))
-        whole = self.builder.pure(f"fsub {self.floats} {moved}, {self.number(magic)}")
-        return whole, self.int_op("sub", self.bits(moved), self.integer(0x4B400000))
+        magic = self.number(_MAGIC + more)
+        moved = self.add(x, magic)
+        return self.builder.pure(f"fsub {self.floats} {moved}, {magic}"), moved
 
-    def scaled(self, x: str, power: str) -> str:
-        """`x * 2**power` for powers from -252 to 254, in two steps because one would leave the range."""
-        first = self.int_op("ashr", power, self.integer(1))
-        for part in (first, self.int_op("sub", power, first)):
-            moved = self.int_op("shl", self.int_op("add", part, self.integer(127)), self.integer(23))
-            x = self.mul(x, self.of_bits(moved))
+    def scaled(self, x: str, power: str, moved: str) -> str:
+        """`x * 2**power` for powers from -252 to 254, both results of `nearest(x)`.
+
+        In two steps, because one would leave the range: half the bits of the moved number are those of the
+        magic one, which leave at the top, and half the power with the bias of an exponent.
+        """
+        if self.has_avx512 and self.lanes == _TABLE:
+            floats = f"{self.floats} "
+            args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i16 -1, i32 4"
+            return self.builder.call(self.floats, "llvm.x86.avx512.mask.scalef.ps.512", args)
+        bits = self.bits(moved)
+        first = self.int_op("lshr", bits, self.integer(1))
+        for part in (first, self.int_op("sub", bits, first)):
+            x = self.mul(x, self.of_bits(self.int_op("shl", part, self.integer(_MANTISSA))))
         return x
+
+    def looked_up(self, table: Sequence[float], places: str) -> str:
+        """The numbers of a table of sixteen at the last four bits of each lane, where `has_tables`."""
+        numbers = ", ".join(f"float {_float_constant(value, 0)}" for value in table)
+        args = f"{self.floats} <{numbers}>, {self.integers} {places}"
+        return self.builder.call(self.floats, "llvm.x86.avx512.permvar.sf.512", args)

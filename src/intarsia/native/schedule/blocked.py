@@ -6,18 +6,36 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import blocked_chain
 from intarsia.native.schedule.channelwise import channelwise_state, global_pool_state
 from intarsia.native.schedule.convolution import convolution_state
+from intarsia.native.schedule.grouped import grouped_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
-from intarsia.native.te.operators.blocked_layout import CHANNELWISE, CONVOLUTION, GLOBAL_POOL
+from intarsia.native.schedule.transposed_convolution import (
+    overlapping_state,
+    projection_state,
+    transposed_state,
+)
+from intarsia.native.te.operators.blocked_layout import (
+    CHANNELWISE,
+    CONVOLUTION,
+    GLOBAL_POOL,
+    GROUPED,
+    PROJECTION,
+)
 
 _STATES = {
     CONVOLUTION: convolution_state,
     CHANNELWISE: channelwise_state,
     GLOBAL_POOL: global_pool_state,
+    GROUPED: grouped_state,
+    PROJECTION: projection_state,
 }
 
 
 def blocked_state(task: ScheduleTask) -> LoopState | None:
     """The state of a DAG around one convolution or pool of a blocked tensor; None for others."""
+    for rule in (transposed_state, overlapping_state):
+        found = rule(task)
+        if found is not None:
+            return found
     chain = blocked_chain(task)
     state = None if chain is None else _STATES.get(chain.kind)
     return None if chain is None or state is None else state(chain, task)

@@ -22,6 +22,7 @@ class BlockedChain:
         anchor: The stage that reduces.
         target: The stage that does the rest to an element, and writes it; its axes are those of the anchor.
         pad: The stage of the padded input, if there is one.
+        left: Other stages that get their loops elsewhere.
     """
 
     state: LoopState
@@ -29,6 +30,7 @@ class BlockedChain:
     anchor: str
     target: str
     pad: str | None
+    left: frozenset[str] = frozenset()
 
     @property
     def reduction(self) -> ComputeOp:
@@ -39,7 +41,7 @@ class BlockedChain:
 
     def with_rest(self, state: LoopState, task: ScheduleTask) -> LoopState:
         """With loops for the stages that no rule has taken."""
-        own = {self.anchor, self.target, self.pad}
+        own = {self.anchor, self.target, self.pad, *self.left}
         for stage in self.state.stages:
             if stage.compute_at is ComputeAt.ROOT and stage.op.name not in own:
                 state = with_loops(state, stage.op.name, task)

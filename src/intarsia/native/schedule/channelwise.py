@@ -1,34 +1,34 @@
 """Windows over each channel of a blocked tensor on its own: depthwise convolutions, and pools.
 
 The vector is a block of channels, and some pixels of a row are computed at once. The taps of a row are
-unrolled, so that an element which several windows hold is loaded once.
+unrolled, so that an element which several windows hold is loaded once. There is no padded copy: the loops are
+cut where windows reach beyond the image, and taps that are no elements are left out there.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import Final
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
-from intarsia.native.schedule.convolution import with_padding
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 
 _MOST_TAPS: Final = 5
 """Taps of a row that are unrolled."""
-_PLANE_BYTES: Final = 1024 * 1024
-"""A padded block of channels up to this size is made when it is needed, and stays in the cache."""
+_LONG_ROW: Final = 16
+"""Pixels of a row from which on a few of them at once are as fast as many; it is less code."""
+_FEW_PIXELS: Final = 4
+_MOST_PIXELS: Final = 7
 _SUMS: Final = 8
 """Sums over all pixels that are computed side by side, so that one need not wait for the last."""
 
 
 def channelwise_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
     """The state of a DAG around one depthwise convolution or pool of a blocked tensor."""
-    op = chain.reduction
-    state = _with_pixels(chain, task, op)
+    state = _with_pixels(chain, task, chain.reduction)
     if chain.pad is not None:
-        state = _with_padded_planes(state, chain, task, op)
+        state = state.compute_inline(chain.pad)
     return chain.with_rest(state, task)
 
 
@@ -55,7 +55,8 @@ def _with_pixels(chain: BlockedChain, task: ScheduleTask, op: ComputeOp) -> Loop
     taps = op.reduce_axes[-1].extent
     unrolled = taps if taps <= _MOST_TAPS else 1
     state = state.split(target, w, [_pixels(op.shape[-2], unrolled, task.accumulators)])
-    chunks = [o, *rows] if _is_by_plane(chain, task, op) else [*rows, o]
+    is_by_plane = op.shape[1] >= 2 * task.threads or task.threads == 1
+    chunks = [o, *rows] if is_by_plane else [*rows, o]
     state = state.reorder(target, [n, *chunks, f"{w}.0", f"{w}.1", v])
     if task.is_parallel(work_of([op])):
         state = state.parallel(target, chunks[0])
@@ -70,27 +71,7 @@ def _with_pixels(chain: BlockedChain, task: ScheduleTask, op: ComputeOp) -> Loop
 
 def _pixels(columns: int, taps: int, accumulators: int) -> int:
     """A sum for each pixel, the elements that their windows hold, and a weight for each tap in registers."""
-    most = max(1, min((accumulators - 2 * taps) // 2 + 1, columns))
+    few = _FEW_PIXELS if columns >= _LONG_ROW else _MOST_PIXELS
+    most = max(1, min((accumulators - 2 * taps) // 2 + 1, columns, few))
     costs = {count: -(-columns // count) * 2 + columns % count for count in range(1, most + 1)}
     return min(costs, key=lambda count: (costs[count], count))
-
-
-def _is_by_plane(chain: BlockedChain, task: ScheduleTask, op: ComputeOp) -> bool:
-    """Whether a thread computes whole blocks of channels; it makes their padding then where it needs it."""
-    if op.shape[1] < 2 * task.threads and task.threads > 1:
-        return False
-    if chain.pad is None:
-        return True
-    pad = chain.state[chain.pad].op
-    assert isinstance(pad, ComputeOp), "padding is"
-    return prod(pad.shape[2:]) * 4 <= _PLANE_BYTES
-
-
-def _with_padded_planes(
-    state: LoopState, chain: BlockedChain, task: ScheduleTask, op: ComputeOp
-) -> LoopState:
-    assert chain.pad is not None, "the caller has looked"
-    if not _is_by_plane(chain, task, op):
-        return with_padding(state, chain.pad, task)
-    lane = state[chain.pad].iters[-1].name
-    return state.compute_at(chain.pad, chain.target, 1).vectorize(chain.pad, lane)

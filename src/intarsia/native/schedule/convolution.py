@@ -3,46 +3,64 @@
 Each step of the reduction loads a vector of weights for each block and one number for each pixel. The loops
 over taps and channels are not unrolled: neighbouring taps read the same numbers, and a compiler that sees
 that keeps more of them than there are registers. Pixels are outside of blocks in a tile, so that each number
-is loaded where it is used. The input is copied with its padding first, which costs little beside products.
+is loaded where it is used.
+
+Around the tiles either all rows of some blocks are computed before the next blocks, so that weights are read
+once, or all blocks of a band of rows before the next band, so that the input is: see `ConvolutionOrder`. An
+input with padding is copied first: as a whole, or what a band reads, by the thread that reads it.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import Final
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
+from intarsia.native.schedule.convolution_order import (
+    ENOUGH,
+    ConvolutionOrder,
+    convolution_order,
+    share_of_time,
+)
 from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 
-_CACHED_BYTES: Final = 256 * 1024
-"""Weights up to this size stay in the cache while all rows are computed."""
+_LEAST_BAND: Final = 3
+"""Rows of a band that is copied on its own: of fewer, too many are copied twice."""
+_IMAGE_RANK: Final = 5
+"""Of a blocked tensor with rows and columns."""
 
 
 def convolution_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
     """The state of a DAG around one convolution of a blocked tensor."""
-    state = _with_tile(chain, task, chain.reduction)
+    op = chain.reduction
+    tile = _tile(op, task)
+    threads = task.threads if task.is_parallel(work_of([op])) else 1
+    order = convolution_order(op, tile, task.isa.caches, threads, chain.pad is not None)
+    state = _with_tile(chain, op, tile, order)
     if chain.pad is not None:
-        state = with_padding(state, chain.pad, task)
+        is_by_band = not order.is_by_blocks and order.band >= _LEAST_BAND and len(op.shape) == _IMAGE_RANK
+        state = _with_padded_bands(state, chain) if is_by_band else with_padding(state, chain.pad, task)
     return chain.with_rest(state, task)
 
 
-def _with_tile(chain: BlockedChain, task: ScheduleTask, op: ComputeOp) -> LoopState:
+def _with_tile(chain: BlockedChain, op: ComputeOp, tile: PixelTile, order: ConvolutionOrder) -> LoopState:
     """Rows and blocks are not fused: a quotient for each index would be computed in every step."""
     state, target = chain.state, chain.target
-    tile = _tile(op, task)
     n, o, *rows, w, v = [loop.name for loop in state[target].iters]
     state = state.split(target, o, [tile.blocks]).split(target, w, [tile.pixels])
     unrolled = [f"{o}.1", f"{w}.1"]
-    if tile.rows > 1:
-        state = state.split(target, rows[-1], [tile.rows])
-        unrolled = [f"{rows[-1]}.1", *unrolled]
-        rows[-1] = f"{rows[-1]}.0"
-    chunks = [*rows, f"{o}.0"] if _weight_bytes(op) <= _CACHED_BYTES else [f"{o}.0", *rows]
+    chunks = [f"{o}.0"]
+    if rows:
+        *outer, row = rows
+        state = state.split(target, row, [order.band, tile.rows])
+        unrolled = [f"{row}.2", *unrolled]
+        chunks = [*outer, f"{row}.0", *chunks, f"{row}.1"]
+    if order.is_by_blocks:
+        chunks = [f"{o}.0", *(chunk for chunk in chunks if chunk != f"{o}.0")]
     state = state.reorder(target, [n, *chunks, f"{w}.0", *unrolled, v])
-    if task.is_parallel(work_of([op])):
+    if order.is_parallel:
         state = state.parallel(target, chunks[0])
     for name in unrolled:
         state = state.unroll(target, name)
@@ -61,6 +79,14 @@ def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp) -> Loo
     return state.vectorize(anchor, lane)
 
 
+def _with_padded_bands(state: LoopState, chain: BlockedChain) -> LoopState:
+    """With a padded copy of what a band reads, in the loop over bands."""
+    assert chain.pad is not None, "the caller has looked"
+    row = chain.state[chain.target].iters[2].name
+    lane = state[chain.pad].iters[-1].name
+    return state.compute_at(chain.pad, chain.target, f"{row}.0").vectorize(chain.pad, lane)
+
+
 def _tile(op: ComputeOp, task: ScheduleTask) -> PixelTile:
     spatial = op.shape[2:-1]
     rows = spatial[-2] if len(spatial) > 1 else 1
@@ -68,12 +94,12 @@ def _tile(op: ComputeOp, task: ScheduleTask) -> PixelTile:
 
 
 def with_padding(state: LoopState, pad: str, task: ScheduleTask) -> LoopState:
-    """With the loops of a padded copy that is made before everything else."""
+    """With the loops of a padded copy that is made before everything else: by rows, if blocks are few."""
+    loops = [loop.name for loop in state[pad].iters]
     if task.is_parallel(work_of([state[pad].op])):
+        batch, block, row, *rest = loops
+        blocks = state[pad].iters[1].extent or 1
+        if rest and share_of_time(blocks, task.threads) < ENOUGH:
+            state = state.reorder(pad, [batch, row, block, *rest])
         state = state.parallel(pad, 1)
-    return state.vectorize(pad, len(state[pad].iters) - 1)
-
-
-def _weight_bytes(op: ComputeOp) -> int:
-    """About: a weight for each channel of the result and each step of its reduction."""
-    return prod((op.shape[1], op.shape[-1], *(axis.extent for axis in op.reduce_axes))) * 4
+    return state.vectorize(pad, loops[-1])

@@ -1,21 +1,25 @@
 """Products of matrices: register tiles, panels of the right matrix, what follows at the write-back of a tile.
 
-for panels and blocks of rows, parallel
-  the panel of the right matrix, unless it is a constant that was laid out before
-  for tiles of the block
-    for k
-      for rows of the tile, unrolled
-        for columns of the tile, vectorised
-          tile += left * right
-    for rows, for columns: result = what follows(tile)
+for blocks of tiles, parallel
+  for panels of the block
+    the panel of the right matrix, unless it is a constant that was laid out before
+    for tiles of the panel
+      for k
+        for rows of the tile, unrolled
+          for columns of the tile, vectorised
+            tile += left * right
+      for rows, for columns: result = what follows(tile)
+
+If neither rows nor a panel stay in the second-level cache, sums are cut into pieces: the block is computed
+into scratch memory with pieces outermost, and what follows comes when it is complete.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from intarsia.native.loop_state import ComputeAt, LoopState
+from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
 from intarsia.native.schedule.gemm_form import GemmForm, gemm_form
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
 from intarsia.native.schedule.inlining import with_inlined
@@ -28,10 +32,6 @@ _LEAST_WORK = 64
 """Products below which tiles are not worth it."""
 _REUSED = 4
 """Over how many tiles a panel must be used for a copy of it to pay."""
-_CHUNKS = 4
-"""How many pieces of work each thread gets."""
-_BLOCK_BYTES = 1048576
-"""How much of the left matrix is used again for each panel: about what a second-level cache holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,21 @@ class _Plan:
     Attributes:
         form: The product.
         tile: What stays in registers.
+        block: How many tiles are computed together.
+        threads: How many there are for it.
         copies: Whether panels of the right matrix are copied where they are used.
     """
 
     form: GemmForm
     tile: GemmTile
+    block: GemmBlock
+    threads: int
     copies: bool
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a tile has its turn before its sums are complete."""
+        return self.block.depth < self.form.depth
 
 
 def gemm_state(task: ScheduleTask) -> LoopState | None:
@@ -71,8 +80,12 @@ def _plan(op: Operation, task: ScheduleTask) -> _Plan | None:
         return None
     if not (form.right_is_packed or form.right_runs_along_columns):
         return None
-    tile = gemm_tile(form.rows, form.columns, task.lanes(form.op), task.accumulators)
-    return _Plan(form, tile, not form.right_is_packed and form.rows >= _REUSED * tile.rows)
+    threads = task.threads if task.is_parallel(work_of([form.op])) else 1
+    tile = gemm_tile(form.rows, form.columns, task.lanes(form.op), task.accumulators, threads * PIECES)
+    block = gemm_block(form, tile, task.isa.caches, threads)
+    least = 2 if form.right_is_moved else _REUSED * tile.rows
+    copies = not form.right_is_packed and form.rows >= least
+    return _Plan(form, tile, block, threads, copies)
 
 
 def _with_product(
@@ -95,11 +108,16 @@ def _with_product(
     else:
         result = sink.name
     done = {product, result}
-    state = _with_result_loops(state, result, plan, task)
+    state = _with_result_loops(state, result, plan)
+    panel = None
     if plan.copies:
-        state, panel = _with_panel(state, product, result, form, others)
+        state, panel = _with_panel(state, product, form, others)
         done.add(panel)
-    return _with_product_loops(state, product, result, form), done
+    state = _with_product_loops(state, product, result, plan)
+    if panel is not None:
+        target = product if plan.is_cut else result
+        state = state.compute_at(panel, target, _panel_loop(state, target, plan))
+    return state, done
 
 
 def _sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
@@ -117,62 +135,32 @@ def _sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
     return op
 
 
-def _with_result_loops(state: LoopState, name: str, plan: _Plan, task: ScheduleTask) -> LoopState:
-    """Panels and blocks of rows as one outermost loop, then tiles, then the elements of a tile."""
-    form, tile = plan.form, plan.tile
+def _with_result_loops(state: LoopState, name: str, plan: _Plan) -> LoopState:
+    """Blocks as one outermost loop, then panels, then tiles, then the elements of a tile."""
+    form, tile, block = plan.form, plan.tile, plan.block
     axes = [loop.name for loop in state[name].iters]
     column, row = axes[form.column], None if form.row is None else axes[form.row]
     outer = [axis for axis in axes if axis not in (column, row)]
-    state = state.split(name, column, [tile.columns])
-    order, inner = [*outer, f"{column}.0"], [f"{column}.1"]
+    state = state.split(name, column, [block.columns, tile.columns])
+    outer, tiles, inner = [*outer, f"{column}.0"], [f"{column}.1"], [f"{column}.2"]
     if row is not None:
-        state = state.split(name, row, [_block(plan, task), tile.rows])
-        order = [*outer, f"{row}.0", f"{column}.0", f"{row}.1"]
-        inner = [f"{row}.2", *inner]
-        state = state.unroll(name, f"{row}.2")
-    state = state.reorder(name, [*order, *inner]).vectorize(name, f"{column}.1")
-    if not task.is_parallel(work_of([form.op])):
-        return state
-    return _with_threads(state, name, order if row is None else order[:-1], task)
-
-
-def _with_threads(state: LoopState, name: str, loops: list[str], task: ScheduleTask) -> LoopState:
-    """One of the outer loops parallel, outermost, if one is long enough; else all of them as one loop.
-
-    A loop on its own needs no division to tell where an iteration is.
-    """
-    wanted = task.threads * _CHUNKS
+        state = state.split(name, row, [block.rows, tile.rows]).unroll(name, f"{row}.2")
+        outer, tiles, inner = [f"{row}.0", *outer], [*tiles, f"{row}.1"], [f"{row}.2", *inner]
     extents = {loop.name: loop.extent or 1 for loop in state[name].iters}
-    chosen = next((loop for loop in loops if extents[loop] >= wanted), None)
-    if chosen is None and prod(extents[loop] for loop in loops) > 1:
-        return (
-            state.fuse(name, range(len(loops))).parallel(name, 0)
-            if len(loops) > 1
-            else state.parallel(name, 0)
-        )
-    if chosen is None:
+    outer = sorted(outer, key=lambda loop: extents[loop] > 1)
+    state = state.reorder(name, [*outer, *tiles, *inner]).vectorize(name, inner[-1])
+    if plan.threads == 1:
         return state
-    rest = [loop.name for loop in state[name].iters if loop.name != chosen]
-    return state.reorder(name, [chosen, *rest]).parallel(name, chosen)
-
-
-def _block(plan: _Plan, task: ScheduleTask) -> int:
-    """How many tiles of rows use a panel before the next panel is taken; all, if panels are copied."""
-    form, tile = plan.form, plan.tile
-    tiles = -(-form.rows // tile.rows)
-    size = form.op.dtypes[0].numpy.itemsize
-    block = max(1, min(tiles, _BLOCK_BYTES // (tile.rows * form.depth * size)))
-    block = tiles if plan.copies else block
-    panels = prod(form.op.shape) // max(1, form.rows * form.columns) * -(-form.columns // tile.columns)
-    if task.threads > 1 and panels < task.threads * _CHUNKS:
-        block = min(block, max(1, tiles * panels // (task.threads * _CHUNKS)))
-    return -(-tiles // -(-tiles // block))
+    first = next((place for place, loop in enumerate(outer) if extents[loop] > 1), len(outer) - 1)
+    if first < len(outer) - 1:
+        state = state.fuse(name, range(first, len(outer)))
+    return state.parallel(name, first)
 
 
 def _with_panel(
-    state: LoopState, product: str, result: str, form: GemmForm, others: frozenset[str]
+    state: LoopState, product: str, form: GemmForm, others: frozenset[str]
 ) -> tuple[LoopState, str]:
-    """A copy of what the tiles of an outermost iteration read of the right matrix, and its name.
+    """A stage for what the tiles of a panel read of the right matrix, and its name.
 
     What is computed element by element for this product only is computed there, instead of a copy of it.
     """
@@ -183,23 +171,39 @@ def _with_panel(
     if not is_free or state.current_dag.is_output(right):
         state = state.cache_read(name, "panel", [product])
         name = state.stages[state.stage_id(name) + 1].op.name
-    return state.compute_at(name, result, _tile_loop(state, result, form) - 1), name
+    return state.vectorize(name, state[name].iters[-1]), name
 
 
-def _with_product_loops(state: LoopState, product: str, result: str, form: GemmForm) -> LoopState:
-    """The sum over a tile, inside the loop over tiles: the steps outside, the elements inside."""
+def _with_product_loops(state: LoopState, product: str, result: str, plan: _Plan) -> LoopState:
+    """The sum over a tile, inside the loop over tiles: the steps outside, the elements inside.
+
+    If sums are cut, those over a block, inside the loop over blocks: pieces outside, then panels and tiles.
+    """
+    form, tile = plan.form, plan.tile
     loops = [loop.name for loop in state[product].iters]
-    rank = len(form.op.axes)
     column, row = loops[form.column], None if form.row is None else loops[form.row]
-    outer = [loop for loop in loops[:rank] if loop not in (column, row)]
+    outer = [loop for loop in loops[: len(form.op.axes)] if loop not in (column, row)]
+    (k,) = loops[len(form.op.axes) :]
     inner = [column] if row is None else [row, column]
-    state = state.reorder(product, [*outer, *loops[rank:], *inner]).vectorize(product, column)
+    if plan.is_cut:
+        state = state.split(product, k, [plan.block.depth]).split(product, column, [tile.columns])
+        outer, k, inner = [*outer, f"{k}.0", f"{column}.0"], f"{k}.1", [f"{column}.1"]
+        if row is not None:
+            state = state.split(product, row, [tile.rows])
+            outer, inner = [*outer, f"{row}.0"], [f"{row}.1", *inner]
+    state = state.reorder(product, [*outer, k, *inner]).vectorize(product, inner[-1])
     if row is not None:
-        state = state.unroll(product, row)
-    return state.compute_at(product, result, _tile_loop(state, result, form))
+        state = state.unroll(product, inner[0])
+    tiles = _count(form)
+    place = len(state[result].iters) - (2 * tiles if plan.is_cut else tiles) - 1
+    return state.compute_at(product, result, place)
 
 
-def _tile_loop(state: LoopState, result: str, form: GemmForm) -> int:
-    """The loop over tiles: those inside are the elements of one."""
-    count = 1 if form.row is None else 2
-    return len(state[result].iters) - count - 1
+def _panel_loop(state: LoopState, name: str, plan: _Plan) -> int:
+    """The loop of a stage inside of which a panel is used: outside of the loop over rows of tiles."""
+    return len(state[name].iters) - _count(plan.form) - (3 if plan.is_cut else 2)
+
+
+def _count(form: GemmForm) -> int:
+    """How many of the axes are cut into tiles."""
+    return 1 if form.row is None else 2

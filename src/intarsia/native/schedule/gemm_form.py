@@ -22,6 +22,7 @@ class GemmForm:
         right: What is read once for each column.
         right_is_packed: Whether the right one is a constant that may be laid out as it is read.
         right_runs_along_columns: Whether elements of the right one for neighbouring columns are neighbours.
+        right_is_moved: Whether the right one is made of elements in another order, as a transposed matrix is.
     """
 
     op: ComputeOp
@@ -31,6 +32,7 @@ class GemmForm:
     right: Operation
     right_is_packed: bool
     right_runs_along_columns: bool
+    right_is_moved: bool
 
     @property
     def rows(self) -> int:
@@ -75,6 +77,18 @@ def gemm_form(op: Operation, analyzer: AccessAnalyzer) -> GemmForm | None:
         right=right_op,
         right_is_packed=_is_packed(op, right_op, analyzer),
         right_runs_along_columns=right.indices[-1] == op.axes[column].var,
+        right_is_moved=_is_moved(right_op),
+    )
+
+
+def _is_moved(op: Operation) -> bool:
+    """Whether neighbouring elements are not made of neighbours."""
+    if not isinstance(op, ComputeOp) or op.combiner is not None or not op.axes:
+        return False
+    parts = (part for body in op.bodies for part, _ in scalar_post_order(body))
+    last = op.axes[-1].var
+    return any(
+        isinstance(part, Load) and last in _vars(*part.indices) and part.indices[-1] != last for part in parts
     )
 
 

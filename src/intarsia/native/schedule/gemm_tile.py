@@ -7,13 +7,15 @@ from functools import cache
 
 _CHAINS = 10
 """Sums that must run side by side to keep the adders busy: latency 4 times two units, and some slack."""
-_STEP, _ROW, _VECTOR = 2.0, 0.1, 1.0
+_STEP, _ROW, _VECTOR = 2.0, 0.4, 1.0
 """What a step, an element of the left and a vector of the right matrix cost in multiplications.
 
 The first is the loop, the last comes from the second-level cache.
 """
 _MOST_VECTORS = 8
-_VARIANT = 0.08
+_OPERANDS = 3
+"""Registers that are not for sums: those of a step's vectors and of one element must be there besides."""
+_VARIANT = 0.03
 """What another shape of the tile for a rest costs, as a part of the whole."""
 
 
@@ -31,7 +33,7 @@ class GemmTile:
 
 
 @cache
-def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int) -> GemmTile:
+def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int, pieces: int = 1) -> GemmTile:
     """The tile for which a machine takes the least time.
 
     A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; both
@@ -43,11 +45,14 @@ def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int) -> GemmTil
         columns: Of the whole product.
         lanes: Elements of a vector.
         accumulators: How many vector registers may hold sums.
+        pieces: Into how many the columns of a single row are cut, so that all threads are busy.
     """
+    most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
     tiles = [
         GemmTile(m, n * lanes)
-        for n in range(1, min(_MOST_VECTORS, -(-columns // lanes)) + 1)
+        for n in range(1, max(1, min(_MOST_VECTORS, most)) + 1)
         for m in range(1, min(rows, accumulators // n) + 1)
+        if m == 1 or m * n + n < accumulators + _OPERANDS
     ]
     best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes))
     return GemmTile(best.rows, min(best.columns, columns))

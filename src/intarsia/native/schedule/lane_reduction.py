@@ -49,13 +49,32 @@ def runs_along_rows(op: ComputeOp) -> bool:
     return is_along
 
 
+def _is_one_run(op: ComputeOp) -> bool:
+    """Whether what is reduced over several axes lies in a row in memory, so that they are as good as one."""
+    axes = [axis.var for axis in op.reduce_axes]
+    inner = tuple(axis.extent for axis in op.reduce_axes[1:])
+    if len(axes) < 2:
+        return False
+    for body in op.bodies:
+        for scalar, _ in scalar_post_order(body):
+            if isinstance(scalar, Load) and scalar.indices:
+                is_whole = [*scalar.indices[-len(axes) :]] == axes
+                if not is_whole or scalar.buffer.shape[1 - len(axes) :] != inner:
+                    return False
+    return True
+
+
 def _with_partial_results(state: LoopState, name: str, op: ComputeOp, task: ScheduleTask) -> LoopState:
     """Vectors of partial results, then one, then half of it, until there is one element."""
-    extent, lanes = op.reduce_axes[-1].extent, task.lanes(op)
-    if lanes < 2 or extent < 2 * lanes:
+    if _is_one_run(op):
+        rank = len(op.axes)
+        state = state.fuse(name, range(rank, rank + len(op.reduce_axes)))
+    extent, lanes = state[name].iters[-1].extent or 1, task.lanes(op)
+    least = lanes // 2 + 1 if task.has_masks else 2 * lanes
+    if lanes < 2 or extent < least:
         return state
     width = lanes * _VECTORS
-    while width * 2 > extent:
+    while width > lanes and width * 2 > extent:
         width //= 2
     while width > 1:
         axis = state[name].iters[-1]

@@ -93,13 +93,16 @@ def _real_readers(state: LoopState, op: Operation) -> Iterable[Operation]:
 def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
     """How many outer axes a stage shares with all that are computed in its rows; 0 if it stands alone.
 
-    One axis is left to be vectorised, unless the rows are those of reductions along them.
+    One axis is left to be vectorised, unless the rows are those of reductions along them, or of partial
+    results, which have an axis of their own for that.
     """
     analyzer = AccessAnalyzer(state.current_dag)
     op = state[target].op
     ops = [state[name].op for name in members]
     shared = min((analyzer.num_common_outer_iterators(each, op) for each in ops), default=0)
-    has_tiles = any(isinstance(each, ComputeOp) and _is_across(each) for each in ops)
+    has_tiles = any(
+        isinstance(each, ComputeOp) and len(each.axes) <= shared and _is_across(each) for each in ops
+    )
     return min(shared, len(op.buffers[0].shape) - 1) if has_tiles else shared
 
 

@@ -41,6 +41,11 @@ class ScheduleTask:
         """How many vector registers results may take that stay there during a loop."""
         return self.isa.vector_registers - _KEPT_FREE
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether a vector of which only some lanes count is as fast as a whole one."""
+        return "avx512vl" in self.isa.features
+
     def is_parallel(self, work: int) -> bool:
         """Whether threads are worth it for so many elements."""
         return self.threads > 1 and work >= _LEAST_WORK

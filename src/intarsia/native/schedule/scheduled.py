@@ -12,6 +12,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption, rewrite_layout
 from intarsia.native.lowering import infer_bound, lower
 from intarsia.native.schedule.default_schedule import default_state
+from intarsia.native.schedule.streamed import streamed_names
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,13 @@ class ScheduledDag:
     packings: tuple[Packing, ...]
 
     def lowered(self) -> PrimFunc:
-        """The loop function, in which products and sums may be one operation (attribute `contract`)."""
+        """The loop function, in which products and sums may be one operation (attribute `contract`).
+
+        The attribute `streamed` names buffers that are asked for before they are read.
+        """
         function = lower(self.dag, self.state)
-        return with_prim_func_fields(function, attrs=function.attrs.updated(contract=True))
+        attrs = function.attrs.updated(contract=True, streamed=streamed_names(self.dag) or None)
+        return with_prim_func_fields(function, attrs=attrs)
 
 
 def scheduled(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduledDag:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Intrinsic, Scalar
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp, IterKind
+from intarsia.native.te.functions import IF_THEN_ELSE
 
 _CHUNKS = 8
 """How many pieces of work each thread gets, so that a late one holds up nobody for long."""
@@ -60,12 +63,22 @@ def with_vectors(state: LoopState, name: str, task: ScheduleTask, first: int = 0
 
 
 def _with_few_unrolled(state: LoopState, name: str) -> LoopState:
-    """Short reductions written out, so that what they read can stay in registers."""
+    """Short reductions written out, so that what they read can stay in registers.
+
+    Those with a guard stay loops: a loop can be cut into a part without a guard, and a tail.
+    """
+    op = state[name].op
     loops = [loop for loop in state[name].iters if loop.kind is IterKind.REDUCTION]
+    if isinstance(op, ComputeOp) and any(map(_has_guard, op.bodies)):
+        return state
     if loops and prod(loop.extent or 1 for loop in loops) <= _VECTORS:
         for loop in loops:
             state = state.unroll(name, loop)
     return state
+
+
+def _has_guard(body: Scalar) -> bool:
+    return any(isinstance(one, Intrinsic) and one.name == IF_THEN_ELSE for one, _ in scalar_post_order(body))
 
 
 def _vector_place(state: LoopState, name: str, first: int) -> int | None:

@@ -48,7 +48,8 @@ class LoopPartition(PrimFuncPass):
     Cuts stand where the comparisons inside are decided, whatever the counters inside are: guards of splits
     that leave a rest, and of windows that reach into padding. Parallel loops stay whole, and so do loops
     whose comparisons are of quotients and remainders of the counter: there, the main part stands beside the
-    general one in an IfThenElse. Vectorised and unrolled loops only lose iterations that do nothing. Another
+    general one in an IfThenElse. Unrolled loops only lose iterations that do nothing, and so do vectorised
+    ones without guards, in which comparisons choose values. Another
     run may cut more: outer loops are cut first, and inner ones that have become shorter may decide more. The
     work is that of simplifying the result once for each level of loops.
 
@@ -141,6 +142,8 @@ class _Walker:
         own = found.pop(loop.var, set())
         if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
             trimmed = self.trimmed(loop, own, ranges)
+            if trimmed is None and own and loop.kind is ForKind.VECTORIZED and _is_guarded(loop.body):
+                trimmed = self.parts(loop, own, ranges)
             return [with_body(loop, self.inside(loop.body, here))] if trimmed is None else trimmed
         if own and loop.kind is ForKind.PARALLEL:
             found[loop.var] = own
@@ -254,6 +257,10 @@ class _Walker:
             return False
         self.budget -= stores
         return True
+
+
+def _is_guarded(body: Statement) -> bool:
+    return any(isinstance(visit.statement, IfThenElse) for visit in walk(body))
 
 
 def _stores(statement: Statement) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import assert_never
+from typing import Final, assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.loop_walk import scalar_post_order
@@ -44,17 +44,19 @@ from intarsia.native.tir.rewriting import (
 )
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
+_RETURNING: Final = (ForKind.SERIAL, ForKind.UNROLLED)
+
 
 @register_pass
 @dataclass(frozen=True)
 class RegisterPromotion(PrimFuncPass):
-    """Puts small buffers, and elements that a serial loop keeps returning to, into the scope `register`.
+    """Puts small buffers, and elements that a loop keeps returning to, into the scope `register`.
 
     A buffer is promoted if its indices depend on counters of vectorised and unrolled loops only. Elements
-    that every iteration of a serial loop loads and stores, as sums do, are loaded before the loop and stored
-    after it; statements around the loop that use just these elements, such as those that clear them, take
-    part. Both only as long as there are registers: an array whose last dimension is vectorised takes as many
-    as its rows need, a scalar takes one.
+    that every iteration of a serial or unrolled loop loads and stores, as sums do, are loaded before the
+    loop and stored after it; statements around the loop that use just these elements, such as those that
+    clear them, take part. Both only as long as there are registers: an array whose last dimension is
+    vectorised takes as many as its rows need, a scalar takes one.
 
     Attributes:
         vector_bytes: How many bytes a vector register holds.
@@ -172,9 +174,9 @@ class _Walker:
     def kept(
         self, loop: Statement, ranges: dict[LoopVar, Range], free: int
     ) -> list[tuple[RegisterTile, Buffer]]:
-        """The tiles of a serial loop that fit, each with its registers."""
+        """The tiles of a serial or unrolled loop that fit, each with its registers."""
         found: list[tuple[RegisterTile, Buffer]] = []
-        if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL or loop.extent < 2:
+        if not isinstance(loop, For) or loop.kind not in _RETURNING or loop.extent < 2:
             return found
         for tile in tiles(loop, ranges):
             need = self.registers_of_tile(tile)

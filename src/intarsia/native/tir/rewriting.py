@@ -60,15 +60,18 @@ def block_like(before: Statement, after: list[Statement]) -> Statement:
 
 def with_operands(scalar: Scalar, new: tuple[Scalar, ...]) -> Scalar:
     """A scalar over other operands; the same object if they are the same objects."""
-    if all(a is b for a, b in zip(operands(scalar), new, strict=True)):
+    for before, after in zip(operands(scalar), new, strict=True):
+        if before is not after:
+            break
+    else:
         return scalar
     match scalar:
-        case LoopVar() | Literal():
-            return scalar
-        case Load():
-            return Load(scalar.buffer, new)
         case Arith():
             return Arith(scalar.op, new)
+        case Load():
+            return Load(scalar.buffer, new)
+        case LoopVar() | Literal():
+            return scalar
         case Cast():
             return Cast(new[0], scalar.dtype)
         case Intrinsic():
@@ -154,6 +157,8 @@ class Replacement:
             return self.scalars[scalar]
         if isinstance(scalar, LoopVar):
             return self.counters.get(scalar, scalar)
+        if isinstance(scalar, Literal):
+            return scalar
         below = operands(scalar)
         if isinstance(scalar, Load) and scalar.buffer in self.accesses:
             return Load(*self.accesses[scalar.buffer](tuple(map(self.scalar, below))))

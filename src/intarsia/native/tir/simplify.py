@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from intarsia.ir import IRModule, PrimFunc, with_prim_func_fields
-from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.loop_walk import reads_each, scalar_post_order
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -27,7 +27,6 @@ from intarsia.ir.prim_func import (
 from intarsia.native.tir.affine import Range
 from intarsia.native.tir.rewriting import (
     block_like,
-    every_scalar,
     flat,
     with_body,
     with_branches,
@@ -79,13 +78,27 @@ def simplified(statement: Statement, ranges: dict[LoopVar, Range] | None = None)
         statement: The statement.
         ranges: The least and the greatest value of counters of loops around it, where they are known.
     """
-    walker = _Walker(ScalarSimplifier(dict(ranges or {})))
-    return walker.block(statement)
+    known = dict(ranges or {})
+    while True:
+        walker = _Walker(ScalarSimplifier(known))
+        after = walker.block(statement)
+        if not walker.kept or reads_each(after, walker.kept):
+            return after
+        statement = after  # the last reads of a buffer are gone
 
 
 @dataclass
 class _Walker:
+    """A walk through a statement.
+
+    Attributes:
+        scalars: What is known where the walk is.
+        kept: Allocated buffers of which something was read before.
+        unread: Other allocated buffers around where the walk is.
+    """
+
     scalars: ScalarSimplifier
+    kept: set[Buffer] = field(default_factory=set)
     unread: set[Buffer] = field(default_factory=set)
 
     def block(self, statement: Statement) -> Statement:
@@ -129,10 +142,9 @@ class _Walker:
 
     def allocate(self, allocate: Allocate) -> list[Statement]:
         body, buffer = allocate.body, allocate.buffer
-        if _reads(body, buffer):
-            body = self.block(body)
-            if _reads(body, buffer):
-                return [with_body(allocate, body)]
+        if reads_each(body, (buffer,)):
+            self.kept.add(buffer)
+            return [with_body(allocate, self.block(body))]
         self.unread.add(buffer)
         after = flat(self.block(body))
         self.unread.discard(buffer)
@@ -217,7 +229,3 @@ def _narrowed(cond: Scalar, value: bool, ranges: dict[LoopVar, Range]) -> tuple[
 
 def _is_empty(statement: Statement) -> bool:
     return not flat(statement)
-
-
-def _reads(body: Statement, buffer: Buffer) -> bool:
-    return any(isinstance(one, Load) and one.buffer == buffer for one in every_scalar(body))

@@ -39,6 +39,10 @@ class ScalarSimplifier:
         if isinstance(scalar, LoopVar):
             found = self.ranges.get(scalar)
             return Literal(found[0], DType.INT64) if found and found[0] == found[1] else scalar
+        if isinstance(scalar, Load):
+            return with_operands(scalar, tuple(map(self.simplified, scalar.indices)))
+        if isinstance(scalar, Arith) and self._is_simple(scalar):
+            return scalar
         match scalar:
             case Arith(op=op) if op in _LINEAR and (dtype := scalar_dtype(scalar)) in _SIGNED:
                 assert dtype is not None
@@ -47,6 +51,23 @@ class ScalarSimplifier:
             case _:
                 after = with_operands(scalar, tuple(map(self.simplified, operands(scalar))))
                 return self._rule(after)
+
+    def _is_simple(self, scalar: Arith) -> bool:
+        """Whether it is i * n or i * n + m: most indices, for which there is nothing to save."""
+        if scalar.op is ArithOp.ADD:
+            multiple, number = scalar.operands
+            if not (isinstance(number, Literal) and number.dtype is DType.INT64 and number.value > 0):
+                return False
+            if not isinstance(multiple, Arith) or multiple.op is not ArithOp.MUL:
+                return False
+            scalar = multiple
+        if scalar.op is not ArithOp.MUL:
+            return False
+        counter, factor = scalar.operands
+        if not (isinstance(counter, LoopVar) and isinstance(factor, Literal) and factor.value > 1):
+            return False
+        low, high = self.ranges.get(counter, (0, 1))
+        return low < high
 
     def linear(self, scalar: Scalar) -> Affine:
         """A scalar of a signed integer type, simplified, as a sum of multiples."""
@@ -232,13 +253,13 @@ def _float(scalar: Arith, dtype: DType) -> Scalar:
     match scalar.op:
         case ArithOp.ADD:
             for one, other in ((left, right), (right, left)):
-                if one == Literal(-0.0, dtype):
+                if isinstance(one, Literal) and one == Literal(-0.0, dtype):
                     return other
-        case ArithOp.SUB if right == Literal(0.0, dtype):
+        case ArithOp.SUB if isinstance(right, Literal) and right == Literal(0.0, dtype):
             return left
         case ArithOp.MUL:
             for one, other in ((left, right), (right, left)):
-                if one == Literal(1.0, dtype):
+                if isinstance(one, Literal) and one == Literal(1.0, dtype):
                     return other
         case ArithOp.DIV if isinstance(right, Literal):
             return _divided(scalar, left, right, dtype)

@@ -35,7 +35,7 @@ def run_plan(plan: RegionPlan, inputs: Sequence[Array], isa: Isa) -> list[Array]
             loaded[kernel.name] = _compiled(kernel.dag, isa)
         named = {name: _of_shape(plan, memory, number) for name, number in kernel.inputs.items()}
         named |= kernel.constants
-        given = [named[tensor.op.name] for tensor in kernel.dag.placeholders]
+        given = [named[tensor.op.name].reshape(tensor.shape) for tensor in kernel.dag.placeholders]
         loaded[kernel.name](*given, *(_of_shape(plan, memory, number) for number in kernel.outputs))
     for position, source in plan.copied_results:
         results[position][...] = memory[source].reshape(results[position].shape)

@@ -100,6 +100,15 @@ def test_expressions_stay_small_where_values_are_read_twice() -> None:
     assert 3 < len(plan.kernels) < 12
 
 
+def test_groups_have_a_limit() -> None:
+    lines = "\n".join(f"%{i} = Sigmoid(%{i - 1});" for i in range(1, 100))
+    plan = planned(f"def @main(%x: {IMAGE}) {{ %0 = Neg(%x);\n{lines}\n Relu(%99) }}")
+    assert len(plan.kernels) == 3
+    x = np.linspace(-1, 1, 16 * 64, dtype=np.float32).reshape(1, 16, 8, 8)
+    (found,) = run_plan(plan, [x], ISA)
+    np.testing.assert_allclose(found, 0.65904607, rtol=1e-5)
+
+
 def test_reshapes_need_no_kernel() -> None:
     plan = planned(
         """

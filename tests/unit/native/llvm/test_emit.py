@@ -6,6 +6,7 @@ import pytest
 from tests.emitted_kernels import compile_kernel, x86_sets
 from tests.tir_checks import assert_same_bits, parsed, random_arrays, results
 
+from intarsia.ir import with_prim_func_fields
 from intarsia.native.llvm.codegen import generate_object_code
 from intarsia.native.llvm.emit import EmittedKernel, emit_llvm
 from intarsia.native.llvm.isa import Isa
@@ -51,6 +52,18 @@ def test_pointers_advance_instead_of_being_computed() -> None:
     assert inside.count("phi ptr") == 2  # one for each operand
     assert "mul i64" not in inside
     assert set(re.findall(r"next = getelementptr i8, ptr %p\d+, i64 (\d+)", inside)) == {"24", "64"}
+
+
+def test_vectors_of_streamed_buffers_are_asked_for_ahead() -> None:
+    tile = parsed(TILE)
+    streamed = with_prim_func_fields(tile, attrs=tile.attrs.updated(streamed=("b",)))
+    inside = loop_text(emit_llvm(streamed, "k", AVX2).text)
+    assert inside.count("call void @llvm.prefetch.p0") == 2  # once for each vector that is loaded
+    assert "prefetch" not in emitted(TILE).text
+    arrays = random_arrays(tile)
+    expected = results(tile, arrays)
+    compile_kernel(streamed)(arrays)
+    assert_same_bits(arrays, expected)
 
 
 @pytest.mark.parametrize(("isa", "vector", "count"), [(AVX2, 8, 12), (AVX512, 16, 6), (NEON, 4, 24)])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.native_ir import SCRATCH_BYTES, kernel
 
-from intarsia.native.llvm.crew import Scratch
+from intarsia.native.llvm.crew import THREAD_NAME, Scratch
 from intarsia.native.llvm.driver_records import RuntimeRecord
 from intarsia.native.llvm.thread_pool import ThreadPool
 
@@ -124,3 +126,51 @@ def test_kernels_see_the_agreed_record() -> None:
     offsets = [(name, getattr(RuntimeRecord, name).offset) for name, _ in RuntimeRecord._fields_[:3]]
     assert offsets == [("parallel_for", 0), ("scratch", 8), ("scratch_bytes", 16)]
     assert (RuntimeRecord.failed_check.offset, RuntimeRecord.failed_index.offset) == (48, 56)
+
+
+def cores_of_workers() -> list[set[int]]:
+    tasks = [Path(each) for each in Path("/proc/self/task").iterdir()]
+    workers = [task for task in tasks if (task / "comm").read_text().strip() == THREAD_NAME]
+    return [os.sched_getaffinity(int(task.name)) for task in workers]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_workers_leave_the_core_of_their_caller() -> None:
+    """Two threads of one core are parted by the system after many runs only."""
+    usable = os.sched_getaffinity(0)
+    before = len(cores_of_workers())
+    with ThreadPool(2) as pool:
+        run_regions(pool, 64, 1)
+        for core in sorted(usable)[:2]:
+            os.sched_setaffinity(0, {core})
+            try:
+                run_regions(pool, 64, 1)
+            finally:
+                os.sched_setaffinity(0, usable)
+            assert len(cores_of_workers()) == before + 1
+            assert usable - {core} in cores_of_workers()
+
+
+def test_more_threads_than_cores_go_anywhere() -> None:
+    usable = os.sched_getaffinity(0)
+    with ThreadPool(len(usable) + 1) as pool:
+        run_regions(pool, 64, 1)
+        assert usable in cores_of_workers()
+
+
+def test_pools_are_resized_while_callers_change_their_core() -> None:
+    """No thread is asked to move that has ended."""
+    usable = sorted(os.sched_getaffinity(0))
+
+    def call(pool: ThreadPool) -> bool:
+        for number in range(200):
+            os.sched_setaffinity(0, {usable[number % len(usable)]})
+            if (run_regions(pool, 64, 1)[:64] != 1).any():
+                return False
+        return True
+
+    with ThreadPool(2) as pool, ThreadPoolExecutor(2) as callers:
+        found = [callers.submit(call, pool) for _ in range(2)]
+        for number in range(100):
+            pool.resize(1 + number % 2)
+        assert all(each.result() for each in found)

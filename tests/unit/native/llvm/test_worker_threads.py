@@ -146,6 +146,7 @@ def test_workers_that_do_not_start_are_an_error(monkeypatch: pytest.MonkeyPatch)
 
     class Refusing:
         pthread_join, pthread_setname_np = real.pthread_join, real.pthread_setname_np
+        sched_getcpu = real.sched_getcpu
 
         @staticmethod
         def pthread_create(*arguments: object) -> int:

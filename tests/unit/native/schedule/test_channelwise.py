@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.emitted_kernels import x86_sets
-from tests.scheduled_kernels import Array, computed, normal, reference, state_of
+from tests.scheduled_kernels import Array, computed, loops_of, normal, reference, state_of
 
+from intarsia.ir.loop_walk import walk
+from intarsia.ir.prim_func import IfThenElse
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.loop_state import ComputeAt
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.te.operators.blocked_convolution import depthwise_convolution, pack_depthwise_weight
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, plain_array
@@ -109,14 +110,16 @@ def test_global_pool(channels: int, is_max: bool) -> None:
         _assert_same(plain_array(found, channels), expected)
 
 
-def test_padding_of_large_planes_is_made_before_everything_else() -> None:
+def test_windows_are_clipped_without_a_copy_and_without_guards_inside() -> None:
     isa = Isa.host()
-    for extent, is_inside in ((30, True), (700, False)):
-        window = Window(extent, extent, 3, 1, 1, 1, 1)
-        x = te.placeholder((1, 4, extent, extent, 16), name="x")
-        dag = ComputeDAG((x, blocked_max_pool(x, (window, window), "pool")))
-        state = state_of(dag, blocked_state, isa, 2)
-        assert (state["pool.pad"].compute_at is ComputeAt.ITER) is is_inside
+    window = Window(30, 30, 3, 1, 1, 1, 1)
+    lanes = isa.vector_bytes // 4
+    x, w = te.placeholder((1, 4, 30, 30, lanes), name="x"), te.placeholder((4, 3, 3, lanes), name="w")
+    dag = ComputeDAG((x, w, depthwise_convolution(x, w, (window, window), "conv")))
+    state = state_of(dag, blocked_state, isa, 2)
+    assert [stage.op.name for stage in state.stages] == ["x", "w", "conv.local", "conv"]
+    visits = list(walk(loops_of(dag, blocked_state, isa, 2).body))
+    assert not any(isinstance(visit.statement, IfThenElse) for visit in visits)
 
 
 def _max_pool(data: Array, name: str) -> Array:

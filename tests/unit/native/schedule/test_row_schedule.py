@@ -69,6 +69,19 @@ def test_not_a_number_reaches_the_maximum() -> None:
     np.testing.assert_array_equal(np.isnan(found), [False, False, True, False])
 
 
+@pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax"])
+def test_softmax_of_special_values(name: str, isa: Isa) -> None:
+    x = np.random.default_rng(5).standard_normal((7, 21)).astype(np.float32)
+    x[1, 3], x[2, :], x[3, 4], x[4, :20], x[5, 0] = np.nan, -np.inf, np.inf, -np.inf, 50
+    x[6, :] = -3e38
+    dag = ComputeDAG(compute(compute_call_of(rule_call(name, [x]), "t")))
+    (found,) = run_scheduled(dag, {"t.x0": x}, isa)
+    with np.errstate(all="ignore"):
+        expected = reference(name, [x])[0]
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
+
+
 def test_two_results_of_one_row() -> None:
     data = te.placeholder((9, 70), name="x")
     k = te.reduce_axis(70, "k")

@@ -1,4 +1,3 @@
-import pytest
 from tests.tir_checks import checked, in_module, lines_of, parsed
 
 from intarsia.ir import PrimFunc
@@ -86,24 +85,41 @@ def test_a_select_counts_as_a_guard() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["vectorized", "unrolled"])
-def test_other_loops_are_only_shortened(kind: str) -> None:
+def test_unrolled_loops_are_only_shortened() -> None:
     after = partitioned(
-        f"""def prim @f(y: Buffer[(9,), float32]) {{
-          for {kind} i in 9 {{ if 2 < i and i < 7 {{ y[i] = 1f32; }} }}
-          for {kind} i in 9 {{ if i < 7 {{ y[i] = 2f32; }} else {{ y[i] = 3f32; }} }}
-        }}"""
+        """def prim @f(y: Buffer[(9,), float32]) {
+          for unrolled i in 9 { if 2 < i and i < 7 { y[i] = 1f32; } }
+          for unrolled i in 9 { if i < 7 { y[i] = 2f32; } else { y[i] = 3f32; } }
+        }"""
     )
     assert lines_of(after) == [
-        f"for {kind} i in 4 {{",
+        "for unrolled i in 4 {",
         "  y[i + 3] = 1.0f32;",
         "}",
-        f"for {kind} i in 9 {{",
+        "for unrolled i in 9 {",
         "  if i < 7 {",
         "    y[i] = 2.0f32;",
         "  } else {",
         "    y[i] = 3.0f32;",
         "  }",
+        "}",
+    ]
+
+
+def test_vectorised_loops_are_cut_where_guards_would_keep_them_from_vectors() -> None:
+    after = partitioned(
+        """def prim @f(x: Buffer[(9,), float32], y: Buffer[(9,), float32]) {
+          for vectorized i in 9 { if 0 < i { y[i] = x[i - 1]; } else { y[i] = 0f32; } }
+          for vectorized i in 9 { y[i] = select(0 < i, 1f32, 2f32); }
+        }"""
+    )
+    assert lines_of(after) == [
+        "y[0] = 0.0f32;",
+        "for vectorized i in 8 {",
+        "  y[i + 1] = x[i];",
+        "}",
+        "for vectorized i in 9 {",
+        "  y[i] = select(0 < i, 1.0f32, 2.0f32);",
         "}",
     ]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Final
 
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
@@ -15,6 +18,9 @@ from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis, reduce_over
 from intarsia.native.te.operators.scalar_functions import absolute
 from intarsia.native.te.tensor import Tensor
+
+_MOST_SUMMANDS: Final = 8
+"""Neighbours whose squares are summed up in one expression."""
 
 
 @compute_rule("BatchNormalization")
@@ -43,6 +49,31 @@ def batch_normalization(call: ComputeCall) -> Sequence[Tensor]:
 def lrn(call: ComputeCall) -> Sequence[Tensor]:
     """By a power of the sum of squares over neighbouring channels."""
     x, size, name = call.input(0), call.integer("size"), call.name
+    total = _sum_of_few(x, size, name) if size <= _MOST_SUMMANDS else _sum_of_many(x, size, name)
+    alpha, beta, bias = call.real("alpha") / size, call.real("beta"), call.real("bias")
+    base = compute(x.shape, lambda *i: total[i] * alpha + bias, f"{name}.base")
+    return [compute(call.shape, lambda *i: x[i] / _power(base[i], beta), name)]
+
+
+def _sum_of_few(x: Tensor, size: int, name: str) -> Tensor:
+    """Squares of neighbouring channels summed up where they are read."""
+    channels, before = x.shape[1], (size - 1) // 2
+    offsets = [offset for offset in range(-before, size - before) if abs(offset) < max(channels, 1)]
+
+    def square(offset: int, n: Expression, c: Expression, i: Sequence[Expression]) -> Expression:
+        value = x[(n, c + offset, *i)]
+        if offset == 0:
+            return value * value
+        return if_then_else(c >= -offset if offset < 0 else c < channels - offset, value * value, 0.0)
+
+    def squares(n: Expression, c: Expression, *i: Expression) -> Expression:
+        return reduce(add, (square(offset, n, c, i) for offset in offsets))
+
+    return compute(x.shape, squares, f"{name}.squares")
+
+
+def _sum_of_many(x: Tensor, size: int, name: str) -> Tensor:
+    """The same as a reduction of padded channels."""
     channels, before = x.shape[1], (size - 1) // 2
     padded = compute(
         (x.shape[0], channels + size - 1, *x.shape[2:]),
@@ -57,10 +88,7 @@ def lrn(call: ComputeCall) -> Sequence[Tensor]:
         value = padded[(n, c + window.expression, *i)]
         return functions.sum(value * value, window)
 
-    total = compute(x.shape, squares, f"{name}.squares")
-    alpha, beta, bias = call.real("alpha") / size, call.real("beta"), call.real("bias")
-    base = compute(x.shape, lambda *i: total[i] * alpha + bias, f"{name}.base")
-    return [compute(call.shape, lambda *i: x[i] / _power(base[i], beta), name)]
+    return compute(x.shape, squares, f"{name}.squares")
 
 
 def _power(base: Expression, exponent: float) -> Expression:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from intarsia.ir import AttrValue
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import if_then_else, logical_and
 from intarsia.native.te.operators.blocked_layout import (
     BLOCKED,
     CHANNELWISE,
     CONVOLUTION,
+    GROUPED,
+    OWN_BLOCKS,
     axis_names,
     blocked_array,
     padded_block,
 )
 from intarsia.native.te.operators.windows import Window, places, tap_axes
 from intarsia.native.te.tensor import Tensor
+
+_NARROW: Final = 3
+"""Groups of so many blocks of results are scheduled as groups; others are as good as one convolution each."""
 
 
 def blocked_convolution(
@@ -52,7 +59,11 @@ def blocked_convolution(
         return functions.sum(value, (block, *taps, channel))
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
-    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CONVOLUTION})
+    is_narrow = count > 0 and step <= _NARROW
+    attrs: dict[str, AttrValue] = (
+        {BLOCKED: GROUPED, OWN_BLOCKS: step} if is_narrow else {BLOCKED: CONVOLUTION}
+    )
+    return compute(shape, element, name, axis_names(len(windows)), attrs)
 
 
 def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
@@ -76,7 +87,7 @@ def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], n
 
 
 def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
-    """A convolution of each channel on its own.
+    """A convolution of each channel on its own; taps beyond the image are left out.
 
     Args:
         x: (N, C / lanes, spatial ..., lanes).
@@ -84,11 +95,15 @@ def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], 
         windows: One for each spatial dimension.
         name: Of the operation.
     """
-    source, taps = padded_block(x, windows, 0.0, f"{name}.pad"), tap_axes(windows)
+    taps = tap_axes(windows)
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        read = source[(n, o, *places(windows, rest[:-1], taps), rest[-1])]
-        return functions.sum(read * weight[(o, *taps, rest[-1])], taps)
+        reached = places(windows, rest[:-1], taps)
+        conditions = [each for w, place in zip(windows, reached, strict=True) for each in w.holds(place)]
+        at = [place - w.begin if w.begin else place for w, place in zip(windows, reached, strict=True)]
+        product = x[(n, o, *at, rest[-1])] * weight[(o, *taps, rest[-1])]
+        clipped = if_then_else(logical_and(*conditions), product, 0.0) if conditions else product
+        return functions.sum(clipped, taps)
 
     shape = (*x.shape[:2], *(window.count for window in windows), x.shape[-1])
     return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CHANNELWISE})

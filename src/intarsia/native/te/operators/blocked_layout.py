@@ -24,8 +24,17 @@ BLOCKED: Final = "blocked"
 
 CONVOLUTION: Final = "convolution"
 CHANNELWISE: Final = "channelwise"
+GROUPED: Final = "grouped"
 GLOBAL_POOL: Final = "global_pool"
 PADDING: Final = "padding"
+TRANSPOSED: Final = "transposed"
+PROJECTION: Final = "projection"
+
+OWN_BLOCKS: Final = "own_blocks"
+"""Attribute of convolutions in groups: how many blocks of results a group has."""
+
+OVERLAPPING: Final = "overlapping"
+"""Attribute of operations that sum up, for each result, what reaches it: the strides of what does."""
 
 
 def blocked_array(array: npt.NDArray[Any], lanes: int, axis: int = 1) -> npt.NDArray[Any]:

@@ -41,7 +41,7 @@ def blocked_average_pool(x: Tensor, windows: Sequence[Window], with_padding: boo
             return total[i] * (1.0 / math.prod(each for each in counts if isinstance(each, int)))
         known = math.prod(each for each in counts if isinstance(each, int))
         found = [each.astype(x.dtype) for each in counts if isinstance(each, Expression)]
-        return total[i] / reduce(mul, found, const(float(known), x.dtype))
+        return total[i] * (1.0 / reduce(mul, found, const(float(known), x.dtype)))
 
     return compute(total.shape, mean, name, axis_names(len(windows)))
 

@@ -14,15 +14,21 @@ Scalar: TypeAlias = Callable[..., Expression]
 """From an element of each argument to an element of the result."""
 
 
-def element_at(tensor: Tensor, indices: Sequence[Expression]) -> Expression:
+def element_at(
+    tensor: Tensor, indices: Sequence[Expression], shape: Sequence[int] | None = None
+) -> Expression:
     """The element that stands at an index of a shape that the tensor is broadcast to, as ONNX broadcasts.
 
     Args:
         tensor: Its dimensions are the last ones of the shape; those of extent 1 are repeated.
         indices: One for each dimension of the shape.
+        shape: Where it is known, no index is lost where both have extent 1: schedules see then that elements
+            are taken one by one.
     """
-    own = indices[len(indices) - len(tensor.shape) :]
-    return tensor[tuple(0 if dim == 1 else index for dim, index in zip(tensor.shape, own, strict=True))]
+    begin = len(indices) - len(tensor.shape)
+    kept = shape[begin:] if shape is not None else [0 for _ in tensor.shape]
+    pairs = zip(tensor.shape, indices[begin:], kept, strict=True)
+    return tensor[tuple(0 if dim == 1 and extent != 1 else index for dim, index, extent in pairs)]
 
 
 def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Tensor]:
@@ -42,7 +48,7 @@ def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Te
     dtype = call.output_type.dtype
 
     def element(*indices: Expression) -> Expression:
-        return scalar(*(element_at(tensor, indices) for tensor in read)).astype(dtype)
+        return scalar(*(element_at(tensor, indices, call.shape) for tensor in read)).astype(dtype)
 
     return (compute(call.shape, element, call.name),)
 

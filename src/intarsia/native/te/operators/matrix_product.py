@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
@@ -14,6 +15,9 @@ from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.convolution import layout_free
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.tensor import Tensor
+
+_LEAST_ROWS: Final = 8
+"""With fewer rows a variable matrix is not read often enough for its elements to be moved before."""
 
 
 @compute_rule("MatMul")
@@ -47,6 +51,9 @@ def gemm(call: ComputeCall) -> Sequence[Tensor]:
     """Alpha * A * B + beta * C, A and B transposed where their attributes say so."""
     a, b, dtype = call.input(0), call.input(1), call.output_type.dtype
     is_turned = bool(call.integer("transA")), bool(call.integer("transB"))
+    free = layout_free(b)
+    if is_turned[1] and not free and call.shape[0] >= _LEAST_ROWS:
+        b, is_turned = _turned(b, f"{call.name}.turned"), (is_turned[0], False)
     k = reduce_axis(a.shape[0] if is_turned[0] else a.shape[1], "rk")
     alpha, beta = (_factor(call, name) for name in ("alpha", "beta"))
     has_bias = call.has_input(2) and beta != 0
@@ -63,10 +70,13 @@ def gemm(call: ComputeCall) -> Sequence[Tensor]:
         return value + (bias if beta == 1 else bias * beta)
 
     is_plain = alpha == 1 and not has_bias
-    found = compute(
-        call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=layout_free(b)
-    )
+    found = compute(call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=free)
     return [found if is_plain else compute(call.shape, finished, call.name)]
+
+
+def _turned(x: Tensor, name: str) -> Tensor:
+    """The transposed matrix, as a stage of its own: rows of a product read it along its rows."""
+    return compute((x.shape[1], x.shape[0]), lambda i, j: x[j, i], name)
 
 
 def _factor(call: ComputeCall, name: str) -> float:

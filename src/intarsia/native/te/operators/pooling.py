@@ -41,9 +41,17 @@ def average_pool(call: ComputeCall) -> Sequence[Tensor]:
     windows, with_padding = _windows(call), bool(call.integer("count_include_pad"))
     source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
     total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum")
+    letters, known, shares = spatial_names(len(windows)), 1, dict[int, Tensor]()
+    for axis, (window, letter) in enumerate(zip(windows, letters, strict=True)):
+        match window.counted(const(0, DType.INT64), with_padding):
+            case int(number):
+                known *= number
+            case _:
+                shares[axis] = _shares(window, with_padding, total.dtype, f"{call.name}.share_{letter}")
 
     def mean(*i: Expression) -> Expression:
-        return total[i] / _count(windows, i[2:], with_padding, total.dtype)
+        value = total[i] if known == 1 else total[i] * (1.0 / known)
+        return reduce(mul, (share[i[2 + axis]] for axis, share in shares.items()), value)
 
     return [compute(call.shape, mean, call.name)]
 
@@ -109,15 +117,12 @@ def _pool(
     return compute(shape, element, name, ("n", "c", *spatial_names(len(windows))))
 
 
-def _count(
-    windows: Sequence[Window], positions: Sequence[Expression], with_padding: bool, dtype: DType
-) -> Expression:
-    """How many elements the window at a position has, as a float."""
-    known, found = 1.0, []
-    for window, position in zip(windows, positions, strict=True):
-        match window.counted(position, with_padding):
-            case int(number):
-                known *= number
-            case expression:
-                found.append(expression.astype(dtype))
-    return reduce(mul, found, const(known, dtype))
+def _shares(window: Window, with_padding: bool, dtype: DType, name: str) -> Tensor:
+    """One by the number of elements that the window has at each position: found once, not for each plane."""
+
+    def share(position: Expression) -> Expression:
+        count = window.counted(position, with_padding)
+        assert isinstance(count, Expression), "the caller has looked"
+        return 1.0 / count.astype(dtype)
+
+    return compute((window.count,), share, name)

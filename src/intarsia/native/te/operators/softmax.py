@@ -1,12 +1,16 @@
-"""Softmax and LogSoftmax, in the stages of Ansor's workload: maximum, exponential, sum, quotient."""
+"""Softmax and LogSoftmax in stages: maximum, exponential, sum, and the product with one by the sum."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from intarsia.native.te import functions
+from intarsia.native.te.combiner import Combiner, Reduction
 from intarsia.native.te.compute import compute
-from intarsia.native.te.functions import exp, log
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import exp, log, reduce, select
+from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
@@ -20,10 +24,21 @@ def softmax(call: ComputeCall) -> Sequence[Tensor]:
     """Exponentials by their sum along an axis, or the logarithm of that."""
     x, name = call.input(0), call.name
     axes = (normalized_axis(call.integer("axis"), len(call.shape)),)
-    largest = reduce_over(x, axes, functions.max, f"{name}.max")
+    largest = reduce_over(x, axes, _largest_number, f"{name}.max")
     shifted = compute(x.shape, lambda *i: exp(x[i] - at_kept(largest, i, axes)), f"{name}.exp")
     total = reduce_over(shifted, axes, functions.sum, f"{name}.sum")
     if call.op_name == "Softmax":
-        return [compute(call.shape, lambda *i: shifted[i] / at_kept(total, i, axes), name)]
+        share = compute(total.shape, lambda *i: 1.0 / total[i], f"{name}.share")
+        return [compute(call.shape, lambda *i: shifted[i] * at_kept(share, i, axes), name)]
     logs = compute(total.shape, lambda *i: log(total[i]), f"{name}.log")
     return [compute(call.shape, lambda *i: x[i] - at_kept(largest, i, axes) - at_kept(logs, i, axes), name)]
+
+
+def _largest_number(value: Expression, axes: Sequence[IterVar]) -> Reduction:
+    """The maximum, or of NaN some other one: the exponential of NaN is NaN, and makes the sum NaN."""
+
+    def larger(before: tuple[Expression, ...], new: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        return (select(before[0] > new[0], before[0], new[0]),)
+
+    combiner = Combiner.of("largest_number", [(-math.inf, value.dtype)], larger)
+    return reduce(combiner, (value,), axes)

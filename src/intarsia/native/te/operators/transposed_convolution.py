@@ -1,7 +1,7 @@
 """ConvTranspose by definition: each result gathers what reaches it.
 
 The input is spread out, with zeros between its elements and around them, and convolved with the kernel turned
-around. Decomposition into stride-1 convolutions is scheduling, and not done here.
+around. Blocked tensors have a form without these zeros (blocked_transposed_convolution).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.convolution import add_channel_bias, layout_free
 from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.upsampling import dilations_of, upsamplings_of
 from intarsia.native.te.operators.windows import Window, places, spatial_names, tap_axes
 from intarsia.native.te.tensor import Tensor
 
@@ -63,40 +64,11 @@ def _spreads(call: ComputeCall, extents: Sequence[int], taps: Sequence[int]) -> 
     rank = len(extents)
     if rank not in (1, 2, 3):
         raise call.not_covered(f"{rank} spatial dimensions")
-    ones, counts = (1,) * rank, call.shape[2:]
-    strides, dilations = call.integers("strides", ones) or ones, call.integers("dilations", ones) or ones
-    begins = _begins(call, extents, taps, strides, dilations)
     found = []
-    for axis in range(rank):
-        window = Window(extents[axis], counts[axis], taps[axis], 1, dilations[axis], 0, 0)
-        first = (taps[axis] - 1) * dilations[axis] - begins[axis]
-        found.append(_Spread(window, extents[axis], strides[axis], first))
-    return found
-
-
-def _begins(
-    call: ComputeCall,
-    extents: Sequence[int],
-    taps: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-) -> tuple[int, ...]:
-    """How much is cut off before the first result: pads, or what auto_pad makes of the shape."""
-    rank, auto_pad = len(extents), call.text("auto_pad", "NOTSET")
-    pads = call.integers("pads", ())
-    given = pads[:rank] if pads and auto_pad == "NOTSET" else (0,) * rank
-    is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
-    if not is_same and not call.integers("output_shape", ()):
-        return given
-    more = call.integers("output_padding", ()) or (0,) * rank
-    totals = [
-        strides[a] * (extents[a] - 1) + more[a] + (taps[a] - 1) * dilations[a] + 1 - call.shape[2 + a]
-        for a in range(rank)
-    ]
-    cut = [max(total, 0) for total in totals]
-    found = tuple(total // 2 if auto_pad == "SAME_UPPER" else total - total // 2 for total in cut)
-    if (is_same and cut != totals) or (not is_same and found != given):
-        raise call.not_covered("an output_shape, or auto_pad, for which engines cut off in different places")
+    for each, dilation in zip(upsamplings_of(call, extents, taps), dilations_of(call, rank), strict=True):
+        window = Window(each.extent, each.count, each.taps, 1, dilation, 0, 0)
+        first = (each.taps - 1) * dilation - each.begin
+        found.append(_Spread(window, each.extent, each.stride, first))
     return found
 
 

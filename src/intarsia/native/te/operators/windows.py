@@ -52,7 +52,8 @@ class Window:
     def place(self, position: Expression, tap: Expression) -> Expression:
         """Where a tap is, counted from the first tap of the first window."""
         offset = position if self.stride == 1 else position * self.stride
-        return offset + (tap if self.dilation == 1 else tap * self.dilation)
+        own = tap if self.dilation == 1 else tap * self.dilation
+        return own if self.count == 1 else offset + own
 
     def holds(self, place: Expression) -> list[Expression]:
         """Conditions that hold if there is an element at a place; those that always hold are left out."""

@@ -147,7 +147,7 @@ STAGES = [
     (op_call("Conv", tensor("x", 1, 4, 6), tensor("w", 4, 1, 3), group=4), ["y(rw)"]),
     (op_call("MatMul", tensor("x", 3, 4), tensor("w", 4, 5)), ["y(rk)"]),
     (op_call("Gemm", tensor("x", 3, 4), tensor("w", 4, 5), tensor("b", 5)), ["y.product(rk)", "y"]),
-    (op_call("Softmax", tensor("x", 3, 4)), ["y.max(r1)", "y.exp", "y.sum(r1)", "y"]),
+    (op_call("Softmax", tensor("x", 3, 4)), ["y.max(r1)", "y.exp", "y.sum(r1)", "y.share", "y"]),
     (op_call("MaxPool", tensor("x", 1, 1, 4, 4), kernel_shape=(2, 2)), ["y(rh, rw)"]),
     (op_call("ReduceMean", tensor("x", 3, 4)), ["y.reduced(r0, r1)", "y"]),
     (op_call("Relu", tensor("x", 3, dtype=DType.FLOAT16)), ["y.wide0", "y.f32", "y"]),

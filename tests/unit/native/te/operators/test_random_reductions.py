@@ -46,7 +46,19 @@ def test_reductions(name: str, dtypes: tuple[str, ...], data: st.DataObject) -> 
     x, axes, keepdims, noop = data.draw(reductions(dtypes))
     assume(name not in ("ReduceMax", "ReduceMin") or x.size)
     with np.errstate(all="ignore"):
-        check(make_call(name, x, axes, keepdims=keepdims, noop_with_empty_axes=noop), length=x.size)
+        call = make_call(name, x, axes, keepdims=keepdims, noop_with_empty_axes=noop)
+        check(call, length=int(x.size * _cancellation(x, axes)))
+
+
+def _cancellation(x: Array, axes: Array | None) -> float:
+    """How many times larger than its sum a sum of sizes is: so much do roundings of the terms count."""
+    if not x.size or x.dtype.kind != "f" or not np.isfinite(x).all():
+        return 1.0
+    chosen = None if axes is None or not axes.size else tuple(map(int, axes))
+    wide = x.astype(np.float64)
+    sums, sizes = (np.atleast_1d(each) for each in (np.abs(wide.sum(chosen)), np.abs(wide).sum(chosen)))
+    known = sizes < 1e5 * sums
+    return float(np.max(sizes[known] / sums[known], initial=1.0))
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,7 +178,7 @@ def test_normalization_of_channels(shape: tuple[int, ...], dtype: str) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     channels=st.integers(1, 7),
-    size=st.integers(1, 5),
+    size=st.one_of(st.integers(1, 5), st.integers(8, 11)),
     beta=st.sampled_from([0.75, 0.5]),
     dtype=st.sampled_from(["float32", "float64"]),
 )

@@ -1,0 +1,102 @@
+"""Which steps work on blocked tensors, and in which order the channels of their results lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from intarsia.ir import DType
+from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.convolution_form import ConvolutionForm, convolution_form
+from intarsia.native.graph.region_plan import RegionValue
+from intarsia.native.graph.straight_line import Step
+from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.windows import windows_of
+
+POINTWISE: Final = frozenset(
+    [
+        "Abs",
+        "Add",
+        "Celu",
+        "Clip",
+        "Elu",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Max",
+        "Mean",
+        "Min",
+        "Mish",
+        "Mul",
+        "Neg",
+        "PRelu",
+        "Relu",
+        "Selu",
+        "Sigmoid",
+        "Softplus",
+        "Softsign",
+        "Sub",
+        "Sum",
+        "Swish",
+        "Tanh",
+        "ThresholdedRelu",
+    ]
+)
+"""Of a finite element they make a finite one, as elements that only fill a block must stay finite."""
+CONVOLUTIONS: Final = frozenset({"Conv", "ConvTranspose"})
+WINDOWED: Final = frozenset({"AveragePool", "MaxPool"})
+GLOBAL: Final = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
+
+
+def is_worthwhile(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> bool:
+    """Whether it is a convolution of enough channels, or reads blocks of its shape or in windows."""
+    names = [str(step.op) for step in steps]
+    types = [values[number].type for step in steps for number in step.outputs]
+    shapes = [type_.static_shape for type_ in types]
+    fits = all(type_.dtype is DType.FLOAT32 and len(type_.static_shape) >= 3 for type_ in types)
+    if not fits or len(types) != len(steps) or 0 in (extent for shape in shapes for extent in shape):
+        return False
+    if not CONVOLUTIONS.isdisjoint(names):
+        return shapes[-1][1] * 2 >= lanes
+    return any(
+        arg is not None
+        and values[arg].lanes > 0
+        and (name not in POINTWISE or values[arg].type.static_shape == shape)
+        for name, step, shape in zip(names, steps, shapes, strict=True)
+        for arg in step.args
+    )
+
+
+def order_of_result(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> ChannelOrder:
+    """In which order the channels of a group's result lie; the steps are worthwhile."""
+    shape = values[steps[-1].outputs[0]].type.static_shape
+    natural = ChannelOrder.natural(shape[1], lanes)
+    for step in steps:
+        name = str(step.op)
+        if name == "Conv":
+            form = form_of(step, values, lanes)
+            return natural if form is None else form.result
+        if name in WINDOWED or name in GLOBAL:
+            return natural if step.args[0] is None else given_order(values[step.args[0]], lanes)
+        if name in CONVOLUTIONS:
+            return natural
+    read = (values[arg] for step in steps for arg in step.args if arg is not None)
+    blocked = (value.order for value in read if value.order and value.type.static_shape == shape)
+    return next(blocked, natural)
+
+
+def form_of(step: Step, values: Sequence[RegionValue], lanes: int) -> ConvolutionForm | None:
+    """The form of a convolution; None if its weights are not constant, or blocks do not fit."""
+    source, weight = (None if arg is None else values[arg] for arg in step.args[:2])
+    if source is None or weight is None or weight.constant is None:
+        return None
+    described = compute_call_of(step.call, "conv")
+    windows = windows_of(described, source.type.static_shape[2:], weight.constant.shape[2:])
+    order = given_order(source, lanes)
+    return convolution_form(weight.constant, described.integer("group"), windows, order)
+
+
+def given_order(value: RegionValue, lanes: int) -> ChannelOrder:
+    """In which order the channels of a value lie, or would lie if it were blocked."""
+    return value.order or ChannelOrder.natural(value.type.static_shape[1], lanes)

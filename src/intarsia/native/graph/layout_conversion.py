@@ -1,0 +1,52 @@
+"""Kernels that copy a value into another layout."""
+
+from __future__ import annotations
+
+from math import prod
+
+from intarsia.ir import DType
+from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, with_placeholders
+from intarsia.native.graph.region_plan import RegionValue
+from intarsia.native.te import Tensor, placeholder
+from intarsia.native.te.operators.blocked_layout import from_blocked, to_blocked
+from intarsia.native.te.operators.channel_tables import blocked_by_table, first_pixels, plain_by_table
+
+
+def converted(value: RegionValue, number: int, order: ChannelOrder | None) -> KernelDag:
+    """The kernel that makes a value of another one.
+
+    Args:
+        value: Plain, or blocked.
+        number: Of the value.
+        order: In which order channels lie in the result, natural if the value is plain; None if the result
+            is plain.
+    """
+    x = placeholder(value.stored_shape, value.type.dtype, "x0")
+    source = {x: Source(number, SourceForm.AS_IT_IS)}
+    channels = value.type.static_shape[1]
+    match value.order, order:
+        case None, ChannelOrder(lanes=lanes):
+            return with_placeholders((to_blocked(x, lanes, "to_blocked"),), source)
+        case ChannelOrder(is_natural=True), None:
+            return with_placeholders((from_blocked(x, channels, "from_blocked"),), source)
+        case ChannelOrder() as given, _:
+            return _by_table(value, number, given, order)
+        case _:
+            raise AssertionError("a copy of what is plain already")
+
+
+def _by_table(value: RegionValue, number: int, given: ChannelOrder, order: ChannelOrder | None) -> KernelDag:
+    batch, _, *spatial = value.type.static_shape
+    x = placeholder((batch, prod(value.stored_shape[1:])), value.type.dtype, "x0")
+    places = given.place_of if order is None else order.places_in(given)
+    first = first_pixels(places, prod(spatial), given.lanes)
+    first = first if order is None else first.reshape(order.blocks, order.lanes)
+    table = placeholder(first.shape, DType.INT32, "c1", {"constant": 1})
+    result: Tensor
+    if order is None:
+        result = plain_by_table(x, table, tuple(spatial), given.lanes, "from_blocked")
+    else:
+        result = blocked_by_table(x, table, tuple(spatial), "reordered_blocks")
+    sources = {x: Source(number, SourceForm.AS_IT_IS), table: Source(-1, SourceForm.PLAIN, first)}
+    return with_placeholders((result,), sources)

@@ -1,0 +1,119 @@
+"""Indices as sums of multiples of loop variables, where the pieces of a split counter come together again.
+
+A loop over fused axes reads `x[i floordiv 8, i mod 8]`: in a row-major buffer of rows of 8 this is element i.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from intarsia.ir.dtype import DType
+from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Literal, LoopVar, Scalar
+
+
+class AccessPlan(NamedTuple):
+    """The place of an element: `const + coefficient * loop variable + ...`, counted in elements."""
+
+    const: int
+    terms: tuple[tuple[str, int], ...]
+
+
+class _Part(NamedTuple):
+    """The quotient (or the remainder) of a sum by a positive number, rounded down."""
+
+    whole: _Form
+    divisor: int
+    is_quotient: bool
+
+
+class _Form(NamedTuple):
+    """A sum of multiples of loop variables and of parts of such sums."""
+
+    const: int
+    terms: tuple[tuple[_Unit, int], ...]
+
+
+_Unit: TypeAlias = str | _Part
+
+
+def access_plan(buffer: Buffer, indices: tuple[Scalar, ...]) -> AccessPlan | None:
+    """Where the element of an access lies, or None if that is no sum of multiples of loop variables."""
+    const, stride = 0, 1
+    sums: dict[_Unit, int] = {}
+    for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
+        if isinstance(index, LoopVar):  # most indices are a counter or a number
+            sums[index.name] = sums.get(index.name, 0) + stride
+        elif isinstance(index, Literal) and index.dtype is DType.INT64:
+            const += stride * int(index.value)
+        else:
+            form = _form(index)
+            if form is None:
+                return None
+            const += stride * form.const
+            for unit, coefficient in form.terms:
+                sums[unit] = sums.get(unit, 0) + stride * coefficient
+        stride *= extent
+    joined = _joined(_Form(const, tuple(item for item in sums.items() if item[1])))
+    names = [(unit, coefficient) for unit, coefficient in joined.terms if isinstance(unit, str)]
+    return AccessPlan(joined.const, tuple(names)) if len(names) == len(joined.terms) else None
+
+
+def _form(root: Scalar) -> _Form | None:
+    match root:
+        case LoopVar():
+            return _Form(0, ((root.name, 1),))
+        case Literal(value=int()) if root.dtype is DType.INT64:
+            return _Form(int(root.value), ())
+        case Arith(
+            op=ArithOp.ADD | ArithOp.SUB | ArithOp.MUL | ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD,
+            operands=(first, second),
+        ):
+            left, right = _form(first), _form(second)
+            if left is None or right is None:
+                return None
+            match root.op:
+                case ArithOp.MUL:
+                    return _product(left, right)
+                case ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD:
+                    return _part(left, right, root.op is ArithOp.FLOOR_DIV)
+            return _sum(left, right, 1 if root.op is ArithOp.ADD else -1)
+    return None
+
+
+def _part(left: _Form, right: _Form, is_quotient: bool) -> _Form | None:
+    if right.terms or right.const <= 0:
+        return None
+    return _Form(0, ((_Part(_joined(left), right.const, is_quotient), 1),))
+
+
+def _joined(form: _Form) -> _Form:
+    """`divisor * quotient + remainder` is the whole."""
+    changed = not all(isinstance(unit, str) for unit, _ in form.terms)
+    while changed:
+        changed = False
+        sums = dict(form.terms)
+        for unit, coefficient in form.terms:
+            if isinstance(unit, str) or unit.is_quotient:
+                continue
+            quotient = unit._replace(is_quotient=True)
+            if sums.get(quotient) == coefficient * unit.divisor:
+                rest = tuple(item for item in form.terms if item[0] not in (unit, quotient))
+                form, changed = _sum(_Form(form.const, rest), unit.whole, coefficient), True
+                break
+    return form
+
+
+def _sum(left: _Form, right: _Form, factor: int) -> _Form:
+    """`left + factor * right`."""
+    sums = dict(left.terms)
+    for unit, coefficient in right.terms:
+        sums[unit] = sums.get(unit, 0) + factor * coefficient
+    return _Form(left.const + factor * right.const, tuple(item for item in sums.items() if item[1]))
+
+
+def _product(left: _Form, right: _Form) -> _Form | None:
+    if left.terms and right.terms:
+        return None
+    if left.terms:
+        left, right = right, left
+    return _sum(_Form(0, ()), right, left.const) if left.const else _Form(0, ())

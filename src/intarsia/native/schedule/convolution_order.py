@@ -1,0 +1,107 @@
+"""In which order the tiles of a convolution are computed, and what threads share."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final, NamedTuple
+
+from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.schedule.register_tiles import PixelTile
+from intarsia.native.te import ComputeOp
+
+_KEPT_SHARE: Final = 4
+"""One part in so many of a second-level cache is kept there beside what streams through it."""
+_COPY_SHARE: Final = 8
+"""One part in so many of a second-level cache is for the padded copy of a band."""
+_CHUNKS: Final = 4
+"""How many pieces of work each thread should get, so that a late one holds up nobody for long."""
+ENOUGH: Final = 0.95
+"""The part of the threads' time that may be used at least when work is shared."""
+_REST_COST: Final = 8
+"""How many times larger a band must be to be worth a rest."""
+
+
+class ConvolutionOrder(NamedTuple):
+    """The loops around the tiles.
+
+    Attributes:
+        is_by_blocks: All rows for some blocks of channels, before the next blocks; else all blocks for a band
+            of rows, before the next band.
+        band: Rows of tiles in a band.
+        is_parallel: Whether the outermost of them is parallel.
+    """
+
+    is_by_blocks: bool
+    band: int
+    is_parallel: bool
+
+
+def convolution_order(
+    op: ComputeOp, tile: PixelTile, caches: CacheSizes, threads: int, is_padded: bool
+) -> ConvolutionOrder:
+    """The order that reads the least from far away, and keeps all threads busy.
+
+    By blocks weights are read once, and the input again for each tile of blocks; by bands it is the other way
+    round. What is read again must stay in a cache.
+
+    Args:
+        op: The reduction, of blocked tensors.
+        tile: What is computed in registers.
+        caches: Of a core.
+        threads: How many share the work.
+        is_padded: Whether the input is copied with its padding.
+    """
+    spatial = op.shape[2:-1]
+    blocks = -(-op.shape[1] // tile.blocks)
+    rows = max(1, -(-spatial[-2] // tile.rows)) if len(spatial) > 1 else 1
+    band_bytes = caches.second // _COPY_SHARE if is_padded else 2 * caches.first
+    band = min(rows, max(1, band_bytes // (_row_bytes(op) * tile.rows)))
+    weights, kept = _weight_bytes(op), caches.second // _KEPT_SHARE
+    by_blocks = _row_bytes(op) * prod(spatial[:-1]) <= max(weights, kept)
+    band = _shared_band(rows, band, threads)
+    if threads == 1 or rows == blocks == 1:
+        return ConvolutionOrder(by_blocks, 1 if by_blocks else band, False)
+    if blocks < threads * _CHUNKS and weights <= 2 * kept:
+        by_blocks = False
+    share_of_blocks, share_of_bands = share_of_time(blocks, threads), share_of_time(-(-rows // band), threads)
+    if by_blocks and share_of_blocks < min(ENOUGH, share_of_bands):
+        by_blocks = False
+    elif not by_blocks and share_of_bands < min(ENOUGH, share_of_blocks):
+        by_blocks = True
+    return ConvolutionOrder(by_blocks, 1 if by_blocks else band, True)
+
+
+def _shared_band(rows: int, band: int, threads: int) -> int:
+    """A band with at most so many rows of which each thread gets some, and all get about as many.
+
+    A band that is left at the end is code of its own, so that bands should divide the rows.
+    """
+    most = band if threads == 1 else max(1, min(band, rows // (threads * _CHUNKS)))
+
+    def worth(size: int) -> tuple[bool, int, int]:
+        is_shared = share_of_time(-(-rows // size), threads) >= ENOUGH
+        return is_shared, size if rows % size == 0 else size // _REST_COST, size
+
+    return max(range(1, most + 1), key=worth)
+
+
+def share_of_time(count: int, threads: int) -> float:
+    """The part of the threads' time that is used when they share so many equal pieces of work."""
+    return count / (-(-count // threads) * threads)
+
+
+def _row_bytes(op: ComputeOp) -> int:
+    """About: what the results of a row read of the input that those of the row before have not read."""
+    rank = len(op.shape) - 3
+    taps = [axis.extent for axis in op.reduce_axes[1 : 1 + rank]]
+    channels = prod(axis.extent for axis in op.reduce_axes) // prod(taps)
+    made, read = op.shape[2:-1], op.inputs[0].shape[2 : 2 + rank]
+    pixels = made[-1] if taps[-1] == 1 else read[-1]
+    rows = read[-2] / max(1, made[-2]) if rank > 1 and taps[-2] > 1 else 1
+    return max(1, int(channels * pixels * rows) * op.dtypes[0].numpy.itemsize)
+
+
+def _weight_bytes(op: ComputeOp) -> int:
+    """A weight for each channel of the result and each step of its reduction."""
+    weights = prod((op.shape[1], op.shape[-1], *(axis.extent for axis in op.reduce_axes)))
+    return weights * op.dtypes[0].numpy.itemsize

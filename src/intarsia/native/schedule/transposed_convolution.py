@@ -1,0 +1,174 @@
+"""Transposed convolutions of blocked tensors: for each phase a dense convolution, written interleaved.
+
+for blocks of channels, for phases
+  for tiles of rows and pixels
+    the sums of the tile in registers, as in a convolution
+    write the pixels of the tile where the phase has them
+
+Weights of a block and phase are read in one go, once for each tile of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.native.loop_state import LoopState
+from intarsia.native.schedule.blocked_chain import BlockedChain, chain_end
+from intarsia.native.schedule.convolution import convolution_state, with_padding
+from intarsia.native.schedule.inlining import with_inlined
+from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
+from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
+from intarsia.native.te import ComputeOp
+from intarsia.native.te.operators.blocked_layout import BLOCKED, CONVOLUTION, OVERLAPPING, PADDING, TRANSPOSED
+
+_CHUNKS: Final = 4
+"""Pieces of work that each thread gets, if there are so many."""
+
+
+def transposed_state(task: ScheduleTask) -> LoopState | None:
+    """The state of a DAG around one transposed convolution of a blocked tensor; None for others."""
+    chain = transposed_chain(task)
+    if chain is None:
+        return None
+    op = chain.reduction
+    rank = (len(op.axes) - 3) // 2
+    strides, (rows, columns) = op.shape[2 : 2 + rank], (op.shape[-3] if rank > 1 else 1, op.shape[-2])
+    tile = pixel_tile(rows, columns, op.shape[1], task.accumulators, task.isa.vector_registers - 1)
+    state = _with_result(chain, task, strides, tile)
+    state = _with_sums(state, chain.anchor, rank, op)
+    if chain.pad is not None:
+        state = with_padding(state, chain.pad, task)
+    return chain.with_rest(state, task)
+
+
+def transposed_chain(task: ScheduleTask) -> BlockedChain | None:
+    """The chain of a DAG: what follows element by element the stage that puts phases together."""
+    anchors = [op for op in task.dag.ops if op.attrs.get(BLOCKED) not in (None, PADDING)]
+    op = anchors[0] if len(anchors) == 1 else None
+    if not isinstance(op, ComputeOp) or op.attrs[BLOCKED] != TRANSPOSED:
+        return None
+    (joined,) = task.dag.readers[op]
+    assert isinstance(joined, ComputeOp), "so it is declared"
+    pad = next((each.op.name for each in op.inputs if each.op.attrs.get(BLOCKED) == PADDING), None)
+    target = chain_end(task, joined)
+    state = with_inlined(task.dag.init_state, {op.name, target.name, *([pad] if pad else [])})
+    return BlockedChain(state, TRANSPOSED, op.name, target.name, pad)
+
+
+def _with_result(
+    chain: BlockedChain, task: ScheduleTask, strides: tuple[int, ...], tile: PixelTile
+) -> LoopState:
+    """Each spatial loop as tiles, what is inside of a tile, and phases; these go outside."""
+    state, target = chain.state, chain.target
+    n, o, *spatial, v = [loop.name for loop in state[target].iters]
+    sizes = _sizes(tile, len(spatial))
+    outer, inner, phases = [], [], []
+    for name, stride, size in zip(spatial, strides, sizes, strict=True):
+        state = state.split(target, name, [size, stride])
+        outer.append(f"{name}.0")
+        inner.append(f"{name}.1")
+        phases.append(f"{name}.2")
+    state = state.split(target, o, [tile.blocks])
+    chunks = [f"{o}.0", *phases, *outer]
+    unrolled = [*inner[:-1], f"{o}.1", inner[-1]]
+    state = state.reorder(target, [n, *chunks, *unrolled, v])
+    if task.is_parallel(work_of([chain.reduction])):
+        state = _with_threads(state, target, chunks, task)
+    for name in unrolled:
+        state = state.unroll(target, name)
+    return state.vectorize(target, v).compute_at(chain.anchor, target, outer[-1])
+
+
+def _with_threads(state: LoopState, target: str, chunks: list[str], task: ScheduleTask) -> LoopState:
+    """The first loop parallel that threads share well, moved outside of the others; else the longest."""
+    extents = {loop.name: loop.extent or 1 for loop in state[target].iters}
+    chosen = next((loop for loop in chunks if _is_shared_well(extents[loop], task.threads)), None)
+    chosen = chosen or max(chunks, key=lambda loop: extents[loop])
+    loops = [loop.name for loop in state[target].iters]
+    n, *rest = [loop for loop in loops if loop != chosen]
+    return state.reorder(target, [n, chosen, *rest]).parallel(target, chosen)
+
+
+def _is_shared_well(extent: int, threads: int) -> bool:
+    """Whether there are many pieces for each thread, or as many for each."""
+    return extent >= threads * _CHUNKS or (extent >= 2 * threads and extent % threads == 0)
+
+
+def _with_sums(state: LoopState, anchor: str, rank: int, op: ComputeOp) -> LoopState:
+    """In a tile: each step of the reduction for all results, the blocks of a pixel next to each other."""
+    axes = [loop.name for loop in state[anchor].iters]
+    n, block, *rest, lane = axes[: len(op.axes)]
+    phases, tile = rest[:rank], [*rest[rank:], block]
+    state = state.reorder(anchor, [n, *phases, *axes[len(op.axes) :], *tile, lane])
+    for name in tile:
+        state = state.unroll(anchor, name)
+    return state.vectorize(anchor, lane)
+
+
+def projection_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
+    """The state of a DAG around one transposed convolution of a pixel: weights are read in order, once."""
+    state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
+    n, o, *spatial, v = [loop.name for loop in state[target].iters]
+    rows = op.shape[-3] if len(spatial) > 1 else 1
+    tile = pixel_tile(rows, op.shape[-2], 1, task.accumulators, task.isa.vector_registers - 1)
+    outer, inner = [], []
+    for name, size in zip(spatial, _sizes(tile, len(spatial)), strict=True):
+        state = state.split(target, name, [size])
+        outer.append(f"{name}.0")
+        inner.append(f"{name}.1")
+    state = state.reorder(target, [n, o, *outer, *inner, v])
+    if task.is_parallel(work_of([op])):
+        state = state.parallel(target, o)
+    for name in inner:
+        state = state.unroll(target, name)
+    state = state.vectorize(target, v).compute_at(anchor, target, outer[-1])
+    return chain.with_rest(_with_sums(state, anchor, 0, op), task)
+
+
+def _sizes(tile: PixelTile, rank: int) -> tuple[int, ...]:
+    """Of a tile in each spatial dimension."""
+    return ((1,) * (rank - 2) + (tile.rows, tile.pixels))[-rank:]
+
+
+def overlapping_state(task: ScheduleTask) -> LoopState | None:
+    """The state of a DAG of a convolution, and of sums of what reaches each of the results; None for others.
+
+    A row of sums is made at a time; those of a phase read what is equally far apart, and are vectorised.
+    """
+    found = [op for op in task.dag.ops if OVERLAPPING in op.attrs]
+    op = found[0] if len(found) == 1 else None
+    chain = _products(op, task) if isinstance(op, ComputeOp) else None
+    if not isinstance(op, ComputeOp) or chain is None:
+        return None
+    target, rank = chain_end(task, op), len(op.shape) - 2
+    state = _with_phases(convolution_state(chain, task), op, task)
+    if target is not op:
+        n, m, *spatial = [loop.name for loop in state[target.name].iters]
+        state = state.reorder(target.name, [n, *spatial[:-1], m, spatial[-1]])
+        state = state.vectorize(target.name, spatial[-1]).compute_at(op.name, target.name, rank - 1)
+    if task.is_parallel(work_of([chain.reduction])):
+        state = state.parallel(target.name, min(1, rank - 1))
+    return state
+
+
+def _products(op: ComputeOp, task: ScheduleTask) -> BlockedChain | None:
+    """The chain of the convolution that sums are made of."""
+    (products,) = op.inputs
+    if products.op.attrs.get(BLOCKED) != CONVOLUTION:
+        return None
+    target, anchor = chain_end(task, op), f"{products.op.name}.local"
+    kept = {anchor, products.op.name, op.name, target.name}
+    state = with_inlined(task.dag.init_state.cache_write(products.op, "local"), kept)
+    left = frozenset({op.name, target.name})
+    return BlockedChain(state, CONVOLUTION, anchor, products.op.name, None, left)
+
+
+def _with_phases(state: LoopState, op: ComputeOp, task: ScheduleTask) -> LoopState:
+    """The last dimension as phases, and a vector of results of each."""
+    strides = op.attrs[OVERLAPPING]
+    assert isinstance(strides, tuple), "so it is declared"
+    assert isinstance(strides[-1], int), "so it is declared"
+    n, m, *outer, w = [loop.name for loop in state[op.name].iters]
+    state = state.split(op.name, w, [task.lanes(op), strides[-1]])
+    state = state.reorder(op.name, [n, *outer, f"{w}.0", f"{w}.2", m, f"{w}.1"])
+    return state.vectorize(op.name, f"{w}.1")

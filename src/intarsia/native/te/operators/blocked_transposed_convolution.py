@@ -1,0 +1,96 @@
+"""Transposed convolutions of blocked tensors, as convolutions with stride 1 that share the results.
+
+Each phase (te.operators.upsampling) is a dense convolution, without the zeros between elements of the input.
+Phases with fewer taps than others leave out the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.native.te import functions
+from intarsia.native.te.combiner import Reduction
+from intarsia.native.te.compute import compute, reduce_axis
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import if_then_else, logical_and
+from intarsia.native.te.operators.blocked_convolution import pack_weight
+from intarsia.native.te.operators.blocked_layout import (
+    BLOCKED,
+    TRANSPOSED,
+    axis_names,
+    padded_block,
+)
+from intarsia.native.te.operators.upsampling import Upsampling, weight_of_taps
+from intarsia.native.te.operators.windows import spatial_names
+from intarsia.native.te.tensor import Tensor
+
+
+def blocked_transposed_convolution(
+    x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str
+) -> Tensor:
+    """A transposed convolution (N, M / lanes, counts ..., lanes), by phases.
+
+    Args:
+        x: (N, C / ci, extents ..., ci).
+        weight: As `pack_transposed_weight` makes it.
+        dimensions: One for each spatial dimension.
+        name: Of the result; ".phases" is put behind it for the convolutions, ".pad" for the padded input.
+    """
+    rank = len(dimensions)
+    source = padded_block(x, [each.window for each in dimensions], 0.0, f"{name}.pad")
+    letters = spatial_names(rank)
+    block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(x.shape[-1], "rc")
+    taps = tuple(
+        reduce_axis(each.phase_taps, f"r{letter}") for each, letter in zip(dimensions, letters, strict=True)
+    )
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
+        phases, steps, lane = rest[:rank], rest[rank:-1], rest[-1]
+        at = [
+            each.place(step, phase, tap.expression)
+            for each, step, phase, tap in zip(dimensions, steps, phases, taps, strict=True)
+        ]
+        value = source[(n, block, *at, channel)] * weight[(o, *phases, block, *taps, channel, lane)]
+        has = [d.holds(phase, tap.expression) for d, phase, tap in zip(dimensions, phases, taps, strict=True)]
+        conditions = [each for each in has if each is not None]
+        if conditions:
+            value = if_then_else(logical_and(*conditions), value, 0.0)
+        return functions.sum(value, (block, *taps, channel))
+
+    strides, counts = [each.stride for each in dimensions], [each.count for each in dimensions]
+    shape = (x.shape[0], weight.shape[0], *strides, *(each.steps for each in dimensions), weight.shape[-1])
+    names = ("n", "o", *(f"p{letter}" for letter in letters), *letters, "v")
+    found = compute(shape, element, f"{name}.phases", names, {BLOCKED: TRANSPOSED})
+
+    def joined(n: Expression, o: Expression, *rest: Expression) -> Expression:
+        *places, lane = rest
+        phases = [place % stride for place, stride in zip(places, strides, strict=True)]
+        steps = [place // stride for place, stride in zip(places, strides, strict=True)]
+        return found[(n, o, *phases, *steps, lane)]
+
+    return compute((*shape[:2], *counts, shape[-1]), joined, name, axis_names(rank))
+
+
+def pack_transposed_weight(
+    weight: npt.NDArray[Any], dimensions: Sequence[Upsampling], ci: int, lanes: int
+) -> npt.NDArray[Any]:
+    """Weights (C, M, taps ...) as (M / lanes, phases ..., blocks of ci, taps of a phase ..., ci, lanes).
+
+    Args:
+        weight: The weights.
+        dimensions: One for each spatial dimension.
+        ci: How many channels a block of the input has.
+        lanes: How many a block of the result has.
+    """
+    strides = [each.stride for each in dimensions]
+    parts = [
+        weight_of_taps(weight, [d.weights(r) for d, r in zip(dimensions, phases, strict=True)])
+        for phases in product(*map(range, strides))
+    ]
+    by_phase = np.stack([pack_weight(part, ci, lanes) for part in parts], axis=1)
+    return np.ascontiguousarray(by_phase.reshape(by_phase.shape[0], *strides, *by_phase.shape[2:]))

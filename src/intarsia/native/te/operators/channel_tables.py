@@ -1,0 +1,76 @@
+"""Blocked tensors whose channels lie in any order, in another one: tables say where each channel is."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import DType
+from intarsia.native.te.compute import compute
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import maximum, select
+from intarsia.native.te.operators.blocked_layout import axis_names
+from intarsia.native.te.operators.windows import spatial_names
+from intarsia.native.te.tensor import Tensor
+
+
+def blocked_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], name: str) -> Tensor:
+    """A blocked tensor (N, blocks, spatial ..., lanes) with channels as a table says.
+
+    Args:
+        x: (N, elements of an image), blocked.
+        table: (blocks, lanes): where in an image the first pixel of a channel is; negative for zeros.
+        spatial: Extents.
+        name: Of the operation.
+    """
+    lanes = table.shape[1]
+
+    def element(n: Expression, o: Expression, *rest: Expression) -> Expression:
+        first = table[o, rest[-1]]
+        read = x[n, maximum(first, 0).astype(DType.INT64) + _pixel(rest[:-1], spatial) * lanes]
+        return select(first >= 0, read, 0.0)
+
+    return compute((x.shape[0], table.shape[0], *spatial, lanes), element, name, axis_names(len(spatial)))
+
+
+def plain_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], lanes: int, name: str) -> Tensor:
+    """A blocked tensor as (N, C, spatial ...).
+
+    Args:
+        x: (N, elements of an image), blocked.
+        table: (C,): where in an image the first pixel of a channel is.
+        spatial: Extents.
+        lanes: How many places a block has.
+        name: Of the operation.
+    """
+
+    def element(n: Expression, c: Expression, *rest: Expression) -> Expression:
+        return x[n, table[c].astype(DType.INT64) + _pixel(rest, spatial) * lanes]
+
+    names = ("n", "c", *spatial_names(len(spatial)))
+    return compute((x.shape[0], table.shape[0], *spatial), element, name, names)
+
+
+def first_pixels(places: tuple[int, ...], pixels: int, lanes: int) -> npt.NDArray[np.int32]:
+    """Where in a blocked image the first pixel of a channel is, by its place; negative stays negative.
+
+    Args:
+        places: Counted through all blocks.
+        pixels: Of the image.
+        lanes: How many places a block has.
+    """
+    given = np.array(places, np.int32)
+    block, lane = np.divmod(given, lanes)
+    found: npt.NDArray[np.int32] = np.where(given < 0, given, block * (pixels * lanes) + lane)
+    return found
+
+
+def _pixel(indices: tuple[Expression, ...], spatial: tuple[int, ...]) -> Expression:
+    """The number of a pixel in its image."""
+    steps = [prod(spatial[axis + 1 :]) for axis in range(len(spatial))]
+    first, *rest = [index * step for index, step in zip(indices, steps, strict=True)]
+    for each in rest:
+        first = first + each
+    return first

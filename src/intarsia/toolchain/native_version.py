@@ -1,0 +1,24 @@
+"""The version of the toolchain native: it changes whenever its kernels may."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Final
+
+from intarsia.native.generator import generator_digest, sources_digest
+from intarsia.support.digest import digest_text
+from intarsia.support.version import VERSION
+
+_TOOLCHAINS: Final = Path(__file__).parent
+_DIGITS: Final = 12
+
+
+@functools.cache
+def native_version() -> str:
+    """Intarsia's version and a digest of what makes kernels and saves them, such as "0.1.0+1f3870be274f".
+
+    What was measured of another generator is thereby not taken for this one's.
+    """
+    own = sources_digest(_TOOLCHAINS, _TOOLCHAINS.glob("native*.py"))
+    return f"{VERSION}+{digest_text([generator_digest(), own])[:_DIGITS]}"

@@ -1,0 +1,37 @@
+"""Which buffers are asked for before they are read."""
+
+from __future__ import annotations
+
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.schedule.streamed import streamed_names
+
+
+def test_long_constants_and_what_is_added_to_a_reduction() -> None:
+    k = te.reduce_axis(256, "k")
+    x = te.placeholder((256, 256), name="x")
+    w = te.placeholder((256, 256), name="w", attrs={"constant": 1})
+    short = te.placeholder((256,), name="short", attrs={"constant": 1})
+    residual = te.placeholder((256, 256), name="residual")
+    product = te.compute((256, 256), lambda i, j: te.sum(x[i, k] * w[k, j], k), "product")
+    biased = te.compute((256, 256), lambda i, j: product[i, j] + short[j], "biased")
+    y = te.compute((256, 256), lambda i, j: te.maximum(biased[i, j] + residual[i, j], 0.0), "y")
+    assert streamed_names(ComputeDAG((x, w, short, residual, y))) == ("w", "residual")
+
+
+def test_elementwise_operations_have_none() -> None:
+    x, y = te.placeholder((512, 256), name="x"), te.placeholder((512, 256), name="y")
+    z = te.compute((512, 256), lambda i, j: x[i, j] + y[i, j], "z")
+    assert streamed_names(ComputeDAG((x, y, z))) == ()
+
+
+def test_long_rows_that_are_gone_over_twice() -> None:
+    def names(rows: int) -> tuple[str, ...]:
+        k = te.reduce_axis(512, "k")
+        x = te.placeholder((rows, 512), name="x")
+        total = te.compute((rows,), lambda i: te.sum(x[i, k], k), "total")
+        y = te.compute((rows, 512), lambda i, j: x[i, j] / total[i], "y")
+        return streamed_names(ComputeDAG((x, y)))
+
+    assert names(1024) == ("x",)
+    assert names(64) == ()
