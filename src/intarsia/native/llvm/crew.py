@@ -28,6 +28,7 @@ CHUNKS_PER_THREAD: Final = 4
 """Chunks of a parallel loop for each thread: what one may lose when the system gives it no time."""
 THREAD_NAME: Final = "intarsia-work"
 _WORKER_SPIN_NS: Final = 200_000
+_QUIET_SPIN_NS: Final = 50_000
 _JOIN_SPIN_NS: Final = 20_000
 # These must reach Python's fault handler; all other signals are for threads that run Python.
 _FAULTS: Final = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP"}
@@ -50,7 +51,8 @@ class Crew:
         self._memory[:] = 0
         record = PoolRecord.from_buffer(self._memory.data)
         record.most_chunks = CHUNKS_PER_THREAD * threads
-        record.worker_spin, record.join_spin = _WORKER_SPIN_NS, _JOIN_SPIN_NS
+        record.worker_spin, record.quiet_spin = _WORKER_SPIN_NS, _QUIET_SPIN_NS
+        record.join_spin = _JOIN_SPIN_NS
         self.address = ctypes.addressof(record)
         self._workers = (WorkerRecord * (threads - 1))()
         self._handles: list[int] = []

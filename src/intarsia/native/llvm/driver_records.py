@@ -46,14 +46,14 @@ class PoolRecord(ctypes.Structure):
     """The state of a pool's threads.
 
     ticket: The chunks that nobody has claimed: the first in the upper 32 bits, the end in the lower. The
-    caller
-        claims from the front and workers from the back, so that with two threads each keeps to its half.
+        caller claims from the front and workers from the back: of two threads each keeps to its half.
     done: Chunks that workers have finished. is_joining: whether the caller sleeps until it changes.
-    signal: Changes when sleeping workers should look again. sleepers: how many sleep. runs: regions that run
-    now.
+    signal: Changes when sleeping workers should look again. sleepers: how many sleep. runs: regions
+        that run now.
     is_closing: Whether workers end.
     body .. remainder: The loop: chunk i begins at i * quotient + min(i, remainder).
-    is_busy: Whether a caller has the pool. most_chunks, worker_spin, join_spin (nanoseconds): its settings.
+    is_busy: Whether a caller has the pool. most_chunks, and for how many nanoseconds workers spin while a
+    region runs (worker_spin) and while none does (quiet_spin), and callers (join_spin): its settings.
     """
 
     _fields_ = _on_own_lines(
@@ -69,7 +69,7 @@ class PoolRecord(ctypes.Structure):
             ("remainder", c_int64),
         ),
         (("is_busy", c_int32), ("unused", c_int32), ("most_chunks", c_int64)),
-        (("worker_spin", c_int64), ("join_spin", c_int64)),
+        (("worker_spin", c_int64), ("quiet_spin", c_int64), ("join_spin", c_int64)),
     )
 
 

@@ -6,7 +6,8 @@ the system does not schedule costs nothing. What a loop consists of is written b
 after a claim, and no loop begins before all claims of the one before are finished: a claim is always for the
 present loop.
 
-Workers spin between the loops of one region, for a bounded time, and sleep (futex) otherwise. A worker that
+Workers spin between the loops of one region, for a bounded time, and for a shorter one behind a region, since
+the next one often follows at once; they sleep (futex) otherwise. A worker that
 goes to sleep announces itself, then looks at the ticket once more; the caller writes the ticket, then looks
 for sleepers. Both orders are sequentially consistent, so one of them sees the other.
 

@@ -19,6 +19,7 @@ entry:
   %closing_at = at pool.is_closing %pool
   %ticket = at pool.ticket %pool
   %limit_at = at pool.worker_spin %pool
+  %quiet_limit_at = at pool.quiet_spin %pool
   br label %work
 work:
   %chunk = call i64 @claim(ptr %pool, i1 false)
@@ -44,11 +45,7 @@ look:
   %begin = lshr i64 %seen, 32
   %end = and i64 %seen, 4294967295
   %any = icmp ult i64 %begin, %end
-  br i1 %any, label %work, label %look_run
-look_run:
-  %runs = load atomic i32, ptr %runs_at monotonic, align 4
-  %is_quiet = icmp eq i32 %runs, 0
-  br i1 %is_quiet, label %announce, label %rest
+  br i1 %any, label %work, label %rest
 rest:
   ${pause}
   %turn_next = add i64 %turn, 1
@@ -60,7 +57,10 @@ clock:
   %is_first = icmp eq i64 %turn_next, 32
   %start_next = select i1 %is_first, i64 %now, i64 %start
   %spent = sub i64 %now, %start_next
-  %limit = load i64, ptr %limit_at
+  %runs = load atomic i32, ptr %runs_at monotonic, align 4
+  %is_quiet = icmp eq i32 %runs, 0
+  %used_limit_at = select i1 %is_quiet, ptr %quiet_limit_at, ptr %limit_at
+  %limit = load i64, ptr %used_limit_at
   %is_late = icmp ugt i64 %spent, %limit
   br i1 %is_late, label %announce, label %look
 announce:
