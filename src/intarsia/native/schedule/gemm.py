@@ -81,11 +81,18 @@ def _plan(op: Operation, task: ScheduleTask) -> _Plan | None:
     if not (form.right_is_packed or form.right_runs_along_columns):
         return None
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
-    tile = gemm_tile(form.rows, form.columns, task.lanes(form.op), task.accumulators, threads * PIECES)
+    tile = _tile(form, task, threads)
     block = gemm_block(form, tile, task.isa.caches, threads)
     least = 2 if form.right_is_moved else _REUSED * tile.rows
     copies = not form.right_is_packed and form.rows >= least
     return _Plan(form, tile, block, threads, copies)
+
+
+def _tile(form: GemmForm, task: ScheduleTask, threads: int) -> GemmTile:
+    size = form.op.dtypes[0].numpy.itemsize
+    is_far = form.depth * form.columns * size > threads * task.isa.caches.second
+    lanes = task.lanes(form.op)
+    return gemm_tile(form.rows, form.columns, lanes, task.accumulators, threads * PIECES, is_far)
 
 
 def _with_product(

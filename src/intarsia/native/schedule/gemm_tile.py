@@ -12,6 +12,10 @@ _STEP, _ROW, _VECTOR = 2.0, 0.4, 1.0
 
 The first is the loop, the last comes from the second-level cache.
 """
+_FAR_VECTOR = 20.0
+"""What a vector of the right matrix costs at its first use, if it comes from behind the second cache."""
+_HIDDEN = 0.9
+"""The part of a tile's own time that waiting for its vectors hides."""
 _MOST_VECTORS = 8
 _OPERANDS = 3
 """Registers that are not for sums: those of a step's vectors and of one element must be there besides."""
@@ -33,12 +37,15 @@ class GemmTile:
 
 
 @cache
-def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int, pieces: int = 1) -> GemmTile:
+def gemm_tile(
+    rows: int, columns: int, lanes: int, accumulators: int, pieces: int = 1, is_far: bool = False
+) -> GemmTile:
     """The tile for which a machine takes the least time.
 
     A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; both
     run two at a time. Rests take steps of their own shape. By measurement the best tiles have more rows than
-    vectors: 6 by 2 vectors where there are 16 registers, 8 by 3 or 14 by 2 where there are 32.
+    vectors: 6 by 2 vectors where there are 16 registers, 8 by 3 or 14 by 2 where there are 32. If the right
+    matrix comes from far, tiles that have all of a few rows wait less for it: 16 by 1.
 
     Args:
         rows: Of the whole product.
@@ -46,6 +53,7 @@ def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int, pieces: in
         lanes: Elements of a vector.
         accumulators: How many vector registers may hold sums.
         pieces: Into how many the columns of a single row are cut, so that all threads are busy.
+        is_far: Whether the right matrix is too large for the second-level cache.
     """
     most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
     tiles = [
@@ -54,17 +62,23 @@ def gemm_tile(rows: int, columns: int, lanes: int, accumulators: int, pieces: in
         for m in range(1, min(rows, accumulators // n) + 1)
         if m == 1 or m * n + n < accumulators + _OPERANDS
     ]
-    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes))
+    far = _FAR_VECTOR if is_far and rows > 1 else 0.0  # with a single row all tiles wait as long
+    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far))
     return GemmTile(best.rows, min(best.columns, columns))
 
 
-def _time(tile: GemmTile, rows: int, columns: int, lanes: int) -> float:
-    """Half cycles for each step of the sums, plus a little for each shape of the code."""
+def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float) -> float:
+    """Half cycles for each step of the sums, plus a little for each shape of the code.
+
+    The first tile of each panel waits for its vectors, `far` half cycles each.
+    """
     down, across = _pieces(rows, tile.rows), _pieces(columns, tile.columns)
     total = 0.0
-    for m, count in down:
-        for n, times in across:
-            total += count * times * _step(m, -(-n // lanes))
+    for n, times in across:
+        vectors = -(-n // lanes)
+        steps = sum(count * _step(m, vectors) for m, count in down)
+        first = _step(down[0][0], vectors)
+        total += times * (steps + max(0.0, far * vectors - _HIDDEN * first))
     return total * (1 + _VARIANT * (len(down) * len(across) - 1))
 
 

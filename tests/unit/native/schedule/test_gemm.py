@@ -256,3 +256,14 @@ def test_large_products_have_the_tiles_that_measured_best() -> None:
     assert gemm_tile(512, 512, 8, 13) == gemm_tile(1024, 1024, 8, 13)
     assert (gemm_tile(512, 512, 8, 13).rows, gemm_tile(512, 512, 8, 13).columns) == (6, 16)
     assert (gemm_tile(128, 768, 16, 29).rows, gemm_tile(128, 768, 16, 29).columns) == (8, 48)
+
+
+@pytest.mark.parametrize(
+    ("rows", "near", "far"), [(4, (4, 96), (4, 96)), (16, (8, 48), (16, 16)), (128, (8, 48), (8, 48))]
+)
+def test_few_rows_have_one_tile_where_the_right_matrix_comes_from_far(
+    rows: int, near: tuple[int, int], far: tuple[int, int]
+) -> None:
+    for is_far, expected in ((False, near), (True, far)):
+        tile = gemm_tile(rows, 3072, 16, 29, is_far=is_far)
+        assert (tile.rows, tile.columns) == expected
