@@ -6,14 +6,12 @@ import functools
 from dataclasses import dataclass, field
 from typing import Final
 
-from intarsia.ir.canonical import structural_digest
 from intarsia.ir.prim_func import PrimFunc
 from intarsia.native.llvm.array_parameter import ArrayParameter, parameters_of
 from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
-from intarsia.native.llvm.emit import EmittedKernel, emit_llvm
+from intarsia.native.llvm.emit import emit_llvm
 from intarsia.native.llvm.emit_state import AccessSite
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.kernel_cache import CachedKernel, KernelCache, kernel_key
 from intarsia.native.llvm.native_function import NativeFunction
 
 SYMBOL: Final = "kernel"
@@ -54,7 +52,6 @@ def compile_kernel(
     function: PrimFunc,
     isa: Isa,
     options: CodegenOptions = DEFAULT_OPTIONS,
-    cache: KernelCache | None = None,
     *,
     bounds_checked: bool = False,
 ) -> CompiledKernel:
@@ -64,34 +61,24 @@ def compile_kernel(
         function: What `ir.verify` accepts.
         isa: What the code may use.
         options: How object code is made of LLVM IR.
-        cache: Where equal kernels are found and kept; bounds-checked ones are not.
         bounds_checked: Whether every index is checked; such a kernel is slow, and runs on one thread.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
     """
-    parameters = parameters_of(function)
-    if bounds_checked:
-        emitted = emit_llvm(function, SYMBOL, isa, bounds_checked=True)
-        checks = tuple(_about(site) for site in emitted.sites)
-        kernel = _generate(emitted, isa, options)
-        return CompiledKernel(kernel.object_code, isa, parameters, kernel.scratch_bytes, checks)
-
-    def build() -> CachedKernel:
-        return _generate(emit_llvm(function, SYMBOL, isa), isa, options)
-
-    key = kernel_key(structural_digest(function), isa, options)
-    kernel = build() if cache is None else cache.get_or_build(key, build)
-    return CompiledKernel(kernel.object_code, isa, parameters, kernel.scratch_bytes)
+    emitted = emit_llvm(function, SYMBOL, isa, bounds_checked=bounds_checked)
+    return CompiledKernel(
+        generate_object_code(emitted.text, isa, options),
+        isa,
+        parameters_of(function),
+        emitted.scratch_bytes,
+        tuple(map(_about, emitted.sites)),
+    )
 
 
 @functools.cache
 def _this_machine() -> Isa:
     return Isa.host_without_compiler()
-
-
-def _generate(emitted: EmittedKernel, isa: Isa, options: CodegenOptions) -> CachedKernel:
-    return CachedKernel(generate_object_code(emitted.text, isa, options), emitted.scratch_bytes)
 
 
 def _about(site: AccessSite) -> str:

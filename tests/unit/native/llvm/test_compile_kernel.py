@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.loop_programs import matmul, scale
 
-from intarsia.ir import DType, PrimFunc, with_prim_func_fields
-from intarsia.ir.attributes import Attrs
+from intarsia.ir import DType, PrimFunc
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -28,7 +26,6 @@ from intarsia.ir.prim_func import (
 from intarsia.native.llvm.codegen import CodegenOptions, IrPasses
 from intarsia.native.llvm.compile_kernel import SYMBOL, compile_kernel
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.kernel_cache import KernelCache
 from intarsia.native.llvm.thread_pool import ThreadPool
 from intarsia.native.tir.interpret import interpret
 from intarsia.support.errors import ArtifactError, ExecutionError
@@ -79,16 +76,6 @@ def test_scratch_belongs_to_one_thread(threads: int) -> None:
             y = np.zeros_like(x)
             reverse(x, y, pool=pool)
             np.testing.assert_array_equal(y, x[:, ::-1])
-
-
-def test_equal_functions_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, isa = KernelCache(tmp_path), Isa.host()
-    first = compile_kernel(matmul(), isa, cache=cache)
-    other = compile_kernel(with_prim_func_fields(matmul(), attrs=Attrs({"contract": True})), isa, cache=cache)
-    assert len(list(tmp_path.glob("*/*"))) == 2
-    monkeypatch.setattr("intarsia.native.llvm.compile_kernel.generate_object_code", None)
-    assert compile_kernel(matmul(), isa, cache=cache) == first
-    assert other.parameters == first.parameters
 
 
 def test_bounds_checks_name_the_access() -> None:
