@@ -53,7 +53,7 @@ class PassTrace:
             after = run()
         finally:
             self._is_inside = False
-        options = {name: _plain(value) for name, value in item.options.items()}
+        options = plain_options(item)
         self.applied += (AppliedPass(item.info.name, options, self._digest(before), self._digest(after)),)
         return after
 
@@ -86,6 +86,11 @@ class PassTrace:
             + ("unchanged" if item.before == item.after else f"-> {item.after[:12]}")
             for item in self.applied
         )
+
+
+def plain_options(item: Pass) -> dict[str, object]:
+    """The options of a pass as JSON holds them; `replay.made_pass` makes the pass again."""
+    return {name: _plain(value) for name, value in item.options.items()}
 
 
 def _plain(value: Any) -> object:

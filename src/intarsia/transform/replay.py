@@ -29,7 +29,7 @@ def replay_trace(trace: PassTrace, mod: IRModule) -> IRModule:
     for position, item in enumerate(trace.applied):
         _compare(mod, item.before, f"pass {position} ({item.name}) was given another program")
         try:
-            applied = _made(item.name, item.options)
+            applied = made_pass(item.name, item.options)
         except UsageError as error:
             error.add_note(f"pass {position} of the trace; what replays it has to register it first")
             raise
@@ -47,7 +47,13 @@ def _compare(mod: IRModule, digest: str, problem: str) -> None:
         )
 
 
-def _made(name: str, options: Mapping[str, object]) -> Pass:
+def made_pass(name: str, options: Mapping[str, object]) -> Pass:
+    """The pass of a name with options as `plain_options` gives them.
+
+    Raises:
+        ReplayError: An option was no plain data.
+        UsageError: There is no such pass, or it has no such option.
+    """
     return get_pass(name, **{key: _option(value) for key, value in options.items()})
 
 
@@ -66,6 +72,6 @@ def _option(value: object) -> object:
         case {"sequence": str(name), "passes": list(passes)}:
             return Sequential([cast("Pass", _option(item)) for item in passes], name=name)
         case {"pass": str(name), "options": dict(options)}:
-            return _made(name, options)
+            return made_pass(name, options)
         case _:
             return value

@@ -1,0 +1,47 @@
+"""Tuning passes: decisions as data, candidates, and what they cost (DESIGN section 6; seed relax_pass_infra).
+
+transformation, plain_data       what choices name, and what they may carry
+choice, instruction, trace       one way to decide; what is decided; what was decided
+plain_pass                       a pass as a choice
+evaluator                        who says what a program costs
+measuring_evaluator              by measuring it
+tuning_context                   what tuning passes run under
+candidates                       the steps of a feedback loop
+tuning_pass                      passes that decide by measuring
+
+It knows neither toolchains nor loops: that makes joint tuning one mechanism for all of them.
+"""
+
+from intarsia.tune.candidates import (
+    consider_eval_passes,
+    evaluate,
+    generate_candidates,
+    select_best_candidate,
+)
+from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import Evaluation, Evaluator
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.trace import Trace, get_trace
+from intarsia.tune.transformation import constraint, transformation
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
+
+__all__ = [
+    "Choice",
+    "Evaluation",
+    "Evaluator",
+    "HeuristicPass",
+    "Instruction",
+    "MeasuringEvaluator",
+    "Trace",
+    "TuningContext",
+    "TuningPass",
+    "consider_eval_passes",
+    "constraint",
+    "evaluate",
+    "generate_candidates",
+    "get_trace",
+    "select_best_candidate",
+    "transformation",
+]

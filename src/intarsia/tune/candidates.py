@@ -1,0 +1,82 @@
+"""The steps of a feedback loop: candidates, what they cost, the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from intarsia.support.errors import UsageError
+from intarsia.transform import Pass, Sequential
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+
+
+def generate_candidates(
+    instructions: Instruction | Sequence[Instruction],
+    trace: Trace,
+    ctx: TuningContext,
+    eval_passes: Sequence[Pass] = (),
+) -> list[Trace]:
+    """All combinations of the decisions of instructions, behind a trace (seed relax_pass_infra).
+
+    A combination in which a choice is not open where it would be applied is left out.
+
+    Args:
+        instructions: What is decided, in order.
+        trace: Where candidates begin.
+        ctx: What passes run under.
+        eval_passes: What each candidate goes through before it is evaluated; a tuning pass among them makes
+            its own decisions for each candidate, which is what makes tuning joint.
+    """
+    given = (instructions,) if isinstance(instructions, Instruction) else tuple(instructions)
+    found = []
+    for decisions in product(*(each.decisions for each in given)):
+        candidate = trace.copy()
+        for instruction, decision in zip(given, decisions, strict=True):
+            if not instruction.choice(decision).is_open(candidate.out_mod):
+                break
+            candidate.add(instruction, decision, ctx)
+        else:
+            found.append(candidate)
+    return consider_eval_passes(found, ctx, eval_passes) if eval_passes else found
+
+
+def consider_eval_passes(
+    traces: Iterable[Trace], ctx: TuningContext, eval_passes: Sequence[Pass]
+) -> list[Trace]:
+    """Each trace after passes: heuristic ones add a decision, tuning ones their best decisions."""
+    sequence = Sequential(eval_passes, name="eval_passes")
+    return [_after(trace, ctx, sequence) for trace in traces]
+
+
+def _after(trace: Trace, ctx: TuningContext, sequence: Sequential) -> Trace:
+    inner = ctx.on(trace.copy())
+    sequence(trace.out_mod, inner)
+    recorder = inner.trace
+    assert isinstance(recorder, TraceRecorder)
+    return recorder.tuned
+
+
+def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
+    """Find out what candidates cost, and note it in them; those that have a cost are left alone."""
+    waiting = [candidate for candidate in candidates if candidate.perf is None]
+    if not waiting:
+        return
+    ctx.counts.proposed += len(waiting)
+    for candidate, found in zip(waiting, ctx.evaluator.evaluate(waiting), strict=True):
+        candidate.perf, candidate.fate = found.perf, found.fate
+        ctx.counts.measured += found.is_new
+
+
+def select_best_candidate(candidates: Sequence[Trace]) -> Trace:
+    """The candidate that costs least; of equal ones the first.
+
+    Raises:
+        UsageError: There is none, or one has not been evaluated.
+    """
+    if not candidates:
+        raise UsageError("there is no candidate to choose from", help="an instruction needs an open choice")
+    if any(candidate.perf is None for candidate in candidates):
+        raise UsageError("a candidate has not been evaluated", help="evaluate(candidates, ctx) does that")
+    return min(candidates, key=lambda candidate: candidate.perf or 0.0)

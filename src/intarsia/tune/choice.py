@@ -1,0 +1,94 @@
+"""One way to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform import PassContext
+from intarsia.tune.plain_data import PlainArgs, plain_args
+from intarsia.tune.transformation import (
+    ALWAYS,
+    CONSTRAINTS,
+    IDENTITY,
+    TRANSFORMATIONS,
+    apply_transformation,
+    holds,
+    registered_name,
+)
+
+
+def _no_args() -> PlainArgs:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A transformation by name, with its arguments, and when it is open (seed relax_pass_infra, Choice).
+
+    Attributes:
+        transform: Name of a registered transformation or pass, or the registered function.
+        args: Its arguments, of plain data.
+        constraint: Name of a registered constraint, or the function.
+        constraint_args: Its arguments, of plain data.
+
+    Raises:
+        UsageError: A function is not registered, or an argument is no plain data.
+    """
+
+    transform: str | Callable[..., IRModule] = IDENTITY
+    args: PlainArgs = field(default_factory=_no_args)
+    constraint: str | Callable[..., bool] = ALWAYS
+    constraint_args: PlainArgs = field(default_factory=_no_args)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transform", registered_name(self.transform, TRANSFORMATIONS))
+        object.__setattr__(self, "constraint", registered_name(self.constraint, CONSTRAINTS))
+        object.__setattr__(self, "args", plain_args(self.args))
+        object.__setattr__(self, "constraint_args", plain_args(self.constraint_args))
+
+    def is_open(self, mod: IRModule) -> bool:
+        """Whether the constraint holds of a module."""
+        return holds(str(self.constraint), self.constraint_args, mod)
+
+    def apply(self, mod: IRModule, ctx: PassContext | None = None) -> IRModule:
+        """The module after the transformation; the module itself where the choice is not open."""
+        if not self.is_open(mod):
+            return mod
+        return apply_transformation(str(self.transform), self.args, mod, ctx or PassContext.current())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what is as by default is left out."""
+        found = {
+            "transform": self.transform,
+            "args": dict(self.args),
+            "constraint": self.constraint,
+            "constraint_args": dict(self.constraint_args),
+        }
+        default = {"transform": IDENTITY, "args": {}, "constraint": ALWAYS, "constraint_args": {}}
+        return {key: value for key, value in found.items() if value != default[key]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote.
+
+        Raises:
+            UsageError: It is no such data.
+        """
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise UsageError(f"not a choice: {error}") from None
+
+    def __str__(self) -> str:
+        """`ConvertLayout(layout='NHWC')`, with ` if can_convert()` behind it if it has a constraint."""
+        condition = "" if self.constraint == ALWAYS else f" if {_call(self.constraint, self.constraint_args)}"
+        return _call(self.transform, self.args) + condition
+
+
+def _call(name: object, args: Mapping[str, object]) -> str:
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})"

@@ -1,0 +1,41 @@
+"""Who says what a program costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Protocol
+
+from intarsia.tune.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a candidate costs.
+
+    Attributes:
+        perf: By the metric, less is better; infinite if it failed.
+        fate: Why it failed, for people; "" if it did not.
+        is_new: Whether it was measured now, and not known before.
+    """
+
+    perf: float
+    fate: str = ""
+    is_new: bool = True
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the candidate works."""
+        return isfinite(self.perf)
+
+
+FAILED = inf
+"""The cost of what does not work."""
+
+
+class Evaluator(Protocol):
+    """Evaluates candidates; equal ones share one measurement."""
+
+    def evaluate(self, candidates: Sequence[Trace]) -> Sequence[Evaluation]:
+        """What each costs, in order."""

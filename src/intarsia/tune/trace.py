@@ -1,0 +1,158 @@
+"""What was decided of a program, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Self
+
+from intarsia.ir import IRModule, structural_digest
+from intarsia.support.errors import UsageError
+from intarsia.transform import PassContext
+from intarsia.tune.instruction import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction with its decision."""
+
+    instruction: Instruction
+    decision: str
+
+
+class Trace:
+    """A program, the decisions made on it, and the program after them (seed relax_pass_infra, Trace).
+
+    Modules are immutable, so that nothing is copied.
+
+    Attributes:
+        in_mod: The program before.
+        steps: The decisions, in order.
+        out_mod: The program after them.
+        perf: What it costs, by the metric of who evaluated it: less is better, infinite is a failure. None
+            if nobody has.
+        fate: Why it failed; "" if it did not, or was not evaluated.
+    """
+
+    def __init__(self, in_mod: IRModule) -> None:
+        self.in_mod = in_mod
+        self.steps: tuple[Step, ...] = ()
+        self.out_mod = in_mod
+        self.perf: float | None = None
+        self.fate = ""
+
+    @property
+    def size(self) -> int:
+        """How many decisions."""
+        return len(self.steps)
+
+    def copy(self) -> Trace:
+        """Another trace of the same, which can go on differently."""
+        other = Trace(self.in_mod)
+        other.steps, other.out_mod, other.perf, other.fate = self.steps, self.out_mod, self.perf, self.fate
+        return other
+
+    def add(self, instruction: Instruction, decision: str, ctx: PassContext | None = None) -> None:
+        """Decide, and apply the choice; what was known of the cost is forgotten.
+
+        Raises:
+            UsageError: The instruction has no such choice.
+        """
+        self.note(instruction, decision, instruction.apply(self.out_mod, decision, ctx))
+
+    def note(self, instruction: Instruction, decision: str, after: IRModule) -> None:
+        """Add a decision whose choice has been applied.
+
+        Args:
+            instruction: What was decided.
+            decision: How.
+            after: The program after it.
+
+        Raises:
+            UsageError: The instruction has no such choice.
+        """
+        instruction.choice(decision)
+        self.steps = (*self.steps, Step(instruction, decision))
+        self.out_mod, self.perf, self.fate = after, None, ""
+
+    def verify(self) -> bool:
+        """Whether each decision is one of its instruction's."""
+        return all(step.instruction.verify(step.decision) for step in self.steps)
+
+    def replay(self, mod: IRModule | None = None, ctx: PassContext | None = None) -> IRModule:
+        """The decisions applied again.
+
+        Args:
+            mod: The program to apply them to; default: the trace's own.
+            ctx: What passes run under.
+        """
+        found = self.in_mod if mod is None else mod
+        for step in self.steps:
+            found = step.instruction.apply(found, step.decision, ctx)
+        return found
+
+    def to_json(self) -> str:
+        """JSON text, with digests in place of programs; `from_json` reads it, also in another process."""
+        data: dict[str, Any] = {
+            "in": structural_digest(self.in_mod),
+            "steps": [[step.instruction.to_json(), step.decision] for step in self.steps],
+            "out": structural_digest(self.out_mod),
+            "perf": None if self.perf is None else repr(self.perf),  # JSON has no infinity
+            "fate": self.fate,
+        }
+        return json.dumps(data, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, mod: IRModule) -> Self:
+        """The trace of a text on its program: the decisions are applied again.
+
+        Args:
+            text: What `to_json` wrote.
+            mod: The program that it was of.
+
+        Raises:
+            UsageError: The text is no trace, the program is another one, or the decisions now lead elsewhere.
+        """
+        try:
+            data = json.loads(text)
+            steps = [Step(Instruction.from_json(each), decision) for each, decision in data["steps"]]
+            perf = None if data["perf"] is None else float(data["perf"])
+            before, after, fate = str(data["in"]), str(data["out"]), str(data["fate"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"not a trace: {error}") from None
+        _compare(mod, before, "this trace is of another program")
+        trace = cls(mod)
+        for step in steps:
+            trace.add(step.instruction, step.decision)
+        _compare(trace.out_mod, after, "the decisions of this trace now lead to another program")
+        trace.perf, trace.fate = perf, fate
+        return trace
+
+    def __str__(self) -> str:
+        """A line a decision, and what came of it."""
+        lines = [f"{step.instruction.name}: {step.decision}" for step in self.steps] or ["no decision"]
+        if self.perf is None:
+            return "\n".join(lines)
+        return "\n".join([*lines, f"-> {self.fate or f'{1e3 * self.perf:.4g} ms'}"])
+
+
+def get_trace(given: IRModule | Trace) -> Trace:
+    """A trace of a module without decisions, or a copy of a trace, which can go on.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if isinstance(given, Trace):
+        return given.copy()
+    if isinstance(given, IRModule):
+        return Trace(given)
+    raise UsageError(f"a trace begins with an IRModule, got {type(given).__name__}")
+
+
+def _compare(mod: IRModule, digest: str, problem: str) -> None:
+    found = structural_digest(mod)
+    if found != digest:
+        raise UsageError(
+            f"{problem}: digest {found[:12]}, recorded {digest[:12]}",
+            help="use the program, and the version of the passes, that the trace was recorded with",
+        )

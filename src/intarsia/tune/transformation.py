@@ -1,0 +1,143 @@
+"""Transformations and constraints by name, so that a trace is data and any process can replay it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Final, TypeAlias, TypeVar
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.support.registry import Registry
+from intarsia.transform import Pass, PassContext, get_pass, pass_names
+from intarsia.transform.replay import made_pass
+
+Transformation: TypeAlias = Callable[..., IRModule]
+"""Makes of a module, and plain keyword arguments, another one, or gives back the same."""
+
+Constraint: TypeAlias = Callable[..., bool]
+"""Whether, of a module and plain keyword arguments, a choice is open."""
+
+T = TypeVar("T", bound=Callable[..., object])
+
+TRANSFORMATIONS: Final[Registry[Transformation]] = Registry("transformation", "intarsia.transformations")
+"""Those that are registered, and those of installed packages; every pass is one too, under its own name."""
+
+CONSTRAINTS: Final[Registry[Constraint]] = Registry("constraint", "intarsia.constraints")
+"""Those that are registered, and those of installed packages."""
+
+IDENTITY: Final = "identity"
+ALWAYS: Final = "always"
+
+
+def transformation(function: T) -> T:
+    """Register a function `(mod, **args) -> IRModule` as a transformation, under its own name.
+
+    Raises:
+        UsageError: The name is taken by another transformation.
+    """
+    TRANSFORMATIONS.register(_name(function), function)  # type: ignore[arg-type]  # the caller's promise
+    return function
+
+
+def constraint(function: T) -> T:
+    """Register a function `(mod, **args) -> bool` as a constraint, under its own name.
+
+    Raises:
+        UsageError: The name is taken by another constraint.
+    """
+    CONSTRAINTS.register(_name(function), function)  # type: ignore[arg-type]  # the caller's promise
+    return function
+
+
+def holding_transformation(name: str, function: Transformation) -> AbstractContextManager[Transformation]:
+    """Register a transformation for the duration of a `with` block (for tests and experiments)."""
+    return TRANSFORMATIONS.holding(name, function)
+
+
+def registered_name(what: str | Callable[..., object], registry: Registry[T]) -> str:
+    """The name of a registered function, or the name that is given.
+
+    Raises:
+        UsageError: It is a function that is not registered.
+    """
+    if isinstance(what, str):
+        return what
+    name = _name(what)
+    if name in registry and registry[name] is what:
+        return name
+    raise UsageError(
+        f"{name} is not registered as a {registry.kind}, and a trace names what it consists of",
+        help=f"write @{registry.kind} above its definition, in a module that other processes can import",
+    )
+
+
+def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, ctx: PassContext) -> IRModule:
+    """A module after a transformation: a registered one, or else the pass of that name.
+
+    Args:
+        name: Of the transformation or pass.
+        args: Its arguments, or the options of the pass.
+        mod: The module.
+        ctx: What a pass runs under.
+
+    Raises:
+        UsageError: There is neither, it does not take these arguments, or it returned no module.
+    """
+    if name in TRANSFORMATIONS:
+        after = _called(TRANSFORMATIONS[name], name, mod, args)
+    elif name in pass_names():
+        after = _with_required(made_pass(name, args), mod, ctx)
+    else:
+        raise UsageError(
+            f"unknown transformation {name!r}",
+            help="@transformation registers one; the name of a pass is one too (intarsia passes lists them)",
+        )
+    if not isinstance(after, IRModule):
+        raise UsageError(f"transformation {name} returned {type(after).__name__}, expected an IRModule")
+    return after
+
+
+def _with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
+    """A pass behind those that it requires, whatever the context enables: it is a decision."""
+    for name in item.info.required:
+        mod = _with_required(get_pass(name), mod, ctx)
+    return item(mod, ctx)
+
+
+def holds(name: str, args: Mapping[str, object], mod: IRModule) -> bool:
+    """Whether a constraint holds of a module.
+
+    Raises:
+        UsageError: There is none of that name, or it does not take these arguments.
+    """
+    return bool(_called(CONSTRAINTS[name], name, mod, args))
+
+
+def _called(function: Callable[..., object], name: str, mod: IRModule, args: Mapping[str, object]) -> object:
+    try:
+        return function(mod, **args)
+    except TypeError as error:
+        error.add_note(f"in {name} with the arguments {dict(args)}")
+        raise
+
+
+def _name(function: Callable[..., object]) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise UsageError(
+            "a lambda has no name that a trace could refer to", help="write a function with a name"
+        )
+    return name
+
+
+@transformation
+def identity(mod: IRModule) -> IRModule:
+    """The module as it is."""
+    return mod
+
+
+@constraint
+def always(mod: IRModule) -> bool:  # noqa: ARG001  # constraints are given the module
+    """No constraint."""
+    return True

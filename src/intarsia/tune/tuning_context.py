@@ -1,0 +1,116 @@
+"""What tuning passes run under."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform import Pass, PassContext, PassTrace
+from intarsia.tune.evaluator import Evaluator
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.plain_pass import pass_choice
+from intarsia.tune.trace import Trace
+
+APPLIED = "Applied"
+"""The decision of the one-choice instruction that a heuristic pass becomes."""
+
+
+@dataclass(slots=True)
+class EvaluationCounts:
+    """How much was evaluated.
+
+    Attributes:
+        proposed: Candidates that a pass asked the cost of.
+        measured: Those of them that were not known before.
+    """
+
+    proposed: int = 0
+    measured: int = 0
+
+
+class TuningContext(PassContext):
+    """A `PassContext` in which tuning passes find a judge, and which counts (seed relax_pass_infra).
+
+    Attributes:
+        evaluator: Says what candidates cost; it knows target, database and measure options.
+        counts: How much was evaluated, in this context and in all made of it.
+    """
+
+    def __init__(self, evaluator: Evaluator, **settings: Any) -> None:
+        """A context.
+
+        Args:
+            evaluator: Says what candidates cost.
+            settings: As those of `PassContext`.
+        """
+        super().__init__(**settings)
+        self.evaluator = evaluator
+        self.counts = EvaluationCounts()
+
+    @property
+    def num_evals(self) -> int:
+        """How many candidates were proposed: the contract of how passes combine."""
+        return self.counts.proposed
+
+    def on(self, trace: Trace) -> Self:
+        """The same context in trace mode: what passes do is added to a trace."""
+        other = copy.copy(self)
+        other.trace = TraceRecorder(trace)
+        return other
+
+    def apart(self) -> Self:
+        """The same context, in which what passes do is noted nowhere: for candidates."""
+        other = copy.copy(self)
+        other.trace = None
+        return other
+
+    @staticmethod
+    def of(ctx: PassContext, who: str) -> TuningContext:
+        """A context as one for tuning.
+
+        Args:
+            ctx: What a pass runs under.
+            who: The pass.
+
+        Raises:
+            UsageError: It has no evaluator.
+        """
+        if isinstance(ctx, TuningContext):
+            return ctx
+        raise UsageError(
+            f"pass {who} measures candidates, and this context does not say how",
+            help="enter a TuningContext(evaluator) around it, such as one with a MeasuringEvaluator",
+        )
+
+
+class TraceRecorder(PassTrace):
+    """Adds to a trace what is done: heuristic passes become instructions with one choice.
+
+    Attributes:
+        tuned: The trace.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.tuned = trace
+
+    def recorded(self, item: Pass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
+        """Run a pass and add it; the passes that it runs itself are not added.
+
+        A tuning pass puts another trace in the place of this one's, with its own decisions.
+        """
+        begun = self.tuned
+        if self._is_inside or before is not begun.out_mod:  # of a pass, or on another program
+            return run()
+        self._is_inside = True
+        try:
+            after = run()
+        finally:
+            self._is_inside = False
+        if self.tuned is begun:
+            begun.note(Instruction(item.info.name, {APPLIED: pass_choice(item)}), APPLIED, after)
+        return after

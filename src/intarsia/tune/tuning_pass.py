@@ -1,0 +1,75 @@
+"""Passes that decide by measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intarsia.ir import IRModule
+from intarsia.support.errors import UsageError
+from intarsia.transform import Pass, PassContext
+from intarsia.tune.candidates import evaluate, generate_candidates, select_best_candidate
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+
+
+class HeuristicPass(Pass):
+    """A pass without a feedback loop, as the seed relax_pass_infra calls it: any that is no `TuningPass`."""
+
+
+@dataclass(frozen=True)
+class TuningPass(Pass):
+    """A pass that makes candidates, finds out what they cost, and takes the best (seed relax_pass_infra).
+
+    A tuning pass is a frozen dataclass; most say only what is to be decided:
+
+        @register_pass
+        @dataclass(frozen=True)
+        class TuneCombineParallelConv2D(TuningPass):
+            def instructions(self, trace, ctx):
+                choices = {"On": Choice("CombineParallelConv2D"), "Off": Choice()}
+                return [Instruction("TuneCombineParallelConv2D", choices)]
+
+    One with a loop of its own writes `tune` instead, of `generate_candidates`, `evaluate` and
+    `select_best_candidate`.
+
+    Attributes:
+        eval_passes: What each candidate goes through before it is evaluated. A tuning pass there decides anew
+            for each candidate: candidates multiply, where those of passes in a row add up.
+    """
+
+    eval_passes: tuple[Pass, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eval_passes", tuple(self.eval_passes))
+
+    def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """The program after the best decisions.
+
+        Raises:
+            UsageError: The context has no evaluator.
+        """
+        tuning = TuningContext.of(ctx, self.info.name)
+        recorder = tuning.trace if isinstance(tuning.trace, TraceRecorder) else None
+        begun = recorder.tuned if recorder is not None and recorder.tuned.out_mod is mod else Trace(mod)
+        best = self.tune(begun.copy(), tuning.apart())
+        if recorder is not None:
+            recorder.tuned = best
+        return best.out_mod
+
+    def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
+        """The best way to go on from a trace: all combinations of the decisions are evaluated."""
+        candidates = generate_candidates(self.instructions(trace, ctx), trace, ctx, self.eval_passes)
+        evaluate(candidates, ctx)
+        return select_best_candidate(candidates)
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:  # noqa: ARG002  # of subclasses
+        """What is to be decided about the program that a trace has led to.
+
+        Raises:
+            UsageError: The pass says neither this nor how it tunes.
+        """
+        raise UsageError(
+            f"pass {self.info.name} has nothing to decide", help="define `instructions` or `tune`"
+        )

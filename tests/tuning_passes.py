@@ -1,0 +1,81 @@
+"""Tuning passes on made-up costs: decisions are facts on the module, and a table says what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from intarsia.ir import IRModule, structural_digest, with_module_fields
+from intarsia.transform import ModulePass, PassContext, register_pass
+from intarsia.tune import Choice, Evaluation, Instruction, Trace, TuningContext, TuningPass, transformation
+
+Cost = Callable[[IRModule], float]
+
+
+@transformation
+def decided(mod: IRModule, what: str, value: str) -> IRModule:
+    """Note a decision on the module."""
+    return with_module_fields(mod, attrs=mod.attrs.updated(**{what: value}))
+
+
+@dataclass
+class CostTable:
+    """An evaluator: equal modules are measured once.
+
+    Attributes:
+        cost: Of a module.
+        measured: Digests of what was measured, in order.
+    """
+
+    cost: Cost = lambda _: 1.0
+    measured: list[str] = field(default_factory=list)
+
+    def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
+        found = []
+        for candidate in candidates:
+            digest = structural_digest(candidate.out_mod)
+            is_new = digest not in self.measured
+            if is_new:
+                self.measured.append(digest)
+            cost = self.cost(candidate.out_mod)
+            found.append(Evaluation(cost, "" if cost < float("inf") else "planned to fail", is_new))
+        return found
+
+
+@dataclass(frozen=True)
+class Deciding(TuningPass):
+    """Decides one fact, of several values."""
+
+    what: str = "fact"
+    values: tuple[str, ...] = ("0", "1")
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
+        choices = {value: Choice(decided, {"what": self.what, "value": value}) for value in self.values}
+        return [Instruction(f"Decide {self.what}", choices)]
+
+
+def parallel(*eval_passes: TuningPass) -> Deciding:
+    """The seed's TuningParallelConv2dPass: two choices."""
+    return Deciding(eval_passes, what="parallel", values=("on", "off"))
+
+
+def layout(*eval_passes: TuningPass) -> Deciding:
+    """The seed's TuningLayoutPass: three choices."""
+    return Deciding(eval_passes, what="layout", values=("NCHW", "NHWC", "none"))
+
+
+def mock(*eval_passes: TuningPass) -> Deciding:
+    """The seed's MockTuningPass: five choices."""
+    return Deciding(eval_passes, what="mock", values=tuple("abcde"))
+
+
+@register_pass
+@dataclass(frozen=True)
+class NoteHeuristic(ModulePass, opt_level=0):
+    """A heuristic pass."""
+
+    value: str = "yes"
+    among: tuple[str, ...] = ("yes", "no")
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        return decided(mod, "heuristic", self.value)

@@ -1,0 +1,116 @@
+"""Candidates as programs that are built, checked and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, isfinite
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.tune.test_trace import branches
+
+from intarsia.ir import Constant, Function, IRModule, Tuple
+from intarsia.measure.database import Database
+from intarsia.measure.measure_input import Workload
+from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.timing import TimingPolicy
+from intarsia.op import call
+from intarsia.passes import InferType
+from intarsia.support.errors import UsageError
+from intarsia.target import Host, Target
+from intarsia.tune import (
+    Choice,
+    Instruction,
+    MeasuringEvaluator,
+    Trace,
+    TuningContext,
+    TuningPass,
+    transformation,
+)
+
+POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
+TARGET = Target("cpu -toolchain=onnxruntime -threads=1")
+
+
+@transformation
+def doubled(mod: IRModule) -> IRModule:
+    """A transformation that is wrong."""
+    main = mod["main"]
+    two = Constant(np.float32(2))
+    assert isinstance(main.body, Tuple)
+    body = Tuple([call("Mul", field, two) for field in main.body.fields])
+    return InferType()(IRModule.from_expr(Function(main.params, body)))
+
+
+@dataclass(frozen=True)
+class TuneCombine(TuningPass):
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        choices = {"On": Choice("CombineParallelConv2D"), "Off": Choice(), "Wrong": Choice(doubled)}
+        return [Instruction("combine", choices)]
+
+
+@dataclass(frozen=True)
+class TuneToolchain(TuningPass):
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        targets = ("cpu -toolchain=reference", "cpu -toolchain=onnxruntime -threads=1")
+        return [Instruction("toolchain", [Choice("PartitionWhole", {"target": each}) for each in targets])]
+
+
+@pytest.fixture(scope="module")
+def testbed() -> Iterator[LocalTestbed]:
+    with LocalTestbed.open(Host.detect(), workers=2, limits=TestbedLimits(policy=POLICY)) as opened:
+        yield opened
+
+
+def evaluator(
+    testbed: LocalTestbed, database: Database | None = None, **options: object
+) -> MeasuringEvaluator:
+    return MeasuringEvaluator(Workload(branches()), TARGET, Measurer(testbed, database), **options)  # type: ignore[arg-type]
+
+
+def test_joint_tuning_of_real_passes_is_measured_once_and_resumes(
+    testbed: LocalTestbed, tmp_path: Path
+) -> None:
+    with Database.open(tmp_path / "kept.db") as database:
+        results, measured = [], []
+        for _ in range(2):
+            ctx = TuningContext(evaluator(testbed, database))
+            results.append(TuneCombine((TuneToolchain(),))(branches(), ctx))
+            assert ctx.num_evals == 6
+            measured.append(ctx.counts.measured)
+        assert measured == [6, 0]
+    first, second = map(str, results)
+    assert first == second
+    assert "Compiler=" in first
+
+
+def test_a_wrong_candidate_has_failed_and_says_so(testbed: LocalTestbed) -> None:
+    judge = evaluator(testbed)
+    right, wrong, again = Trace(branches()), Trace(branches()), Trace(branches())
+    wrong.add(Instruction("spoil", {"yes": Choice(doubled)}), "yes")
+    found = judge.evaluate([right, wrong, again])
+    assert isfinite(found[0].perf)
+    assert found[0].is_ok
+    assert found[1].perf == inf
+    assert "wrong answer" in found[1].fate
+    assert (found[2].perf, found[2].is_new) == (found[0].perf, False)
+
+
+def test_candidates_beyond_the_budget_have_failed(testbed: LocalTestbed) -> None:
+    found = evaluator(testbed, budget=MeasureBudget(trials=0)).evaluate([Trace(branches())])
+    assert found[0].perf == inf
+    assert "budget" in found[0].fate
+    assert not found[0].is_new
+
+
+@pytest.mark.parametrize("metric", ["median", "mean", "least"])
+def test_metrics(testbed: LocalTestbed, metric: str) -> None:
+    assert evaluator(testbed, metric=metric).evaluate([Trace(branches())])[0].is_ok
+
+
+def test_an_unknown_metric_is_refused(testbed: LocalTestbed) -> None:
+    with pytest.raises(UsageError, match="unknown metric 'vibes'"):
+        evaluator(testbed, metric="vibes")
