@@ -25,14 +25,17 @@ class CostTable:
     Attributes:
         cost: Of a module.
         measured: Digests of what was measured, in order.
+        modules: What was asked for, in order.
     """
 
     cost: Cost = lambda _: 1.0
     measured: list[str] = field(default_factory=list)
+    modules: list[IRModule] = field(default_factory=list)
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
         found = []
         for candidate in candidates:
+            self.modules.append(candidate.out_mod)
             digest = structural_digest(candidate.out_mod)
             is_new = digest not in self.measured
             if is_new:

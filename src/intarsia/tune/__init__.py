@@ -7,6 +7,8 @@ evaluator                        who says what a program costs
 measuring_evaluator              by measuring it
 tuning_context                   what tuning passes run under
 candidates                       the steps of a feedback loop
+strategy                         which combinations of decisions are tried
+best_decisions                   a loop around a strategy
 tuning_pass                      passes that decide by measuring
 
 It knows neither toolchains nor loops: that makes joint tuning one mechanism for all of them.

@@ -30,16 +30,21 @@ def generate_candidates(
             its own decisions for each candidate, which is what makes tuning joint.
     """
     given = (instructions,) if isinstance(instructions, Instruction) else tuple(instructions)
-    found = []
-    for decisions in product(*(each.decisions for each in given)):
-        candidate = trace.copy()
-        for instruction, decision in zip(given, decisions, strict=True):
-            if not instruction.choice(decision).is_open(candidate.out_mod):
-                break
-            candidate.add(instruction, decision, ctx)
-        else:
-            found.append(candidate)
+    points = product(*(each.decisions for each in given))
+    found = [one for point in points if (one := decided(given, point, trace, ctx)) is not None]
     return consider_eval_passes(found, ctx, eval_passes) if eval_passes else found
+
+
+def decided(
+    instructions: Sequence[Instruction], decisions: Sequence[str], trace: Trace, ctx: TuningContext
+) -> Trace | None:
+    """A trace that goes on with decisions; None if a choice is not open where it would be applied."""
+    candidate = trace.copy()
+    for instruction, decision in zip(instructions, decisions, strict=True):
+        if not instruction.choice(decision).is_open(candidate.out_mod):
+            return None
+        candidate.add(instruction, decision, ctx)
+    return candidate
 
 
 def consider_eval_passes(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext
-from intarsia.tune.candidates import evaluate, generate_candidates, select_best_candidate
+from intarsia.tune.best_decisions import best_decisions
 from intarsia.tune.instruction import Instruction
+from intarsia.tune.strategy import Exhaustive, SearchLimits, Strategy
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TraceRecorder, TuningContext
 
@@ -37,9 +38,13 @@ class TuningPass(Pass):
     Attributes:
         eval_passes: What each candidate goes through before it is evaluated. A tuning pass there decides anew
             for each candidate: candidates multiply, where those of passes in a row add up.
+        strategy: Which combinations of the decisions are tried.
+        limits: When that ends.
     """
 
     eval_passes: tuple[Pass, ...] = ()
+    strategy: Strategy = field(default_factory=Exhaustive, kw_only=True)
+    limits: SearchLimits = field(default_factory=SearchLimits, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eval_passes", tuple(self.eval_passes))
@@ -59,10 +64,9 @@ class TuningPass(Pass):
         return best.out_mod
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
-        """The best way to go on from a trace: all combinations of the decisions are evaluated."""
-        candidates = generate_candidates(self.instructions(trace, ctx), trace, ctx, self.eval_passes)
-        evaluate(candidates, ctx)
-        return select_best_candidate(candidates)
+        """The best way to go on from a trace, of those that the strategy tries."""
+        given = self.instructions(trace, ctx)
+        return best_decisions(given, trace, ctx, self.eval_passes, self.strategy, self.limits)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:  # noqa: ARG002  # of subclasses
         """What is to be decided about the program that a trace has led to.

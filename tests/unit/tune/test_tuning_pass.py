@@ -22,6 +22,7 @@ from intarsia.tune import (
     generate_candidates,
     select_best_candidate,
 )
+from intarsia.tune.strategy import RandomSearch, SearchLimits
 from intarsia.tune.tuning_context import APPLIED, TraceRecorder
 
 
@@ -136,3 +137,38 @@ def test_a_disabled_tuning_pass_does_not_run() -> None:
     mod = program()
     assert Sequential([Climbing()])(mod, ctx) is mod
     assert ctx.num_evals == 0
+
+
+def test_a_pass_with_a_strategy_tries_what_the_strategy_says() -> None:
+    values = tuple(map(str, range(40)))
+    table = CostTable(lambda mod: abs(17 - int(str(mod.attrs["fact"]))) + 1.0)
+    ctx = TuningContext(table)
+    limits = SearchLimits(trials=12)
+    after = Deciding(values=values, strategy=RandomSearch(seed=3), limits=limits)(program(), ctx)
+    assert ctx.num_evals == 12
+    tried = [int(str(mod.attrs["fact"])) for mod in table.modules]
+    assert int(str(after.attrs["fact"])) == min(tried, key=lambda value: abs(17 - value))
+
+
+def test_closed_combinations_are_not_evaluated() -> None:
+    table = CostTable()
+    ctx = TuningContext(table)
+    best = Dependent()(program(), ctx)
+    assert ctx.num_evals == 3
+    assert best.attrs["first"] == "a"
+    with pytest.raises(UsageError, match="no combination of closed is open"):
+        Closed()(program(), ctx)
+
+
+@dataclass(frozen=True)
+class Dependent(TuningPass):
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        only = decide("second", "0", "only_if", {"what": "first", "value": "a"})
+        choices = {"a": decide("first", "a"), "b": decide("first", "b")}
+        return [Instruction("first", choices), Instruction("second", [only, Choice()])]
+
+
+@dataclass(frozen=True)
+class Closed(TuningPass):
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        return [Instruction("closed", [decide("x", "0", "only_if", {"what": "first", "value": "z"})])]

@@ -1,0 +1,38 @@
+"""How combinations of decisions are searched, as objects with one interface.
+
+trials                           the space, and what was tried of it
+strategy                         the interface
+exhaustive                       all points
+random_search, evolutionary,     anytime (K1): better the longer they run
+simulated_annealing, bandit
+effects                          a model of costs, measured
+dynamic_programming, beam,       run to their end (K2)
+integer_program
+"""
+
+from intarsia.tune.strategy.bandit import Bandit
+from intarsia.tune.strategy.beam import Beam
+from intarsia.tune.strategy.dynamic_programming import DynamicProgramming
+from intarsia.tune.strategy.evolutionary import EvolutionarySearch
+from intarsia.tune.strategy.exhaustive import Exhaustive
+from intarsia.tune.strategy.integer_program import IntegerProgram
+from intarsia.tune.strategy.random_search import RandomSearch
+from intarsia.tune.strategy.simulated_annealing import SimulatedAnnealing
+from intarsia.tune.strategy.strategy import Strategy
+from intarsia.tune.strategy.trials import Cost, Point, SearchLimits, Trials
+
+__all__ = [
+    "Bandit",
+    "Beam",
+    "Cost",
+    "DynamicProgramming",
+    "EvolutionarySearch",
+    "Exhaustive",
+    "IntegerProgram",
+    "Point",
+    "RandomSearch",
+    "SearchLimits",
+    "SimulatedAnnealing",
+    "Strategy",
+    "Trials",
+]

@@ -1,0 +1,38 @@
+"""Decisions one after another, the best few kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.support.errors import UsageError
+from intarsia.tune.strategy.trials import Point, Trials
+
+
+@dataclass(frozen=True, slots=True)
+class Beam:
+    """Decides instruction by instruction, those behind as at the start, and keeps the best (runs to its end).
+
+    It tries at most `width` points for each choice. With a width of 1 it is greedy.
+
+    Attributes:
+        width: How many are kept.
+
+    Raises:
+        UsageError: None would be kept.
+    """
+
+    width: int = 4
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UsageError(f"a beam of width {self.width} keeps nothing; expected at least 1")
+
+    def search(self, trials: Trials) -> Point:
+        """The best of those tried."""
+        kept = [trials.start]
+        for at, keys in enumerate(trials.choices):
+            points = [(*point[:at], key, *point[at + 1 :]) for point in kept for key in keys]
+            costs = trials.costs_of(points)
+            order = sorted(range(len(points)), key=costs.__getitem__)
+            kept = [points[place] for place in order[: self.width]]
+        return trials.best

@@ -1,0 +1,42 @@
+"""Points at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from intarsia.tune.strategy.trials import Point, Trials
+
+LISTED = 100_000
+"""Spaces up to this size are shuffled; in larger ones repetitions are so rare that they are drawn again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSearch:
+    """Tries different points in random order, the start first (anytime).
+
+    Attributes:
+        seed: Of the order.
+        batch: Points that are tried at a time.
+    """
+
+    seed: int = 0
+    batch: int = 16
+
+    def search(self, trials: Trials) -> Point:
+        """The best of those tried; all are, unless the limits end it."""
+        rng = Random(self.seed)  # noqa: S311  # no secret
+        trials.costs_of([trials.start])
+        if trials.size <= LISTED:
+            order = list(trials.points)
+            rng.shuffle(order)
+            for first in range(0, len(order), self.batch):
+                trials.costs_of(order[first : first + self.batch])
+        while not trials.is_over:
+            trials.costs_of([random_point(trials, rng) for _ in range(self.batch)])
+        return trials.best
+
+
+def random_point(trials: Trials, rng: Random) -> Point:
+    """Any point, each with the same chance."""
+    return tuple(rng.choice(each) for each in trials.choices)

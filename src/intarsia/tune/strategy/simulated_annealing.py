@@ -1,0 +1,64 @@
+"""One point that walks, uphill less and less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, isfinite
+from random import Random
+
+from intarsia.support.errors import UsageError
+from intarsia.tune.strategy.random_search import random_point
+from intarsia.tune.strategy.trials import Neighbourhood, Point, Trials
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedAnnealing:
+    """Walks from neighbour to neighbour; one that costs more is taken the less often the later (anytime).
+
+    One that costs a share d more than the present point is taken with the chance exp(-d / temperature).
+
+    Attributes:
+        seed: Of all that is drawn.
+        hot: Temperature at the beginning, as a share of the cost.
+        cold: At the end.
+        steps: Steps of a walk; behind it the next begins at a random point.
+        walks: After so many it is done.
+
+    Raises:
+        UsageError: A temperature is not above 0, or it does not fall, or nothing is walked.
+    """
+
+    seed: int = 0
+    hot: float = 0.3
+    cold: float = 0.003
+    steps: int = 64
+    walks: int = 16
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cold <= self.hot or self.steps < 1 or self.walks < 1:
+            raise UsageError(f"{self} cannot walk", help="0 < cold <= hot, and at least one step and walk")
+
+    def search(self, trials: Trials) -> Point:
+        """The best of those tried."""
+        rng, near = Random(self.seed), Neighbourhood(trials.choices)  # noqa: S311  # no secret
+        point = trials.start
+        trials.costs_of([point])
+        for _ in range(self.walks):
+            self._walk(point, trials, near, rng)
+            if trials.is_over:
+                break
+            point = random_point(trials, rng)
+            trials.costs_of([point])
+        return trials.best
+
+    def _walk(self, point: Point, trials: Trials, near: Neighbourhood, rng: Random) -> None:
+        (cost,) = trials.costs_of([point])
+        for step in range(self.steps):
+            around = near.around(point)
+            if not around or trials.is_over:
+                return
+            other = rng.choice(around)
+            (found,) = trials.costs_of([other])
+            temperature = self.hot * (self.cold / self.hot) ** (step / self.steps)
+            if found <= cost or (isfinite(cost) and rng.random() < exp((1 - found / cost) / temperature)):
+                point, cost = other, found

@@ -1,0 +1,21 @@
+"""What all strategies have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from intarsia.tune.strategy.trials import Point, Trials
+
+
+class Strategy(Protocol):
+    """Looks for the point that costs least (seed relax_pass_infra).
+
+    The same seed and the same costs give the same trials.
+    """
+
+    def search(self, trials: Trials) -> Point:
+        """The best point that was tried; ends when the limits of `trials` say so, or when it is done.
+
+        Raises:
+            UsageError: Nothing could be tried.
+        """

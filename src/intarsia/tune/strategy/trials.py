@@ -1,0 +1,148 @@
+"""The space of a search, and what was tried of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import inf, prod
+from typing import TypeAlias
+
+from intarsia.support.errors import UsageError
+
+Point: TypeAlias = tuple[str, ...]
+"""A decision for each instruction, in order."""
+
+Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
+"""What points cost: less is better, infinite is a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """When a search ends.
+
+    Attributes:
+        trials: After so many points.
+        seconds: No point is begun after so much time.
+        should_stop: Asked before each batch of points; a yes ends the search.
+    """
+
+    trials: float = inf
+    seconds: float = inf
+    should_stop: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.seconds <= 0:
+            raise UsageError(f"a search of {self.trials} trials in {self.seconds} s tries nothing")
+
+
+class Trials:
+    """Points of a space with their costs; each is paid for once.
+
+    Attributes:
+        choices: For each instruction its decisions; the first of each make the point that searches begin at.
+        limits: When the search ends.
+        costs: Of every point that was tried, in order of trial.
+    """
+
+    def __init__(
+        self,
+        choices: Sequence[Sequence[str]],
+        cost: Cost,
+        limits: SearchLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is tried yet.
+
+        Args:
+            choices: For each instruction its decisions.
+            cost: Tells costs.
+            limits: When the search ends; default: never.
+            clock: Tells seconds.
+
+        Raises:
+            UsageError: There is no instruction, or one without a choice.
+        """
+        self.choices = tuple(map(tuple, choices))
+        if not self.choices or not all(self.choices):
+            raise UsageError("there is nothing to decide", help="give instructions with choices")
+        self.limits = limits or SearchLimits()
+        self.costs: dict[Point, float] = {}
+        self._cost, self._clock, self._begun = cost, clock, clock()
+
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return prod(map(len, self.choices))
+
+    @property
+    def start(self) -> Point:
+        """The first decision of each instruction."""
+        return tuple(each[0] for each in self.choices)
+
+    @property
+    def points(self) -> Iterator[Point]:
+        """All points, the last instruction changing fastest."""
+        return product(*self.choices)
+
+    @property
+    def left(self) -> float:
+        """How many points may still be tried."""
+        return min(self.limits.trials, self.size) - len(self.costs)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further point is tried."""
+        is_late = self._clock() - self._begun >= self.limits.seconds
+        return self.left < 1 or is_late or self.limits.should_stop()
+
+    def costs_of(self, points: Sequence[Point]) -> list[float]:
+        """What points cost, in order; infinite for those that the limits have no room for."""
+        new = list(dict.fromkeys(point for point in points if point not in self.costs))
+        if new and not self.is_over:
+            new = new[: int(min(self.left, len(new)))]
+            self.costs.update(zip(new, self._cost(new), strict=True))
+        return [self.costs.get(point, inf) for point in points]
+
+    @property
+    def best(self) -> Point:
+        """The point that costs least; of equal ones the one tried first.
+
+        Raises:
+            UsageError: None was tried.
+        """
+        if not self.costs:
+            raise UsageError(
+                "the search has ended before its first trial", help="give it more time or trials"
+            )
+        return min(self.costs, key=self.costs.__getitem__)
+
+    @property
+    def best_cost(self) -> float:
+        """What the best point costs; infinite if none was tried."""
+        return min(self.costs.values(), default=inf)
+
+
+@dataclass(slots=True)
+class Neighbourhood:
+    """Points that differ in one decision.
+
+    Attributes:
+        choices: For each instruction its decisions.
+    """
+
+    choices: tuple[tuple[str, ...], ...]
+    _open: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._open = [at for at, each in enumerate(self.choices) if len(each) > 1]
+
+    def around(self, point: Point) -> list[Point]:
+        """All of them, in order."""
+        return [
+            (*point[:at], other, *point[at + 1 :])
+            for at in self._open
+            for other in self.choices[at]
+            if other != point[at]
+        ]
