@@ -9,6 +9,9 @@ tuning_context                   what tuning passes run under
 candidates                       the steps of a feedback loop
 strategy                         which combinations of decisions are tried
 best_decisions                   a loop around a strategy
+evaluation_log                   evaluations in a file, and a run repeated from it
+prediction                       the best that is known, without measuring
+validate                         whether a program or sequence can be used at all
 tuning_pass                      passes that decide by measuring
 
 It knows neither toolchains nor loops: that makes joint tuning one mechanism for all of them.
@@ -24,10 +27,12 @@ from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import Evaluation, Evaluator
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.prediction import predict, query_cost_model
 from intarsia.tune.trace import Trace, get_trace
 from intarsia.tune.transformation import constraint, transformation
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
+from intarsia.tune.validate import validate
 
 __all__ = [
     "Choice",
@@ -44,6 +49,9 @@ __all__ = [
     "evaluate",
     "generate_candidates",
     "get_trace",
+    "predict",
+    "query_cost_model",
     "select_best_candidate",
     "transformation",
+    "validate",
 ]

@@ -1,0 +1,106 @@
+"""Evaluations and traces that are kept: replay without hardware, prediction without measuring."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+
+import pytest
+from tests.tuning_passes import CostTable, Deciding, decided, layout, parallel
+from tests.unit.tune.test_trace import COMBINE, branches
+from tests.unit.tune.test_tuning_pass import planted, program
+
+from intarsia.ir import IRModule, structural_digest, structural_equal
+from intarsia.measure.database import Database
+from intarsia.support.errors import DatabaseError, OutputError, UsageError
+from intarsia.target import Host, Target
+from intarsia.transform import Sequential
+from intarsia.tune import Trace, TuningContext, predict, query_cost_model, validate
+from intarsia.tune.evaluation_log import LoggingEvaluator, ReplayEvaluator
+from intarsia.tune.prediction import keep_trace
+from intarsia.tune.strategy import Bandit, EvolutionarySearch, SimulatedAnnealing, Strategy
+
+HOST, TARGET = Host.detect(), Target("cpu -toolchain=native")
+
+
+def cost(mod: IRModule) -> float:
+    fact = str(mod.attrs.get("fact", "0"))
+    return inf if fact == "7" else 1.0 + (int(fact) * 7) % 11
+
+
+@pytest.mark.parametrize("strategy", [SimulatedAnnealing(), EvolutionarySearch(), Bandit()], ids=str)
+def test_a_recorded_run_is_repeated_without_hardware(strategy: Strategy, tmp_path: Path) -> None:
+    log = tmp_path / "evaluations.jsonl"
+    table = CostTable(cost)
+    passes = Deciding(values=tuple(map(str, range(11))), strategy=strategy)
+    first = passes(program(), TuningContext(LoggingEvaluator(table, log)))
+    again = TuningContext(ReplayEvaluator(log))
+    assert structural_equal(passes(program(), again), first)
+    assert again.counts.measured == 0
+    assert again.counts.proposed == len(table.modules)
+
+
+def test_what_was_not_recorded_has_failed(tmp_path: Path) -> None:
+    log = tmp_path / "evaluations.jsonl"
+    LoggingEvaluator(CostTable(), log).evaluate([Trace(program())])
+    other = Trace(decided(program(), "fact", "1"))
+    known, unknown = ReplayEvaluator(log).evaluate([Trace(program()), other])
+    assert known.perf == 1.0
+    assert unknown.perf == inf
+    assert "not in" in unknown.fate
+
+
+def test_a_torn_last_line_is_left_out_and_a_damaged_one_reported(tmp_path: Path) -> None:
+    log = tmp_path / "evaluations.jsonl"
+    LoggingEvaluator(CostTable(), log).evaluate([Trace(program())])
+    with log.open("a") as file:
+        file.write('["half')
+    assert ReplayEvaluator(log).evaluate([Trace(program())])[0].perf == 1.0
+    with log.open("a") as file:
+        file.write("\n[1]\n")
+    with pytest.raises(DatabaseError, match=r"line 2 of .* is no evaluation"):
+        ReplayEvaluator(log)
+    with pytest.raises(DatabaseError, match="cannot read"):
+        ReplayEvaluator(tmp_path / "missing")
+    with pytest.raises(OutputError):
+        LoggingEvaluator(CostTable(), tmp_path / "no" / "folder").evaluate([Trace(program())])
+
+
+def test_the_best_trace_is_found_again_and_applied(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "kept.db") as database:
+        mod = branches()
+        assert predict(mod, TARGET, HOST, database).size == 0
+        trace = Trace(mod)
+        trace.add(COMBINE, "On")
+        with pytest.raises(UsageError, match="not evaluated"):
+            keep_trace(trace, TARGET, HOST, database)
+        trace.perf = 2.0
+        keep_trace(trace, TARGET, HOST, database)
+        worse = Trace(mod)
+        worse.perf = 3.0
+        keep_trace(worse, TARGET, HOST, database)
+        found = predict(branches(), TARGET, HOST, database)
+        assert (found.size, found.perf) == (1, 2.0)
+        assert structural_digest(found.out_mod) == structural_digest(trace.out_mod)
+        assert predict(mod, TARGET.with_options(threads=1), HOST, database).size == 0
+        assert predict(program(), TARGET, HOST, database).size == 0
+
+
+def test_a_cost_model_is_asked_for_a_number() -> None:
+    assert query_cost_model(lambda trace: trace.size, Trace(program())) == 0.0
+
+
+def test_validation() -> None:
+    validate(program())
+    validate(Sequential([parallel(layout())]))
+    with pytest.raises(UsageError, match="got str"):
+        validate("x")  # type: ignore[arg-type]
+
+
+def test_replaying_joint_decisions_gives_the_program_again() -> None:
+    trace = Trace(program())
+    ctx = TuningContext(CostTable(planted))
+    best = parallel(layout()).tune(trace, ctx)
+    again = Trace.from_json(best.to_json(), program())
+    assert structural_equal(again.out_mod, best.out_mod)
+    assert [step.decision for step in again.steps] == ["on", "NHWC"]
