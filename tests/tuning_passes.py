@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 from intarsia.ir import IRModule, structural_digest, with_module_fields
 from intarsia.transform import ModulePass, PassContext, register_pass
-from intarsia.tune import Choice, Evaluation, Instruction, Trace, TuningContext, TuningPass, transformation
+from intarsia.tune import (
+    Choice,
+    Evaluation,
+    Instruction,
+    Trace,
+    TuningContext,
+    TuningPass,
+    constraint,
+    transformation,
+)
 
 Cost = Callable[[IRModule], float]
 
@@ -16,6 +25,12 @@ Cost = Callable[[IRModule], float]
 def decided(mod: IRModule, what: str, value: str) -> IRModule:
     """Note a decision on the module."""
     return with_module_fields(mod, attrs=mod.attrs.updated(**{what: value}))
+
+
+@constraint
+def only_if(mod: IRModule, what: str, value: str) -> bool:
+    """Whether that was decided."""
+    return mod.attrs.get(what) == value
 
 
 @dataclass

@@ -24,7 +24,8 @@ def best_decisions(
 ) -> Trace:
     """A trace that goes on with the best decisions that a strategy tries.
 
-    Combinations in which a choice is not open cost nothing, and are never the best.
+    Combinations in which a choice is not open cost nothing, and are never the best. If the limits leave no
+    room for a first trial, nothing is decided.
 
     Args:
         instructions: What is decided, in order.
@@ -49,7 +50,10 @@ def best_decisions(
         found.update(zip(open_ones, ended, strict=True))
         return [found[point].perf or 0.0 if point in found else inf for point in points]
 
-    best = strategy.search(Trials([each.decisions for each in instructions], costs, limits))
+    trials = Trials([each.decisions for each in instructions], costs, limits)
+    if trials.is_over:
+        return trace.copy()
+    best = strategy.search(trials)
     if best not in found:
         raise UsageError(
             f"no combination of {', '.join(each.name for each in instructions)} is open",

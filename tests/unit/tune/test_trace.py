@@ -10,19 +10,14 @@ from math import inf
 import pytest
 from tests.parallel_programs import convolutions, image
 from tests.parallel_programs import program as results_of
-from tests.tuning_passes import NoteHeuristic, decided
+from tests.tuning_passes import NoteHeuristic, decided, only_if
 from tests.unit.tune.test_counting import program
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.passes import InferType
 from intarsia.support.errors import UsageError
-from intarsia.tune import Choice, Instruction, Trace, constraint, get_trace, transformation
+from intarsia.tune import Choice, Instruction, Trace, get_trace, transformation
 from intarsia.tune.plain_pass import pass_choice
-
-
-@constraint
-def only_if(mod: IRModule, what: str, value: str) -> bool:
-    return mod.attrs.get(what) == value
 
 
 def branches() -> IRModule:
