@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Scalar
@@ -13,7 +13,16 @@ from intarsia.support.errors import UsageError
 if TYPE_CHECKING:
     from intarsia.native.te.tensor import Tensor
 
-Operand: TypeAlias = "Expression | int | float | bool"
+
+class Counted(Protocol):
+    """An axis: it stands for its value."""
+
+    @property
+    def expression(self) -> Expression:
+        """Its value."""
+
+
+Operand: TypeAlias = "Expression | Counted | int | float | bool"
 """What an operator takes: Python's numbers get the type of the other operand."""
 
 
@@ -141,12 +150,13 @@ def with_tensors(scalar: Scalar, operands: tuple[Operand, ...]) -> Expression:
 
 
 def typed(operands: tuple[Operand, ...]) -> tuple[Expression, ...]:
-    """Operands as expressions; numbers get the type of the last expression among them.
+    """Operands as expressions: axes as their values; numbers get the type of the last expression among them.
 
     Raises:
         UsageError: No operand is an expression, or the type has no such number.
     """
-    types = [each.dtype for each in operands if isinstance(each, Expression)]
+    given: list[Any] = [getattr(each, "expression", each) for each in operands]
+    types = [each.dtype for each in given if isinstance(each, Expression)]
     if not types:
         raise UsageError("a tensor expression needs an operand that is no plain number: use te.const")
-    return tuple(each if isinstance(each, Expression) else literal(each, types[-1]) for each in operands)
+    return tuple(each if isinstance(each, Expression) else literal(each, types[-1]) for each in given)

@@ -93,3 +93,10 @@ def test_what_does_not_fit_is_refused(build: Callable[[], object], message: str)
     with pytest.raises(UsageError) as caught:
         build()
     assert str(caught.value) == message
+
+
+def test_an_axis_stands_for_its_value() -> None:
+    k = te.reduce_axis(3, "k")
+    assert expression_text((N + k).scalar) == "(N[2]+k)"
+    assert expression_text((k + N).scalar) == "(k+N[2])"
+    assert (N * k).scalar == (N * k.expression).scalar
