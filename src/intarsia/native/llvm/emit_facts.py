@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.ir.loop_walk import Event, operands, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import LEAVES, Event, operands, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Block,
@@ -25,7 +25,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
-from intarsia.native.llvm.emit_index import AccessPlan, access_plan
+from intarsia.native.llvm.emit_index import AccessPlan, Forms, access_plan
 from intarsia.native.llvm.emit_types import held_bytes
 
 _MOST_REGISTERS: Final = 1024
@@ -68,6 +68,7 @@ class Facts:
     constant_loops: frozenset[int] = frozenset()
     _contents: dict[int, Contents] = field(default_factory=dict)
     _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
+    _forms: Forms = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.registers, self.constant_loops = _registers(self.prim_func)
@@ -105,7 +106,7 @@ class Facts:
         """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
         key = id(access)
         if key not in self._plans:
-            self._plans[key] = access_plan(access.buffer, access.indices)
+            self._plans[key] = access_plan(access.buffer, access.indices, self._forms)
         return self._plans[key]
 
     def can_run_in_lanes(self, loop: For) -> bool:
@@ -128,7 +129,7 @@ def _own_contents(statement: Statement) -> Contents:
     """What a statement's own scalars read."""
     found = Contents()
     for scalar in scalars(statement):
-        if not isinstance(scalar, LoopVar | Literal):
+        if not isinstance(scalar, LEAVES):
             found = found | _scalar_contents(scalar)
     return found
 
@@ -152,7 +153,7 @@ def _scalar_contents(root: Scalar) -> Contents:
             case _:
                 pass
         inside = is_index or isinstance(scalar, Load)
-        stack += [(part, inside) for part in operands(scalar) if not isinstance(part, LoopVar | Literal)]
+        stack += [(part, inside) for part in operands(scalar) if not isinstance(part, LEAVES)]
     return Contents(loads=frozenset(loads), widest=widest)
 
 

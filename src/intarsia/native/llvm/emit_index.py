@@ -36,8 +36,19 @@ class _Form(NamedTuple):
 _Unit: TypeAlias = str | _Part
 
 
-def access_plan(buffer: Buffer, indices: tuple[Scalar, ...]) -> AccessPlan | None:
-    """Where the element of an access lies, or None if that is no sum of multiples of loop variables."""
+Forms: TypeAlias = dict[Scalar, "_Form | None"]
+"""Indices that were looked at: written out loops have the same ones over and over."""
+
+
+def access_plan(buffer: Buffer, indices: tuple[Scalar, ...], known: Forms | None = None) -> AccessPlan | None:
+    """Where the element of an access lies, or None if that is no sum of multiples of loop variables.
+
+    Args:
+        buffer: What is accessed.
+        indices: Of the element.
+        known: Indices of earlier calls; those of this one are added.
+    """
+    forms = {} if known is None else known
     const, stride = 0, 1
     sums: dict[_Unit, int] = {}
     for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
@@ -46,7 +57,9 @@ def access_plan(buffer: Buffer, indices: tuple[Scalar, ...]) -> AccessPlan | Non
         elif isinstance(index, Literal) and index.dtype is DType.INT64:
             const += stride * int(index.value)
         else:
-            form = _form(index)
+            if index not in forms:
+                forms[index] = _form(index)
+            form = forms[index]
             if form is None:
                 return None
             const += stride * form.const

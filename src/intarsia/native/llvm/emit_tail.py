@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
-from intarsia.ir.prim_func import Block, For, Intrinsic, Load, Scalar, Statement, Store
+from intarsia.ir.prim_func import For, Intrinsic, Load, Scalar, Statement, Store
 from intarsia.native.llvm.emit_arith import constant_mask
 from intarsia.native.llvm.emit_state import FunctionState
 from intarsia.native.llvm.emit_types import Value, stored_bytes
@@ -36,24 +36,21 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
     rest = loop.extent % width
     if not rest or state.mask is not None or not has_masks(state):
         return None
-    if not _is_row(state, loop.body, loop.var.name):
+    inside = _scalars(loop.body)
+    is_little = rest.bit_count() == 1 or rest < _LEAST_REST
+    if is_little and not any(isinstance(one, Intrinsic) for one in inside):
         return None
-    has_functions = any(isinstance(one, Intrinsic) for one in _scalars(loop.body))
-    is_one_vector = rest.bit_count() == 1
-    if not has_functions and (is_one_vector or rest < _LEAST_REST):
+    if not _is_row(state, loop.body, loop.var.name, inside):
         return None
     return constant_mask(tuple(lane < rest for lane in range(width)))
 
 
-def _is_row(state: FunctionState, body: Statement, var: str) -> bool:
+def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar]) -> bool:
     """Whether there are only stores of neighbouring elements, made of neighbouring or shared ones."""
-    inside = (visit.statement for visit in walk(body) if visit.event is Event.ENTER)
-    loads = [one for one in _scalars(body) if isinstance(one, Load)]
-    stores = [visit.statement for visit in walk(body) if isinstance(visit.statement, Store)]
-    return (
-        all(isinstance(one, Store | Block) for one in inside)
-        and all(_is_near(state, load, var) for load in loads)
-        and all(_is_near(state, store, var) for store in stores)
+    statements = [visit.statement for visit in walk(body) if visit.event is Event.ENTER]
+    accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
+    return all(isinstance(one, Store) for one in statements) and all(
+        _is_near(state, access, var) for access in accesses
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import frexp
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import operands
+from intarsia.ir.loop_walk import LEAVES, operands
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
 from intarsia.native.tir.affine import Affine, Range, affine, as_scalar, bounds, fits
@@ -31,6 +31,18 @@ class ScalarSimplifier:
 
     ranges: dict[LoopVar, Range] = field(default_factory=dict)
     known: dict[Scalar, bool] = field(default_factory=dict)
+    _indices: dict[Scalar, Scalar | None] = field(default_factory=dict, repr=False)
+    """Indices that were simplified; None for those that stay."""
+
+    def index(self, scalar: Scalar) -> Scalar:
+        """As `simplified`, remembered: written out loops have the same indices over and over."""
+        if isinstance(scalar, LEAVES):
+            return self.simplified(scalar)
+        if scalar not in self._indices:
+            after = self.simplified(scalar)
+            self._indices[scalar] = None if after is scalar else after
+        known = self._indices[scalar]
+        return scalar if known is None else known
 
     def simplified(self, scalar: Scalar) -> Scalar:
         """The scalar in fewer operations; the same object if there is nothing to save."""
@@ -40,7 +52,7 @@ class ScalarSimplifier:
             found = self.ranges.get(scalar)
             return Literal(found[0], DType.INT64) if found and found[0] == found[1] else scalar
         if isinstance(scalar, Load):
-            return with_operands(scalar, tuple(map(self.simplified, scalar.indices)))
+            return with_operands(scalar, tuple(map(self.index, scalar.indices)))
         if isinstance(scalar, Arith) and self._is_simple(scalar):
             return scalar
         match scalar:
