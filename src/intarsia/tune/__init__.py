@@ -11,6 +11,8 @@ strategy                         which combinations of decisions are tried
 best_decisions                   a loop around a strategy
 evaluation_log                   evaluations in a file, and a run repeated from it
 prediction                       the best that is known, without measuring
+extract_subgraph                 parts of a program as programs of their own
+tune_in_turns                    one budget for the tuning passes of a sequence
 validate                         whether a program or sequence can be used at all
 tuning_pass                      passes that decide by measuring
 
@@ -25,11 +27,13 @@ from intarsia.tune.candidates import (
 )
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import Evaluation, Evaluator
+from intarsia.tune.extract_subgraph import extract_subgraph
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.prediction import predict, query_cost_model
 from intarsia.tune.trace import Trace, get_trace
 from intarsia.tune.transformation import constraint, transformation
+from intarsia.tune.tune_in_turns import TuneInTurns
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
 from intarsia.tune.validate import validate
@@ -42,11 +46,13 @@ __all__ = [
     "Instruction",
     "MeasuringEvaluator",
     "Trace",
+    "TuneInTurns",
     "TuningContext",
     "TuningPass",
     "consider_eval_passes",
     "constraint",
     "evaluate",
+    "extract_subgraph",
     "generate_candidates",
     "get_trace",
     "predict",

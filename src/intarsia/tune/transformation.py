@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from difflib import get_close_matches
 from typing import Final, TypeAlias, TypeVar
 
 from intarsia.ir import IRModule
@@ -89,9 +90,10 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     elif name in pass_names():
         after = _with_required(made_pass(name, args), mod, ctx)
     else:
+        close = get_close_matches(name, [*TRANSFORMATIONS, *pass_names()], n=3)
+        hint = "@transformation registers one; the name of a pass is one too (intarsia passes lists them)"
         raise UsageError(
-            f"unknown transformation {name!r}",
-            help="@transformation registers one; the name of a pass is one too (intarsia passes lists them)",
+            f"unknown transformation {name!r}", help=f"did you mean {' or '.join(close)}?" if close else hint
         )
     if not isinstance(after, IRModule):
         raise UsageError(f"transformation {name} returned {type(after).__name__}, expected an IRModule")

@@ -1,0 +1,17 @@
+"""A choice among layouts (seed relax_pass_infra, TuningLayoutPass)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.tune import Choice, Instruction, Trace, TuningContext, TuningPass
+
+
+@dataclass(frozen=True)
+class TuningLayout(TuningPass):
+    """Three candidates."""
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        """Channels last, channels first, or as they are."""
+        layouts = {name: Choice("ConvertLayout", {"layout": name}) for name in ("NHWC", "NCHW")}
+        return [Instruction("TuningLayout", {**layouts, "NoApply": Choice()})]
