@@ -5,6 +5,7 @@ choice, instruction, trace       one way to decide; what is decided; what was de
 plain_pass                       a pass as a choice
 evaluator                        who says what a program costs
 measuring_evaluator              by measuring it
+tuning_tree                      what was tried, to be printed
 tuning_context                   what tuning passes run under
 candidates                       the steps of a feedback loop
 strategy                         which combinations of decisions are tried

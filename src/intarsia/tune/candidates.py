@@ -10,6 +10,7 @@ from intarsia.transform import Pass, Sequential
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+from intarsia.tune.tuning_tree import decisions_text
 
 
 def generate_candidates(
@@ -56,15 +57,18 @@ def consider_eval_passes(
 
 
 def _after(trace: Trace, ctx: TuningContext, sequence: Sequential) -> Trace:
-    inner = ctx.on(trace.copy())
+    node = ctx.node.add(decisions_text(trace, ctx.begun))
+    inner = ctx.on(trace.copy(), node)
     sequence(trace.out_mod, inner)
     recorder = inner.trace
     assert isinstance(recorder, TraceRecorder)
+    node.trace = recorder.tuned
     return recorder.tuned
 
 
 def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
     """Find out what candidates cost, and note it in them; those that have a cost are left alone."""
+    ctx.node.note(candidates, ctx.begun)
     waiting = [candidate for candidate in candidates if candidate.perf is None]
     if not waiting:
         return

@@ -14,6 +14,7 @@ from intarsia.tune.evaluator import Evaluator
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.plain_pass import pass_choice
 from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_tree import ROOT, TuningNode
 
 APPLIED = "Applied"
 """The decision of the one-choice instruction that a heuristic pass becomes."""
@@ -38,6 +39,8 @@ class TuningContext(PassContext):
     Attributes:
         evaluator: Says what candidates cost; it knows target, database and measure options.
         counts: How much was evaluated, in this context and in all made of it.
+        node: Where what is tried is noted; print it.
+        begun: How many decisions were made before the pass that runs.
     """
 
     def __init__(self, evaluator: Evaluator, **settings: Any) -> None:
@@ -50,22 +53,36 @@ class TuningContext(PassContext):
         super().__init__(**settings)
         self.evaluator = evaluator
         self.counts = EvaluationCounts()
+        self.node = TuningNode(ROOT)
+        self.begun = 0
 
     @property
     def num_evals(self) -> int:
         """How many candidates were proposed: the contract of how passes combine."""
         return self.counts.proposed
 
-    def on(self, trace: Trace) -> Self:
-        """The same context in trace mode: what passes do is added to a trace."""
+    def on(self, trace: Trace, node: TuningNode | None = None) -> Self:
+        """The same context in trace mode: what passes do is added to a trace.
+
+        Args:
+            trace: The trace.
+            node: Where what is tried is noted; default: where it was.
+        """
         other = copy.copy(self)
         other.trace = TraceRecorder(trace)
+        other.node = node or self.node
         return other
 
-    def apart(self) -> Self:
-        """The same context, in which what passes do is noted nowhere: for candidates."""
+    def within(self, name: str, trace: Trace) -> Self:
+        """The same context for the candidates of a pass, in which what passes do is added to no trace.
+
+        Args:
+            name: Of the pass.
+            trace: Where candidates begin.
+        """
         other = copy.copy(self)
         other.trace = None
+        other.node, other.begun = self.node.add(name), trace.size
         return other
 
     @staticmethod

@@ -58,7 +58,8 @@ class TuningPass(Pass):
         tuning = TuningContext.of(ctx, self.info.name)
         recorder = tuning.trace if isinstance(tuning.trace, TraceRecorder) else None
         begun = recorder.tuned if recorder is not None and recorder.tuned.out_mod is mod else Trace(mod)
-        best = self.tune(begun.copy(), tuning.apart())
+        inside = tuning.within(self.info.name, begun)
+        best = inside.node.best = self.tune(begun.copy(), inside)
         if recorder is not None:
             recorder.tuned = best
         return best.out_mod
