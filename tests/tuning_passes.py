@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from intarsia.ir import IRModule, structural_digest, with_module_fields
+from tests.ir_programs import relu, var
+
+from intarsia.ir import Function, IRModule, structural_digest, with_module_fields
 from intarsia.transform import ModulePass, PassContext, register_pass
 from intarsia.tune import (
     Choice,
@@ -19,6 +21,25 @@ from intarsia.tune import (
 )
 
 Cost = Callable[[IRModule], float]
+
+
+def program() -> IRModule:
+    """Any."""
+    x = var()
+    return IRModule.from_expr(Function((x,), relu(x)))
+
+
+def planted(mod: IRModule) -> float:
+    """Alone each decision is best the other way: only together `on` and `NHWC` pay."""
+    costs: dict[tuple[object, object], float] = {
+        ("on", None): 12.0,
+        ("off", None): 10.0,
+        ("on", "NHWC"): 5.0,
+        ("off", "NHWC"): 11.0,
+        ("on", "NCHW"): 12.0,
+        ("off", "NCHW"): 9.0,
+    }
+    return costs.get((mod.attrs.get("parallel"), mod.attrs.get("layout")), 10.0)
 
 
 @transformation

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.ir_programs import relu, var
-from tests.tuning_passes import CostTable, NoteHeuristic, layout, mock, parallel
+from tests.tuning_passes import CostTable, NoteHeuristic, layout, mock, parallel, program
 
-from intarsia.ir import Function, IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, Sequential
 from intarsia.tune import TuningContext
-
-
-def program() -> IRModule:
-    x = var()
-    return IRModule.from_expr(Function((x,), relu(x)))
 
 
 def layout_beside(*passes: Pass) -> Pass:

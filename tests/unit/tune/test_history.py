@@ -6,9 +6,8 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from tests.tuning_passes import CostTable, Deciding, decided, layout, parallel
+from tests.tuning_passes import CostTable, Deciding, decided, layout, parallel, planted, program
 from tests.unit.tune.test_trace import COMBINE, branches
-from tests.unit.tune.test_tuning_pass import planted, program
 
 from intarsia.ir import IRModule, structural_digest, structural_equal
 from intarsia.measure.database import Database

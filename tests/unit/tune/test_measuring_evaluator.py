@@ -39,9 +39,9 @@ TARGET = Target("cpu -toolchain=onnxruntime -threads=1")
 def doubled(mod: IRModule) -> IRModule:
     """A transformation that is wrong."""
     main = mod["main"]
-    two = Constant(np.float32(2))
+    two = Constant(np.array(2, np.float32))
     assert isinstance(main.body, Tuple)
-    body = Tuple([call("Mul", field, two) for field in main.body.fields])
+    body = Tuple(tuple(call("Mul", field, two) for field in main.body.fields))
     return InferType()(IRModule.from_expr(Function(main.params, body)))
 
 

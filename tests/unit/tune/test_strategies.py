@@ -57,7 +57,7 @@ def optimum(cost: Surface) -> float:
     return min(map(cost, product(*CHOICES)))
 
 
-ANYTIME = {
+ANYTIME: dict[str, tuple[RandomSearch | EvolutionarySearch | SimulatedAnnealing | Bandit, int, int]] = {
     "random": (RandomSearch(), 360, 50),
     "evolutionary": (EvolutionarySearch(), 250, 49),
     "annealing": (SimulatedAnnealing(), 250, 50),

@@ -10,8 +10,7 @@ from math import inf
 import pytest
 from tests.parallel_programs import convolutions, image
 from tests.parallel_programs import program as results_of
-from tests.tuning_passes import NoteHeuristic, decided, only_if
-from tests.unit.tune.test_counting import program
+from tests.tuning_passes import NoteHeuristic, decided, only_if, program
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.passes import InferType
@@ -37,7 +36,8 @@ def test_a_choice_is_a_transformation_by_name() -> None:
 
 
 def test_a_pass_is_a_transformation_with_its_options_and_what_it_requires() -> None:
-    mod = results_of(x := image(), *convolutions(x))  # without types
+    x = image()
+    mod = results_of(x, *convolutions(x))  # without types
     after = Choice("CombineParallelConv2D", {"min_num_branches": 3}).apply(mod)
     assert "Split" in str(after)
     assert "Split" not in str(Choice("CombineParallelConv2D", {"min_num_branches": 4}).apply(mod))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel
-from tests.unit.tune.test_tuning_pass import planted, program
+from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel, planted, program
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from math import inf
 
 import pytest
-from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, decided, layout, parallel
-from tests.unit.tune.test_counting import program
+from tests.tuning_passes import (
+    CostTable,
+    Deciding,
+    NoteHeuristic,
+    decided,
+    layout,
+    parallel,
+    planted,
+    program,
+)
 
-from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Sequential
 from intarsia.tune import (
@@ -24,19 +31,6 @@ from intarsia.tune import (
 )
 from intarsia.tune.strategy import RandomSearch, SearchLimits
 from intarsia.tune.tuning_context import APPLIED, TraceRecorder
-
-
-def planted(mod: IRModule) -> float:
-    """Alone each decision is best the other way: only together `on` and `NHWC` pay."""
-    return {
-        (None, None): 10.0,
-        ("on", None): 12.0,
-        ("off", None): 10.0,
-        ("on", "NHWC"): 5.0,
-        ("off", "NHWC"): 11.0,
-        ("on", "NCHW"): 12.0,
-        ("off", "NCHW"): 9.0,
-    }.get((mod.attrs.get("parallel"), mod.attrs.get("layout")), 10.0)
 
 
 def test_joint_tuning_finds_what_tuning_in_a_row_misses() -> None:

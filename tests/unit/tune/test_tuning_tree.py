@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from math import inf
 
-from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel
-from tests.unit.tune.test_tuning_pass import planted, program
+from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel, planted, program
 
 from intarsia.transform import Sequential
 from intarsia.tune import TuningContext
