@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from intarsia.autoschedule.cost_model.samples import Programs
+from intarsia.autoschedule.cost_model.samples import LEAST_WEIGHT, Programs
 from intarsia.support.errors import UsageError
 
 _HELD_OUT: Final = 10
@@ -105,12 +105,13 @@ class BoostedTrees:
 
     @property
     def _parameters(self) -> dict[str, Any]:
+        """A leaf with rows weighs at least the least weight; one below is a rounding error: LightGBM ends."""
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "max_depth": 10,
             "min_data_in_leaf": 2,
-            "min_sum_hessian_in_leaf": 0.0,
+            "min_sum_hessian_in_leaf": LEAST_WEIGHT / 2,
             "min_data_in_bin": 1,
             "feature_pre_filter": False,
             "seed": self.seed,

@@ -90,11 +90,19 @@ def _in_tile(store: StoreAnalysis, use: BufferUse, vectorised: list[int], used: 
 
 
 def _traffic(store: StoreAnalysis, cache: int) -> float:
-    """Bytes that a cache gets an iteration: what the outermost loops that fit touch, each time they begin."""
+    """Bytes that a cache gets an iteration: what the outermost loops that fit touch, when it is first needed.
+
+    A buffer that does not move with the loops around those stays where it is until one comes that moves it.
+    """
     held = store.held_bytes
     place = next((place for place, size in enumerate(held) if size <= cache), len(held) - 1)
-    begins = prod(loop.extent for loop in store.loops[:place])
-    return held[place] * begins / max(1, store.iterations)
+    total = 0
+    for use in store.uses:
+        begin = place
+        while begin > 0 and not use.moves_with(begin - 1):
+            begin -= 1
+        total += use.held[place] * use.element_bytes * prod(loop.extent for loop in store.loops[:begin])
+    return total / max(1, store.iterations)
 
 
 def _balance(store: StoreAnalysis, threads: int) -> float:

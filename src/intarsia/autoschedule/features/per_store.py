@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final
 
@@ -54,10 +54,34 @@ def per_store_features(
     Returns:
         Rows by columns, rows in the order of first stores; no row if nothing is stored.
     """
+    stores = analysed_stores(function)
+    return store_features(stores, unroll_steps(function), hardware, max_buffers, machine)
+
+
+def unroll_steps(function: PrimFunc) -> float:
+    """The hint up to which size loops are unrolled; 0 without one."""
     steps = function.attrs.get("auto_unroll_max_step", 0)
-    unroll = float(steps) if isinstance(steps, int) else 0.0
+    return float(steps) if isinstance(steps, int) else 0.0
+
+
+def store_features(
+    stores: Iterable[StoreAnalysis],
+    unroll: float,
+    hardware: HardwareParams,
+    max_buffers: int = MAX_BUFFERS,
+    machine: Machine | None = None,
+) -> NDArray[np.float32]:
+    """As `per_store_features`, of what was found out of a function before.
+
+    Args:
+        stores: Of the function.
+        unroll: Its hint for unrolling.
+        hardware: What the lines of the cache are.
+        max_buffers: How many buffers of a store have features.
+        machine: If given, features follow that tell how well the loops fit it.
+    """
     touches, counts, rows = LoopTouches(), dict[str, list[float]](), dict[str, list[float]]()
-    for store in analysed_stores(function):
+    for store in stores:
         touches.add(store)
         name = store.written.buffer.name
         before = counts.get(name, [0.0] * len(COUNTS))

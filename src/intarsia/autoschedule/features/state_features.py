@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.autoschedule.features.feature_names import MAX_BUFFERS, feature_names
+from intarsia.autoschedule.features.lowered_state import lowered_state
 from intarsia.autoschedule.features.machine import Machine
-from intarsia.autoschedule.features.per_store import per_store_features
+from intarsia.autoschedule.features.per_store import store_features, unroll_steps
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.native.loop_state import LoopState
-from intarsia.native.lowering import lower
-from intarsia.support.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,11 @@ def state_features(
 ) -> NDArray[np.float32]:
     """The features of a state, see `per_store_features`; one row of zeros if it cannot be lowered."""
     chosen = options or FeatureOptions()
-    try:
-        function = lower(task.dag, state)
-    except UsageError:
+    lowered = lowered_state(task, state)
+    if lowered is None:
         return np.zeros((1, len(chosen.names)), np.float32)
-    return per_store_features(function, task.hardware, chosen.max_buffers, chosen.machine)
+    steps = unroll_steps(lowered.function)
+    return store_features(lowered.stores, steps, task.hardware, chosen.max_buffers, chosen.machine)
 
 
 def is_failed(features: NDArray[np.float32]) -> bool:

@@ -63,9 +63,16 @@ class BufferUse:
 
     def moves_with(self, place: int) -> bool:
         """Whether an index has the counter of a loop."""
-        var = self.loops[place].var
-        forms = (form for access in self.accesses for form in access)
-        return any(form.factors[place] or var in form.rest_vars for form in forms)
+        return self._moving[place]
+
+    @cached_property
+    def _moving(self) -> list[bool]:
+        """For each loop, whether an index has its counter."""
+        forms = [form for access in self.accesses for form in access]
+        return [
+            any(form.factors[place] or (form.rest and loop.var in form.rest_vars) for form in forms)
+            for place, loop in enumerate(self.loops)
+        ]
 
     def step(self, place: int) -> float:
         """Elements from one iteration of a loop to the next, the least of those accesses that move."""

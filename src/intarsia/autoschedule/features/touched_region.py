@@ -65,17 +65,17 @@ class IndexForm:
         """
         low = high = self.constant
         ranges: dict[LoopVar, tuple[int, int]] = {}
-        found = []
-        for place in range(len(loops), -1, -1):
-            if place < len(loops):
-                reach = self.factors[place] * (loops[place].extent - 1)
-                low, high = low + min(reach, 0), high + max(reach, 0)
-                ranges[loops[place].var] = (0, loops[place].extent - 1)
-            if self.rest:
-                least, greatest = self._rest_range(ranges)
-                found.append((low + least, high + greatest))
-            else:
-                found.append((low, high))
+        least, most = self._rest_range(ranges) if self.rest else (0, 0)
+        found = [(low + least, high + most)]
+        for factor, loop in zip(reversed(self.factors), reversed(loops), strict=True):
+            if factor > 0:
+                high += factor * (loop.extent - 1)
+            elif factor < 0:
+                low += factor * (loop.extent - 1)
+            if self.rest and loop.var in self.rest_vars:
+                ranges[loop.var] = (0, loop.extent - 1)
+                least, most = self._rest_range(ranges)
+            found.append((low + least, high + most))
         return found[::-1]
 
 
@@ -83,16 +83,15 @@ def region_sizes(
     buffer: Buffer, accesses: Sequence[Sequence[IndexForm]], loops: Sequence[LoopAround]
 ) -> list[tuple[int, ...]]:
     """For each loop, and for one iteration of all: the extents of the hull of all accesses inside it."""
-    found: list[tuple[int, ...]] = []
-    hulls = [[form.hulls(loops) for form in access] for access in accesses]
-    for place in range(len(loops) + 1):
-        extents = []
-        for dim, extent in enumerate(buffer.shape):
-            low = min(access[dim][place][0] for access in hulls)
-            high = max(access[dim][place][1] for access in hulls)
-            extents.append(max(1, min(extent, high - low + 1)))
-        found.append(tuple(extents))
-    return found
+    sizes: list[list[int]] = []
+    for dim, extent in enumerate(buffer.shape):
+        forms = [access[dim] for access in accesses]
+        first, *others = [form.hulls(loops) for form in (forms if len(forms) == 1 else dict.fromkeys(forms))]
+        for hulls in others:
+            pairs = zip(first, hulls, strict=True)
+            first = [(min(low, least), max(high, most)) for (low, high), (least, most) in pairs]
+        sizes.append([max(1, min(extent, high - low + 1)) for low, high in first])
+    return list(zip(*sizes, strict=True)) if sizes else [()] * (len(loops) + 1)
 
 
 def contiguous_elements(sizes: Sequence[int], shape: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ from typing import Final
 
 from intarsia.autoschedule.mutation.mutate_auto_unroll import MutateAutoUnroll
 from intarsia.autoschedule.mutation.mutate_compute_location import MutateComputeLocation
+from intarsia.autoschedule.mutation.mutate_micro_kernel import MutateMicroKernel
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
 from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
 from intarsia.autoschedule.mutation.mutation_rule import MutationRule
@@ -19,8 +20,9 @@ CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
     MutateAutoUnroll(),
     MutateComputeLocation(),
     MutateParallel(),
+    MutateMicroKernel(),
 )
-"""The mutations for CPUs."""
+"""The mutations for CPUs; the last one is drawn only where the space has micro-kernels."""
 
 
 def mutate(

@@ -13,6 +13,7 @@ from intarsia.autoschedule.population.parallel import Parallel
 from intarsia.autoschedule.population.population_rule import PopulationRule
 from intarsia.autoschedule.population.unroll import Unroll
 from intarsia.autoschedule.population.vectorization import Vectorization
+from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -41,18 +42,29 @@ def sample_initial_population(
         sketches: Of the task; each sample draws one of them.
         count: How many; fewer if `options.most_failures` samples in a row give nothing new.
         rng: Decides everything.
-        options: Limits of the space.
+        options: Limits of the space; with `micro_kernels` a share of the samples are schedules of native's
+            rule for the DAG, all where there are no sketches.
     """
     limits = SpaceOptions() if options is None else options
+    micro_kernels = _micro_kernels(task, limits)
     found: dict[str, LoopState] = {}
     failures = 0
-    while len(found) < count and failures < limits.most_failures and sketches:
-        state = sample_program(task, rng.choice(sketches), rng, limits)
+    while len(found) < count and failures < limits.most_failures and (sketches or micro_kernels):
+        if micro_kernels is not None and (not sketches or rng.random() < limits.micro_kernel_share):
+            state = micro_kernels.drawn(rng)
+            state = None if state is None else with_bounds(state)
+        else:
+            state = sample_program(task, rng.choice(sketches), rng, limits)
         is_new = state is not None and state.text not in found
         failures = 0 if is_new else failures + 1
         if state is not None and is_new:
             found[state.text] = state
     return tuple(found.values())
+
+
+def _micro_kernels(task: SearchTask, options: SpaceOptions) -> MicroKernelSketch | None:
+    isa = options.micro_kernels
+    return None if isa is None else MicroKernelSketch.of_task(task, isa)
 
 
 def sample_program(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from intarsia.native.llvm.isa import Isa
 from intarsia.support.errors import UsageError
 
 UNROLL_STEPS: Final = (0, 16, 64, 512)
@@ -29,6 +30,10 @@ class SpaceOptions:
         compute_location_weight: Of the place of a stage.
         parallel_weight: Of how many loops are one parallel loop.
         most_failures: After so many samples in a row that are invalid or known, the space counts as used up.
+        micro_kernels: If given, the schedules that native's rules can make for this instruction set are
+            searched too (`MicroKernelSketch`); the field has no such thing.
+        micro_kernel_share: Which share of the samples are these, from 0 to 1, where there are any.
+        micro_kernel_weight: How often, against the other weights, a mutation is another of their decisions.
 
     Raises:
         UsageError: A limit is below 1, a share is not from 0 to 1, no unroll step is given, or a weight is
@@ -47,6 +52,9 @@ class SpaceOptions:
     compute_location_weight: float = 0.05
     parallel_weight: float = 0.01
     most_failures: int = 200
+    micro_kernels: Isa | None = None
+    micro_kernel_share: float = 0.75
+    micro_kernel_weight: float = 1.0
 
     def __post_init__(self) -> None:
         names = "max_innermost_split_factor", "max_vectorize_size", "parallel_per_core", "most_failures"
@@ -55,16 +63,20 @@ class SpaceOptions:
                 raise UsageError(f"option {name} is {getattr(self, name)}; expected at least 1")
         if not self.structure or set(self.structure) - set("SR"):
             raise UsageError(f"structure {self.structure!r} is no sequence of S and R, such as SSRSRS")
-        if not 0 <= self.imperfect_share <= 1:
-            raise UsageError(f"option imperfect_share is {self.imperfect_share}; expected 0 to 1")
+        for name in ("imperfect_share", "micro_kernel_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"option {name} is {getattr(self, name)}; expected 0 to 1")
         if not self.unroll_steps:
             raise UsageError("option unroll_steps is empty; expected at least one number, 0 for no unrolling")
-        if min(self.weights) < 0 or not any(self.weights):
-            raise UsageError(f"weights {self.weights} of mutations; expected none below 0, one above")
+        if self.micro_kernel_weight < 0 or min(self.weights) < 0 or not any(self.weights):
+            found = *self.weights, self.micro_kernel_weight
+            raise UsageError(
+                f"weights {found} of mutations; expected none below 0, and one of the field's above"
+            )
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Of mutations: tile size, unrolling, place, parallel loop."""
+        """Of the field's mutations: tile size, unrolling, place, parallel loop."""
         return (
             self.tile_size_weight,
             self.auto_unroll_weight,

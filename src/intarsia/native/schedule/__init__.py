@@ -1,6 +1,7 @@
-"""Schedules without search: for every DAG a state of its loops by rules, from what the machine has."""
+"""Schedules of DAGs: a state of the loops by rules, from what the machine has, or one that was searched."""
 
 from intarsia.native.schedule.default_schedule import default_state
-from intarsia.native.schedule.scheduled import ScheduledDag, scheduled
+from intarsia.native.schedule.schedule_book import ScheduleBook
+from intarsia.native.schedule.scheduled import ScheduledDag, scheduled, with_state
 
-__all__ = ["ScheduledDag", "default_state", "scheduled"]
+__all__ = ["ScheduleBook", "ScheduledDag", "default_state", "scheduled", "with_state"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule.blocked_chain import blocked_chain
+from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain
 from intarsia.native.schedule.channelwise import channelwise_state, global_pool_state
 from intarsia.native.schedule.convolution import convolution_state
 from intarsia.native.schedule.grouped import grouped_state
@@ -21,7 +24,7 @@ from intarsia.native.te.operators.blocked_layout import (
     PROJECTION,
 )
 
-_STATES = {
+_STATES: Final[Mapping[str, Callable[[BlockedChain, ScheduleTask], LoopState]]] = {
     CONVOLUTION: convolution_state,
     CHANNELWISE: channelwise_state,
     GLOBAL_POOL: global_pool_state,

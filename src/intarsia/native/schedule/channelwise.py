@@ -7,12 +7,11 @@ cut where windows reach beyond the image, and taps that are no elements are left
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
-from intarsia.native.te import ComputeOp
 
 _MOST_TAPS: Final = 5
 """Taps of a row that are unrolled."""
@@ -24,9 +23,43 @@ _SUMS: Final = 8
 """Sums over all pixels that are computed side by side, so that one need not wait for the last."""
 
 
-def channelwise_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
-    """The state of a DAG around one depthwise convolution or pool of a blocked tensor."""
-    state = _with_pixels(chain, task, chain.reduction)
+class ChannelwiseChoice(NamedTuple):
+    """What is decided of one operation on channels.
+
+    Attributes:
+        rows: Of a tile.
+        pixels: Of a tile, in each row.
+        unrolled: How many loops over taps are written out, from the innermost one on.
+        is_by_plane: Whether all rows of a block of channels are computed before the next one.
+    """
+
+    rows: int
+    pixels: int
+    unrolled: int
+    is_by_plane: int
+
+
+def channelwise_choice(chain: BlockedChain, task: ScheduleTask) -> ChannelwiseChoice:
+    """What the rule decides."""
+    op = chain.reduction
+    taps = op.reduce_axes[-1].extent
+    unrolled = taps if taps <= _MOST_TAPS else 1
+    is_by_plane = op.shape[1] >= 2 * task.threads or task.threads == 1
+    pixels = _pixels(op.shape[-2], unrolled, task.accumulators)
+    return ChannelwiseChoice(1, pixels, int(unrolled > 1), int(is_by_plane))
+
+
+def channelwise_state(
+    chain: BlockedChain, task: ScheduleTask, choice: ChannelwiseChoice | None = None
+) -> LoopState:
+    """The state of a DAG around one depthwise convolution or pool of a blocked tensor.
+
+    Args:
+        chain: The operation.
+        task: The machine.
+        choice: What is decided; if not given, what the rule decides.
+    """
+    state = _with_pixels(chain, task, channelwise_choice(chain, task) if choice is None else choice)
     if chain.pad is not None:
         state = state.compute_inline(chain.pad)
     return chain.with_rest(state, task)
@@ -49,24 +82,28 @@ def global_pool_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
     return chain.with_rest(state, task)
 
 
-def _with_pixels(chain: BlockedChain, task: ScheduleTask, op: ComputeOp) -> LoopState:
-    state, target, anchor = chain.state, chain.target, chain.anchor
+def _with_pixels(chain: BlockedChain, task: ScheduleTask, choice: ChannelwiseChoice) -> LoopState:
+    state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
     n, o, *rows, w, v = [loop.name for loop in state[target].iters]
-    taps = op.reduce_axes[-1].extent
-    unrolled = taps if taps <= _MOST_TAPS else 1
-    state = state.split(target, w, [_pixels(op.shape[-2], unrolled, task.accumulators)])
-    is_by_plane = op.shape[1] >= 2 * task.threads or task.threads == 1
-    chunks = [o, *rows] if is_by_plane else [*rows, o]
-    state = state.reorder(target, [n, *chunks, f"{w}.0", f"{w}.1", v])
+    state = state.split(target, w, [choice.pixels])
+    tile, is_tall = [f"{w}.1"], choice.rows > 1
+    if is_tall:
+        state = state.split(target, rows[-1], [choice.rows])
+        rows, tile = [*rows[:-1], f"{rows[-1]}.0"], [f"{rows[-1]}.1", *tile]
+    chunks = [o, *rows] if choice.is_by_plane else [*rows, o]
+    state = state.reorder(target, [n, *chunks, f"{w}.0", *tile, v])
     if task.is_parallel(work_of([op])):
         state = state.parallel(target, chunks[0])
-    state = state.unroll(target, f"{w}.1").vectorize(target, v).compute_at(anchor, target, f"{w}.0")
+    for name in tile:
+        state = state.unroll(target, name)
+    state = state.vectorize(target, v).compute_at(anchor, target, f"{w}.0")
     axes = [loop.name for loop in state[anchor].iters]
-    outside, tap_names = axes[: len(op.axes)], axes[len(op.axes) :]
-    state = state.reorder(anchor, [*outside[:-2], *tap_names, *outside[-2:]])
-    if unrolled > 1:
-        state = state.unroll(anchor, tap_names[-1])
-    return state.unroll(anchor, outside[-2]).vectorize(anchor, outside[-1])
+    outside, taps = axes[: len(op.axes)], axes[len(op.axes) :]
+    inner = outside[-3:] if is_tall else outside[-2:]
+    state = state.reorder(anchor, [*outside[: -len(inner)], *taps, *inner])
+    for name in [*taps[len(taps) - choice.unrolled :], *inner[:-1]]:
+        state = state.unroll(anchor, name)
+    return state.vectorize(anchor, inner[-1])
 
 
 def _pixels(columns: int, taps: int, accumulators: int) -> int:

@@ -12,17 +12,12 @@ input with padding is copied first: as a whole, or what a band reads, by the thr
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
-from intarsia.native.schedule.convolution_order import (
-    ENOUGH,
-    ConvolutionOrder,
-    convolution_order,
-    share_of_time,
-)
-from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
+from intarsia.native.schedule.convolution_order import ENOUGH, convolution_order, share_of_time
+from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 
@@ -32,20 +27,63 @@ _IMAGE_RANK: Final = 5
 """Of a blocked tensor with rows and columns."""
 
 
-def convolution_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
-    """The state of a DAG around one convolution of a blocked tensor."""
+class ConvolutionChoice(NamedTuple):
+    """What is decided of one convolution.
+
+    Attributes:
+        rows: Of a tile.
+        pixels: Of a tile, in each row.
+        blocks: Of a tile.
+        is_by_blocks: The order of tiles, as in `ConvolutionOrder`.
+        band: Rows of tiles in a band.
+        pads_bands: Whether the input is padded band by band.
+        steps: Of the reduction that are written one after another.
+    """
+
+    rows: int
+    pixels: int
+    blocks: int
+    is_by_blocks: int
+    band: int
+    pads_bands: int
+    steps: int = 1
+
+
+def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionChoice:
+    """What the rule decides: the tile of the least cost, and the order that suits the caches."""
     op = chain.reduction
-    tile = _tile(op, task)
+    spatial = op.shape[2:-1]
+    rows = spatial[-2] if len(spatial) > 1 else 1
+    tile = pixel_tile(rows, spatial[-1], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
     threads = task.threads if task.is_parallel(work_of([op])) else 1
     order = convolution_order(op, tile, task.isa.caches, threads, chain.pad is not None)
-    state = _with_tile(chain, op, tile, order)
+    pads_bands = may_pad_bands(chain) and not order.is_by_blocks and order.band >= _LEAST_BAND
+    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands))
+
+
+def may_pad_bands(chain: BlockedChain) -> bool:
+    """Whether there is padding, and bands to copy it by."""
+    return chain.pad is not None and len(chain.reduction.shape) == _IMAGE_RANK
+
+
+def convolution_state(
+    chain: BlockedChain, task: ScheduleTask, choice: ConvolutionChoice | None = None
+) -> LoopState:
+    """The state of a DAG around one convolution of a blocked tensor.
+
+    Args:
+        chain: The convolution.
+        task: The machine.
+        choice: What is decided; if not given, what the rule decides.
+    """
+    made = convolution_choice(chain, task) if choice is None else choice
+    state = _with_tile(chain, task, made)
     if chain.pad is not None:
-        is_by_band = not order.is_by_blocks and order.band >= _LEAST_BAND and len(op.shape) == _IMAGE_RANK
-        state = _with_padded_bands(state, chain) if is_by_band else with_padding(state, chain.pad, task)
+        state = _with_padded_bands(state, chain) if made.pads_bands else with_padding(state, chain.pad, task)
     return chain.with_rest(state, task)
 
 
-def _with_tile(chain: BlockedChain, op: ComputeOp, tile: PixelTile, order: ConvolutionOrder) -> LoopState:
+def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice) -> LoopState:
     """Rows and blocks are not fused: a quotient for each index would be computed in every step."""
     state, target = chain.state, chain.target
     n, o, *rows, w, v = [loop.name for loop in state[target].iters]
@@ -54,26 +92,36 @@ def _with_tile(chain: BlockedChain, op: ComputeOp, tile: PixelTile, order: Convo
     chunks = [f"{o}.0"]
     if rows:
         *outer, row = rows
-        state = state.split(target, row, [order.band, tile.rows])
+        state = state.split(target, row, [tile.band, tile.rows])
         unrolled = [f"{row}.2", *unrolled]
         chunks = [*outer, f"{row}.0", *chunks, f"{row}.1"]
-    if order.is_by_blocks:
+    if tile.is_by_blocks:
         chunks = [f"{o}.0", *(chunk for chunk in chunks if chunk != f"{o}.0")]
     state = state.reorder(target, [n, *chunks, f"{w}.0", *unrolled, v])
-    if order.is_parallel:
+    if task.is_parallel(work_of([chain.reduction])) and _is_shared(chain.reduction, tile):
         state = state.parallel(target, chunks[0])
     for name in unrolled:
         state = state.unroll(target, name)
     state = state.vectorize(target, v).compute_at(chain.anchor, target, f"{w}.0")
-    return _with_reduction_outside(state, chain.anchor, op)
+    return _with_reduction_outside(state, chain.anchor, chain.reduction, tile.steps)
 
 
-def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp) -> LoopState:
+def _is_shared(op: ComputeOp, tile: ConvolutionChoice) -> bool:
+    """Whether there is more than one row of tiles, or tile of blocks."""
+    rows = op.shape[-3] if len(op.shape) >= _IMAGE_RANK else 1
+    return rows > tile.rows or op.shape[1] > tile.blocks
+
+
+def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp, steps: int) -> LoopState:
     """In a tile: each step of the reduction for all results, the blocks of a pixel next to each other."""
     axes = [loop.name for loop in state[anchor].iters]
     n, block, *rest, lane = axes[: len(op.axes)]
-    tile = [*rest, block]
-    state = state.reorder(anchor, [n, *axes[len(op.axes) :], *tile, lane])
+    tile, reduced = [*rest, block], axes[len(op.axes) :]
+    if steps > 1:
+        *outer, last = reduced
+        state = state.split(anchor, last, [steps])
+        reduced, tile = [*outer, f"{last}.0"], [f"{last}.1", *tile]
+    state = state.reorder(anchor, [n, *reduced, *tile, lane])
     for name in tile:
         state = state.unroll(anchor, name)
     return state.vectorize(anchor, lane)
@@ -85,12 +133,6 @@ def _with_padded_bands(state: LoopState, chain: BlockedChain) -> LoopState:
     row = chain.state[chain.target].iters[2].name
     lane = state[chain.pad].iters[-1].name
     return state.compute_at(chain.pad, chain.target, f"{row}.0").vectorize(chain.pad, lane)
-
-
-def _tile(op: ComputeOp, task: ScheduleTask) -> PixelTile:
-    spatial = op.shape[2:-1]
-    rows = spatial[-2] if len(spatial) > 1 else 1
-    return pixel_tile(rows, spatial[-1], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
 
 
 def with_padding(state: LoopState, pad: str, task: ScheduleTask) -> LoopState:

@@ -16,6 +16,7 @@ into scratch memory with pieces outermost, and what follows comes when it is com
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intarsia.native.loop_state import ComputeAt, LoopState
@@ -35,7 +36,7 @@ _REUSED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class GemmPlan:
     """What becomes of one product.
 
     Attributes:
@@ -44,6 +45,8 @@ class _Plan:
         block: How many tiles are computed together.
         threads: How many there are for it.
         copies: Whether panels of the right matrix are copied where they are used.
+        is_by_rows: Whether all tiles of some rows are computed before the next rows, not those of a panel.
+        steps: Of the sum that are written one after another.
     """
 
     form: GemmForm
@@ -51,6 +54,8 @@ class _Plan:
     block: GemmBlock
     threads: int
     copies: bool
+    is_by_rows: bool = False
+    steps: int = 1
 
     @property
     def is_cut(self) -> bool:
@@ -60,9 +65,17 @@ class _Plan:
 
 def gemm_state(task: ScheduleTask) -> LoopState | None:
     """The state of a DAG with products of matrices; what is not part of one is computed by rows."""
-    plans = [plan for op in task.dag.ops if (plan := _plan(op, task)) is not None]
-    if not plans:
-        return None
+    plans = gemm_plans(task)
+    return state_of_plans(task, plans) if plans else None
+
+
+def gemm_plans(task: ScheduleTask) -> tuple[GemmPlan, ...]:
+    """What the rule decides, for each product of matrices that is worth it."""
+    return tuple(plan for op in task.dag.ops if (plan := _plan(op, task)) is not None)
+
+
+def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
+    """The state of a DAG with plans for its products, as `gemm_plans` gives them or with other decisions."""
     products = frozenset(plan.form.op.name for plan in plans)
     kept = {plan.form.right.name for plan in plans if plan.copies}
     state = with_inlined(task.dag.init_state, kept)
@@ -74,7 +87,7 @@ def gemm_state(task: ScheduleTask) -> LoopState | None:
     return with_rows(state, task, frozenset(done))
 
 
-def _plan(op: Operation, task: ScheduleTask) -> _Plan | None:
+def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     form = gemm_form(op, task.analyzer)
     if form is None or work_of([form.op]) < _LEAST_WORK:
         return None
@@ -85,7 +98,7 @@ def _plan(op: Operation, task: ScheduleTask) -> _Plan | None:
     block = gemm_block(form, tile, task.isa.caches, threads)
     least = 2 if form.right_is_moved else _REUSED * tile.rows
     copies = not form.right_is_packed and form.rows >= least
-    return _Plan(form, tile, block, threads, copies)
+    return GemmPlan(form, tile, block, threads, copies)
 
 
 def _tile(form: GemmForm, task: ScheduleTask, threads: int) -> GemmTile:
@@ -96,7 +109,7 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int) -> GemmTile:
 
 
 def _with_product(
-    state: LoopState, plan: _Plan, task: ScheduleTask, others: frozenset[str]
+    state: LoopState, plan: GemmPlan, task: ScheduleTask, others: frozenset[str]
 ) -> tuple[LoopState, set[str]]:
     """With the loops of a product and what is computed with it, and the names of these stages.
 
@@ -142,7 +155,7 @@ def _sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
     return op
 
 
-def _with_result_loops(state: LoopState, name: str, plan: _Plan) -> LoopState:
+def _with_result_loops(state: LoopState, name: str, plan: GemmPlan) -> LoopState:
     """Blocks as one outermost loop, then panels, then tiles, then the elements of a tile."""
     form, tile, block = plan.form, plan.tile, plan.block
     axes = [loop.name for loop in state[name].iters]
@@ -152,7 +165,8 @@ def _with_result_loops(state: LoopState, name: str, plan: _Plan) -> LoopState:
     outer, tiles, inner = [*outer, f"{column}.0"], [f"{column}.1"], [f"{column}.2"]
     if row is not None:
         state = state.split(name, row, [block.rows, tile.rows]).unroll(name, f"{row}.2")
-        outer, tiles, inner = [f"{row}.0", *outer], [*tiles, f"{row}.1"], [f"{row}.2", *inner]
+        tiles = [f"{row}.1", *tiles] if plan.is_by_rows else [*tiles, f"{row}.1"]
+        outer, inner = [f"{row}.0", *outer], [f"{row}.2", *inner]
     extents = {loop.name: loop.extent or 1 for loop in state[name].iters}
     outer = sorted(outer, key=lambda loop: extents[loop] > 1)
     state = state.reorder(name, [*outer, *tiles, *inner]).vectorize(name, inner[-1])
@@ -181,7 +195,7 @@ def _with_panel(
     return state.vectorize(name, state[name].iters[-1]), name
 
 
-def _with_product_loops(state: LoopState, product: str, result: str, plan: _Plan) -> LoopState:
+def _with_product_loops(state: LoopState, product: str, result: str, plan: GemmPlan) -> LoopState:
     """The sum over a tile, inside the loop over tiles: the steps outside, the elements inside.
 
     If sums are cut, those over a block, inside the loop over blocks: pieces outside, then panels and tiles.
@@ -198,7 +212,12 @@ def _with_product_loops(state: LoopState, product: str, result: str, plan: _Plan
         if row is not None:
             state = state.split(product, row, [tile.rows])
             outer, inner = [*outer, f"{row}.0"], [f"{row}.1", *inner]
+    if plan.steps > 1:
+        state = state.split(product, k, [plan.steps])
+        outer, k = [*outer, f"{k}.0"], f"{k}.1"
     state = state.reorder(product, [*outer, k, *inner]).vectorize(product, inner[-1])
+    if plan.steps > 1:
+        state = state.unroll(product, k)
     if row is not None:
         state = state.unroll(product, inner[0])
     tiles = _count(form)
@@ -206,7 +225,7 @@ def _with_product_loops(state: LoopState, product: str, result: str, plan: _Plan
     return state.compute_at(product, result, place)
 
 
-def _panel_loop(state: LoopState, name: str, plan: _Plan) -> int:
+def _panel_loop(state: LoopState, name: str, plan: GemmPlan) -> int:
     """The loop of a stage inside of which a panel is used: outside of the loop over rows of tiles."""
     return len(state[name].iters) - _count(plan.form) - (3 if plan.is_cut else 2)
 

@@ -7,7 +7,7 @@ where its channel is, once for the whole tile.
 from __future__ import annotations
 
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule.blocked_chain import BlockedChain
@@ -28,15 +28,41 @@ _STEP_COST: Final = 4
 """What a step of the reduction costs besides: counters, jumps, and where the channel is."""
 
 
-def grouped_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
-    """The state of a DAG around one convolution in groups."""
+class GroupedChoice(NamedTuple):
+    """What is decided of one convolution in groups.
+
+    Attributes:
+        blocks: Of a tile, all of one group.
+        pixels: Of a tile.
+        is_by_group: Whether all rows of a group are computed before the next one.
+    """
+
+    blocks: int
+    pixels: int
+    is_by_group: int
+
+
+def grouped_choice(chain: BlockedChain, task: ScheduleTask) -> GroupedChoice:
+    """What the rule decides."""
+    op = chain.reduction
+    tile = _tile(own_blocks(op), op.shape[-2], task.isa.vector_registers)
+    return GroupedChoice(*tile, int(_is_by_group(op, task)))
+
+
+def grouped_state(chain: BlockedChain, task: ScheduleTask, choice: GroupedChoice | None = None) -> LoopState:
+    """The state of a DAG around one convolution in groups.
+
+    Args:
+        chain: The convolution.
+        task: The machine.
+        choice: What is decided; if not given, what the rule decides.
+    """
     op, target, anchor = chain.reduction, chain.target, chain.anchor
-    own = _own_blocks(op)
-    block_count, pixel_count = _tile(own, op.shape[-2], task.isa.vector_registers)
+    own = own_blocks(op)
+    block_count, pixel_count, is_by_group = grouped_choice(chain, task) if choice is None else choice
     n, o, *rows, w, v = [loop.name for loop in chain.state[target].iters]
     state = chain.state.split(target, o, [own // block_count, block_count]).split(target, w, [pixel_count])
     blocks, pixels = f"{o}.2", f"{w}.1"
-    is_by_group = _is_by_group(op, task)
     chunks = [f"{o}.0", f"{o}.1", *rows] if is_by_group else [*rows, f"{o}.0", f"{o}.1"]
     state = state.reorder(target, [n, *chunks, f"{w}.0", blocks, pixels, v])
     if task.is_parallel(work_of([op])):
@@ -60,7 +86,8 @@ def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp) -> Loo
     return state.vectorize(anchor, lane)
 
 
-def _own_blocks(op: ComputeOp) -> int:
+def own_blocks(op: ComputeOp) -> int:
+    """How many blocks of channels of the result a group has."""
     own = op.attrs[OWN_BLOCKS]
     assert isinstance(own, int), "the declaration says so"
     return own
@@ -68,7 +95,7 @@ def _own_blocks(op: ComputeOp) -> int:
 
 def _is_by_group(op: ComputeOp, task: ScheduleTask) -> bool:
     """Whether threads compute whole groups, so that their weights stay in the cache."""
-    groups = op.shape[1] // _own_blocks(op)
+    groups = op.shape[1] // own_blocks(op)
     is_balanced = groups % task.threads == 0 or groups >= 4 * task.threads
     return is_balanced and _weight_bytes(op) > _CACHED_BYTES
 

@@ -10,9 +10,6 @@ from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.te import ComputeOp
 
-_VECTORS = 4
-"""Vectors of partial results, so that one sum need not wait for the last."""
-
 
 def with_lane_reductions(state: LoopState, task: ScheduleTask, but: Container[str] = ()) -> LoopState:
     """With partial results for all reductions that read along their reduction axis.
@@ -73,11 +70,12 @@ def _with_partial_results(state: LoopState, name: str, op: ComputeOp, task: Sche
     least = lanes // 2 + 1 if task.has_masks else 2 * lanes
     if lanes < 2 or extent < least:
         return state
-    width = lanes * _VECTORS
+    vectors = task.by_rows.lane_vectors
+    width = lanes * vectors
     while width > lanes and width * 2 > extent:
         width //= 2
     while width > 1:
         axis = state[name].iters[-1]
         state = state.split(name, axis, [width]).rfactor(name, f"{axis.name}.1", len(op.axes))
-        width = width // _VECTORS if width > lanes else width // 2
+        width = width // vectors if width > lanes else width // 2
     return state

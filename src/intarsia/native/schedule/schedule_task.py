@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
 from intarsia.native.llvm.isa import Isa
@@ -17,6 +18,21 @@ _LEAST_WORK = 16384
 """Elements below which threads cost more than they bring."""
 
 
+class RowChoice(NamedTuple):
+    """What is decided of stages that are computed by rows, or on their own.
+
+    Attributes:
+        lane_vectors: Vectors of partial results of a reduction along a row, so that one need not wait for
+            the last.
+        vectors: Vectors of a reduction across rows that are accumulated side by side.
+        chunks: How many pieces of work each thread gets, so that a late one holds up nobody for long.
+    """
+
+    lane_vectors: int = 4
+    vectors: int = 4
+    chunks: int = 8
+
+
 @dataclass(frozen=True, eq=False)
 class ScheduleTask:
     """A DAG, and the machine that it is scheduled for.
@@ -25,11 +41,13 @@ class ScheduleTask:
         dag: What is computed, before any step.
         isa: Its vectors and registers.
         threads: How many there are; with one no loop is parallel.
+        by_rows: What is decided of stages without a rule of their own.
     """
 
     dag: ComputeDAG
     isa: Isa
     threads: int
+    by_rows: RowChoice = field(default_factory=RowChoice)
 
     @cached_property
     def analyzer(self) -> AccessAnalyzer:

@@ -47,9 +47,26 @@ def scheduled(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduledDag:
         isa: The vectors and registers of the machine.
         threads: How many there are.
     """
-    state = default_state(dag, isa, threads)
+    return with_state(dag, default_state(dag, isa, threads))
+
+
+def with_state(
+    dag: ComputeDAG,
+    state: LoopState,
+    option: LayoutRewriteOption = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED,
+) -> ScheduledDag:
+    """A DAG with a state of its loops, the placeholders whose layout is free as the loops read them.
+
+    Args:
+        dag: What is computed.
+        state: Of the DAG's loops.
+        option: What happens to placeholders listed as `layout_free_placeholders`.
+
+    Raises:
+        IllegalStepError: The state places a stage where it cannot be.
+    """
     known = infer_bound(dag, state)
-    rewritten = rewrite_layout(known, LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED)
-    if not rewritten.packings:
+    rewritten = rewrite_layout(known, option)
+    if rewritten.state is known:
         return ScheduledDag(dag, state, ())
     return ScheduledDag(rewritten.state.initial_dag, rewritten.state, rewritten.packings)

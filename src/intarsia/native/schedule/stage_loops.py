@@ -11,10 +11,8 @@ from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp, IterKind
 from intarsia.native.te.functions import IF_THEN_ELSE
 
-_CHUNKS = 8
-"""How many pieces of work each thread gets, so that a late one holds up nobody for long."""
-_VECTORS = 4
-"""Vectors of a reduction that are accumulated side by side."""
+_MOST_UNROLLED = 4
+"""Steps of a reduction that are written out."""
 
 
 def with_loops(state: LoopState, name: str, task: ScheduleTask, work: int | None = None) -> LoopState:
@@ -55,7 +53,7 @@ def with_vectors(state: LoopState, name: str, task: ScheduleTask, first: int = 0
     state = _with_few_unrolled(state, name)
     if not op.reduce_axes:
         return state.vectorize(name, inner) if place == len(loops) - 1 else _last(state, name, inner)
-    block = task.lanes(op) * _VECTORS
+    block = task.lanes(op) * task.by_rows.vectors
     if (loops[place].extent or 0) > block:
         state = state.split(name, inner, [block])
         inner = f"{inner}.1"
@@ -71,7 +69,7 @@ def _with_few_unrolled(state: LoopState, name: str) -> LoopState:
     loops = [loop for loop in state[name].iters if loop.kind is IterKind.REDUCTION]
     if isinstance(op, ComputeOp) and any(map(_has_guard, op.bodies)):
         return state
-    if loops and prod(loop.extent or 1 for loop in loops) <= _VECTORS:
+    if loops and prod(loop.extent or 1 for loop in loops) <= _MOST_UNROLLED:
         for loop in loops:
             state = state.unroll(name, loop)
     return state
@@ -99,7 +97,7 @@ def _last(state: LoopState, name: str, inner: str) -> LoopState:
 
 def _parallel(state: LoopState, name: str, task: ScheduleTask) -> LoopState:
     """As many outer loops as one parallel loop as give every thread some pieces."""
-    wanted = task.threads * _CHUNKS
+    wanted = task.threads * task.by_rows.chunks
     loops = state[name].iters
     outer = _outer(state, name)
     if not outer:

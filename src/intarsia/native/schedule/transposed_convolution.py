@@ -28,13 +28,25 @@ _CHUNKS: Final = 4
 def transposed_state(task: ScheduleTask) -> LoopState | None:
     """The state of a DAG around one transposed convolution of a blocked tensor; None for others."""
     chain = transposed_chain(task)
-    if chain is None:
-        return None
+    return None if chain is None else state_of_transposed(chain, task, transposed_tile(chain, task))
+
+
+def transposed_tile(chain: BlockedChain, task: ScheduleTask) -> PixelTile:
+    """The tile that the rule decides for, of the results of a phase."""
     op = chain.reduction
-    rank = (len(op.axes) - 3) // 2
-    strides, (rows, columns) = op.shape[2 : 2 + rank], (op.shape[-3] if rank > 1 else 1, op.shape[-2])
-    tile = pixel_tile(rows, columns, op.shape[1], task.accumulators, task.isa.vector_registers - 1)
-    state = _with_result(chain, task, strides, tile)
+    rows = op.shape[-3] if _rank(op) > 1 else 1
+    return pixel_tile(rows, op.shape[-2], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
+
+
+def _rank(op: ComputeOp) -> int:
+    return (len(op.axes) - 3) // 2
+
+
+def state_of_transposed(chain: BlockedChain, task: ScheduleTask, tile: PixelTile) -> LoopState:
+    """The state of a DAG around one transposed convolution with a tile."""
+    op = chain.reduction
+    rank = _rank(op)
+    state = _with_result(chain, task, op.shape[2 : 2 + rank], tile)
     state = _with_sums(state, chain.anchor, rank, op)
     if chain.pad is not None:
         state = with_padding(state, chain.pad, task)

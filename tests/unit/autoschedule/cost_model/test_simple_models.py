@@ -21,6 +21,10 @@ def _tiled(task: SearchTask, rows: int, columns: int) -> LoopState:
     return state.reorder("C", ["i.0", "j.0", "k", "i.1", "j.1"])
 
 
+def _in_registers(task: SearchTask, rows: int, columns: int) -> LoopState:
+    return _tiled(task, rows, columns).unroll("C", "i.1").vectorize("C", "j.1")
+
+
 def _cycles(task: SearchTask, state: LoopState) -> float:
     return draft_cycles(lower(task.dag, state), MACHINE)
 
@@ -39,10 +43,23 @@ def test_the_draft_prefers_vectors(task: SearchTask) -> None:
 
 
 def test_the_draft_prefers_tiles_that_fill_the_registers(task: SearchTask) -> None:
-    by_tile = {
-        tile: _cycles(task, _tiled(task, *tile).vectorize("C", "j.1")) for tile in ((1, 8), (4, 16), (16, 32))
-    }
+    by_tile = {tile: _cycles(task, _in_registers(task, *tile)) for tile in ((1, 8), (4, 16), (16, 32))}
     assert min(by_tile, key=lambda tile: by_tile[tile]) == (4, 16)
+
+
+def test_the_draft_knows_that_results_leave_registers_in_loops_that_stay(task: SearchTask) -> None:
+    state = _tiled(task, 4, 16).vectorize("C", "j.1")
+    kept = state.unroll("C", "i.1")
+    hinted = state.pragma("C", 0, "auto_unroll_max_step$16")
+    assert _cycles(task, kept) == _cycles(task, hinted) < _cycles(task, state)
+
+
+def test_the_draft_counts_a_rest_as_less_than_a_whole_tile(task: SearchTask) -> None:
+    extent = task.dag.init_state["C"].iters[0].extent
+    assert extent is not None
+    even, uneven = _in_registers(task, 4, 16), _in_registers(task, 5, 16)
+    assert extent % 4 == 0 < extent % 5
+    assert _cycles(task, uneven) < _cycles(task, even) * (-(-extent // 5) * 5 / extent)
 
 
 def test_the_draft_prefers_threads_that_all_have_work(task: SearchTask) -> None:

@@ -1,5 +1,7 @@
 """Features of states, also of those that cannot be lowered."""
 
+from dataclasses import replace
+
 import numpy as np
 from tests.native_workloads import matmul
 
@@ -12,16 +14,30 @@ from intarsia.autoschedule.features import (
 )
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.lowering import lower
+from intarsia.native.schedule import with_state
 from intarsia.target import Target
 
 DAG = ComputeDAG(matmul())
-TASK = SearchTask.of_dag(DAG, Target("cpu -toolchain=native"), HardwareParams(4))
+TASK = replace(
+    SearchTask.of_dag(DAG, Target("cpu -toolchain=native"), HardwareParams(4)),
+    layout_rewrite_option=LayoutRewriteOption.NO_REWRITE,
+)
 
 
 def test_those_of_the_loop_function() -> None:
     state = DAG.init_state.split("C", "i", [4])
     assert np.array_equal(state_features(TASK, state), per_store_features(lower(DAG, state), TASK.hardware))
+
+
+def test_those_of_packing_where_the_task_packs() -> None:
+    task = replace(TASK, layout_rewrite_option=LayoutRewriteOption.INSERT_TRANSFORM_STAGE)
+    state = DAG.init_state.split("C", "j", [4]).reorder("C", ["i", "j.0", "k", "j.1"])
+    rows = state_features(task, state)
+    made = with_state(DAG, state, task.layout_rewrite_option)
+    assert np.array_equal(rows, per_store_features(made.lowered(), TASK.hardware))
+    assert len(rows) == len(state_features(TASK, state)) + 1
 
 
 def test_a_state_that_cannot_be_lowered_has_zeros() -> None:

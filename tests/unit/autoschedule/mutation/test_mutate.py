@@ -2,15 +2,17 @@ from collections.abc import Callable
 from random import Random
 
 from tests.native_workloads import matmul, softmax_nm
+from tests.schedule_families import SMALL, program_task
 from tests.searched_programs import small_sketches, small_task, task_of
 
 from intarsia.autoschedule.mutation import CPU_MUTATION_RULES, mutate
 from intarsia.autoschedule.mutation.mutate_auto_unroll import MutateAutoUnroll
 from intarsia.autoschedule.mutation.mutate_compute_location import MutateComputeLocation
+from intarsia.autoschedule.mutation.mutate_micro_kernel import MutateMicroKernel
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
 from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
 from intarsia.autoschedule.population import completed, sample_initial_population
-from intarsia.autoschedule.sketch import generate_sketches
+from intarsia.autoschedule.sketch import MicroKernelSketch, generate_sketches
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import IteratorAnnotation, LoopState
 from intarsia.native.loop_state.steps import (
@@ -172,3 +174,37 @@ def test_weights_decide_what_is_drawn() -> None:
         assert after is not None
         pairs = zip(state.transform_steps, after.transform_steps, strict=True)
         assert [type(new) for old, new in pairs if new != old] == [PragmaStep]
+
+
+def test_micro_kernels_are_mutated_only_where_they_are_searched() -> None:
+    rule, task = MutateMicroKernel(), program_task("convolution")
+    sketch = MicroKernelSketch.of_task(task, SMALL)
+    assert sketch is not None
+    assert sketch.default is not None
+    assert rule.weight(OPTIONS) == 0
+    assert rule.apply(task, sketch.default, Random(0), OPTIONS) is None
+    searched = SpaceOptions(micro_kernels=SMALL, micro_kernel_weight=0.5)
+    assert rule.weight(searched) == 0.5
+    assert rule.apply(task, task.dag.init_state, Random(0), searched) is None
+
+
+def test_a_micro_kernel_becomes_another_one_of_the_rule() -> None:
+    task = program_task("convolution")
+    sketch = MicroKernelSketch.of_task(task, SMALL)
+    assert sketch is not None
+    only = SpaceOptions(
+        tile_size_weight=0.1,
+        auto_unroll_weight=0,
+        compute_location_weight=0,
+        parallel_weight=0,
+        micro_kernels=SMALL,
+        micro_kernel_weight=99.9,
+    )
+    state, rng, seen = sketch.default, Random(0), set[str]()
+    for _ in range(20):
+        assert state is not None
+        after = mutate(task, state, rng, only)
+        if after is not None and sketch.family.choice_of(after) is not None:
+            seen.add(after.text)
+            state = after
+    assert len(seen) > 10

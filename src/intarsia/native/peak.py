@@ -1,0 +1,53 @@
+"""How fast this machine can multiply and add at all: what kernels are compared with."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir import GlobalVar, IRModule
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.compile_kernel import compile_kernel
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.schedule import ScheduledDag
+from intarsia.native.tir import default_tir
+from intarsia.transform import PassContext
+
+_STEPS: Final = 1 << 17
+_KEPT_FREE: Final = 4
+"""Vector registers that hold no sums."""
+_RUNS: Final = 10
+
+
+def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Floating-point operations in a second, of float32 multiply-adds whose sums stay in registers.
+
+    A product and a sum count as two. It is the best of several runs, which take some tens of milliseconds.
+
+    Args:
+        isa: What code may use.
+        threads: How many run it.
+        clock: Seconds from any time on.
+    """
+    lanes, chains = isa.vector_bytes // 4, isa.vector_registers - _KEPT_FREE
+    a, b = te.placeholder((lanes,), name="a"), te.placeholder((lanes,), name="b")
+    k, shape = te.reduce_axis(_STEPS, "k"), (threads, chains, lanes)
+    c = te.compute(shape, lambda *at: te.sum(a[at[2]] * b[at[2]], k), name="c", axis_names="tiv")
+    dag = ComputeDAG((a, b, c))
+    state = dag.init_state.reorder("c", ["t", "k", "i", "v"]).unroll("c", "i").vectorize("c", "v")
+    loops = IRModule({GlobalVar("peak"): ScheduledDag(dag, state.parallel("c", "t"), ()).lowered()})
+    function = default_tir(isa.vector_bytes, isa.vector_registers)(loops, PassContext()).prim_func("peak")
+    kernel, best = compile_kernel(function, isa).load(), math.inf
+    arrays = [np.ones(tensor.shape, np.float32) for tensor in (a, b, c)]
+    with ThreadPool(threads) as pool:
+        for _ in range(_RUNS):
+            began = clock()
+            kernel(*arrays, pool=pool)
+            best = min(best, clock() - began)
+    return 2 * threads * _STEPS * chains * lanes / best

@@ -1,0 +1,72 @@
+"""All that the rule of a DAG can decide: what a search starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain
+from intarsia.native.schedule.channelwise_family import channelwise_family
+from intarsia.native.schedule.convolution_family import convolution_family
+from intarsia.native.schedule.gemm_family import gemm_family
+from intarsia.native.schedule.grouped_family import grouped_family
+from intarsia.native.schedule.row_family import row_family
+from intarsia.native.schedule.schedule_family import ScheduleFamily
+from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.schedule.transposed_convolution import overlapping_state, transposed_chain
+from intarsia.native.schedule.transposed_family import transposed_family
+from intarsia.native.te.operators.blocked_layout import CHANNELWISE, CONVOLUTION, GROUPED
+from intarsia.support.errors import UsageError
+
+Rule: TypeAlias = Callable[[ScheduleTask], ScheduleFamily | None]
+
+_OF_CHAINS: Final[dict[str, Callable[[BlockedChain, ScheduleTask], ScheduleFamily]]] = {
+    CONVOLUTION: convolution_family,
+    CHANNELWISE: channelwise_family,
+    GROUPED: grouped_family,
+}
+
+
+def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily | None:
+    """The schedules that the rule of a DAG can make; `default_state` is the default among them.
+
+    Args:
+        dag: What is computed.
+        isa: The vectors and registers of the machine.
+        threads: How many there are.
+
+    Returns:
+        The family; None if the rule of the DAG leaves nothing open.
+    """
+    return _family(dag, isa, isa.caches, threads)
+
+
+@lru_cache(maxsize=64)
+def _family(dag: ComputeDAG, isa: Isa, _caches: CacheSizes, threads: int) -> ScheduleFamily | None:
+    """Kept by the caches too: instruction sets are equal without them."""
+    task = ScheduleTask(dag, isa, threads)
+    for rule in (_blocked_family, gemm_family, row_family):
+        try:
+            found = rule(task)
+        except UsageError:
+            continue
+        if found is not None and found.state_of(found.default) is not None:
+            return found if found.size > 1 else None
+    return None
+
+
+def _blocked_family(task: ScheduleTask) -> ScheduleFamily | None:
+    """Of one operation on a blocked tensor."""
+    transposed = transposed_chain(task)
+    if transposed is not None:
+        return transposed_family(transposed, task)
+    chain = None if overlapping_state(task) is not None else blocked_chain(task)
+    if chain is not None and chain.kind in _OF_CHAINS:
+        return _OF_CHAINS[chain.kind](chain, task)
+    fixed = blocked_state(task)
+    return None if fixed is None else ScheduleFamily((), (), lambda _: fixed, lambda _: True, lambda _: ())

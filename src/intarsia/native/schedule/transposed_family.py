@@ -1,0 +1,46 @@
+"""The schedules of transposed convolutions of blocked tensors that a search tries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.native.loop_state import LoopState
+from intarsia.native.schedule.blocked_chain import BlockedChain
+from intarsia.native.schedule.register_tiles import PixelTile
+from intarsia.native.schedule.schedule_family import Choice, Knob, ScheduleFamily, loop_extents
+from intarsia.native.schedule.schedule_task import ScheduleTask
+from intarsia.native.schedule.transposed_convolution import state_of_transposed, transposed_tile
+
+_MOST_ROWS: Final = 4
+_MOST_BLOCKS: Final = 6
+_LEAST_SUMS: Final = 8
+"""Fewer sums in registers wait for each other, unless the rule has no more."""
+
+
+def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
+    """All schedules of `transposed_state` whose tile may be good."""
+    op, default, registers = chain.reduction, transposed_tile(chain, task), task.isa.vector_registers
+    least = min(_LEAST_SUMS, default.rows * default.pixels * default.blocks)
+    _, o, *spatial, _ = [loop.name for loop in chain.state[chain.target].iters]
+    rows, columns, blocks = op.shape[-3] if len(spatial) > 1 else 1, op.shape[-2], op.shape[1]
+
+    def make(choice: Choice) -> LoopState:
+        return state_of_transposed(chain, task, PixelTile(*choice))
+
+    def fits(choice: Choice) -> bool:
+        """Sums and a vector of weights for each block are in registers, and there are enough of them."""
+        tile = PixelTile(*choice)
+        sums = tile.rows * tile.pixels * tile.blocks
+        return least <= sums <= registers - tile.blocks
+
+    def read(state: LoopState) -> Choice | None:
+        extents = loop_extents(state, chain.target)
+        height, width = [extents.get(f"{name}.1", 1) for name in ("", *spatial)][-2:]
+        return PixelTile(height, width, extents.get(f"{o}.1", 1))
+
+    knobs = (
+        Knob.of("rows", range(1, min(_MOST_ROWS, rows) + 1), default.rows),
+        Knob.of("pixels", range(1, min(columns, registers) + 1), default.pixels),
+        Knob.of("blocks", range(1, min(_MOST_BLOCKS, blocks) + 1), default.blocks),
+    )
+    return ScheduleFamily(knobs, default, make, fits, read)

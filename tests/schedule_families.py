@@ -1,0 +1,146 @@
+"""Small computations for which native has a rule, and their schedules compiled and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tests.default_schedules import optimised, random_inputs, run_declared
+
+from intarsia.autoschedule.task import HardwareParams, SearchTask
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.compile_kernel import compile_kernel
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.schedule import with_state
+from intarsia.native.te.operators.blocked_convolution import blocked_convolution, depthwise_convolution
+from intarsia.native.te.operators.blocked_layout import blocked_bias
+from intarsia.native.te.operators.blocked_pooling import blocked_max_pool
+from intarsia.native.te.operators.blocked_transposed_convolution import (
+    blocked_transposed_convolution,
+    pack_transposed_weight,
+)
+from intarsia.native.te.operators.upsampling import Upsampling
+from intarsia.native.te.operators.windows import Window
+from intarsia.target.target import Target
+
+SMALL = Isa("x86_64", "x86-64-v3", ("avx", "avx2", "fma", "sse2"))
+"""16 registers of 8 numbers: tiles are small, so that small images have many."""
+LANES = SMALL.vector_bytes // 4
+
+
+def product(m: int, n: int, k: int, *, constant: bool) -> tuple[te.Tensor, ...]:
+    """A product of matrices with a bias and its positive part; a constant right matrix may be packed."""
+    a, b = (
+        te.placeholder((m, k), name="A"),
+        te.placeholder((k, n), name="B", attrs={"constant": int(constant)}),
+    )
+    bias, axis = te.placeholder((n,), name="bias"), te.reduce_axis(k, "k")
+    attrs = {"layout_free_placeholders": ("B",)} if constant else {}
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * b[axis, j], axis=axis), name="C", attrs=attrs)
+    shifted = te.compute((m, n), lambda i, j: c[i, j] + bias[j], name="shifted")
+    return a, b, bias, te.compute((m, n), lambda i, j: te.maximum(shifted[i, j], 0.0), name="relu")
+
+
+def two_products(batch: int, rows: int, width: int) -> tuple[te.Tensor, ...]:
+    """Products of matrices of two heads, the second of what the first gives."""
+    shape = (batch, rows, width)
+    q, v = (te.placeholder(shape, name=name) for name in "QV")
+    k = te.placeholder((batch, width, rows), name="K")
+    over, along = te.reduce_axis(width, "d"), te.reduce_axis(rows, "t")
+    s = te.compute((batch, rows, rows), lambda h, i, j: te.sum(q[h, i, over] * k[h, over, j], over), name="S")
+    o = te.compute(shape, lambda h, i, j: te.sum(s[h, i, along] * v[h, along, j], along), name="O")
+    return q, k, v, o
+
+
+def convolution(blocks: int, made: int, size: int, stride: int = 1) -> tuple[te.Tensor, ...]:
+    """A convolution of 3 by 3 with padding and a bias, all blocked."""
+    window = Window(size, (size - 1) // stride + 1, 3, stride, 1, 1, 1)
+    x = te.placeholder((1, blocks, size, size, LANES), name="x")
+    w = te.placeholder((made, blocks, 3, 3, LANES, LANES), name="w", attrs={"constant": 1})
+    b = te.placeholder((made, LANES), name="b", attrs={"constant": 1})
+    return x, w, b, blocked_bias(blocked_convolution(x, w, (window, window), "conv"), b, "y")
+
+
+def depthwise(blocks: int, size: int) -> tuple[te.Tensor, ...]:
+    """A depthwise convolution of 3 by 3 with padding and a bias."""
+    window = Window(size, size, 3, 1, 1, 1, 1)
+    x = te.placeholder((1, blocks, size, size, LANES), name="x")
+    w = te.placeholder((blocks, 3, 3, LANES), name="w", attrs={"constant": 1})
+    b = te.placeholder((blocks, LANES), name="b", attrs={"constant": 1})
+    return x, w, b, blocked_bias(depthwise_convolution(x, w, (window, window), "conv"), b, "y")
+
+
+def transposed(blocks: int, made: int, size: int) -> tuple[te.Tensor, ...]:
+    """A transposed convolution of 4 by 4 at every second pixel, with a bias."""
+    dimension = Upsampling(size, 2 * size, 4, 2, 1)
+    weight = np.zeros((blocks * LANES, made * LANES, 4, 4), np.float32)
+    shape = pack_transposed_weight(weight, (dimension, dimension), LANES, LANES).shape
+    x = te.placeholder((1, blocks, size, size, LANES), name="x")
+    w, b = te.placeholder(shape, name="w"), te.placeholder((made, LANES), name="b")
+    conv = blocked_transposed_convolution(x, w, (dimension, dimension), "conv")
+    return x, w, b, blocked_bias(conv, b, "y")
+
+
+def pool(blocks: int, size: int) -> tuple[te.Tensor, ...]:
+    """The greatest of 3 by 3, at every second pixel."""
+    window = Window(size, (size - 3) // 2 + 1, 3, 2, 1, 0, 0)
+    x = te.placeholder((1, blocks, size, size, LANES), name="x")
+    return x, blocked_max_pool(x, (window, window), "y")
+
+
+def row_norm(rows: int, width: int) -> tuple[te.Tensor, ...]:
+    """Each row by its sum of squares."""
+    x, k = te.placeholder((rows, width), name="x"), te.reduce_axis(width, "k")
+    s = te.compute((rows,), lambda i: te.sum(x[i, k] * x[i, k], k), name="s")
+    return x, te.compute((rows, width), lambda i, j: x[i, j] / (s[i] + 1.0), name="y")
+
+
+PROGRAMS: dict[str, Callable[[], tuple[te.Tensor, ...]]] = {
+    "packed_product": lambda: product(29, 50, 24, constant=True),
+    "product": lambda: product(26, 37, 20, constant=False),
+    "two_products": lambda: two_products(2, 40, 34),
+    "convolution": lambda: convolution(2, 4, 9),
+    "strided_convolution": lambda: convolution(1, 3, 11, 2),
+    "depthwise": lambda: depthwise(3, 10),
+    "transposed": lambda: transposed(1, 2, 5),
+    "pool": lambda: pool(2, 13),
+    "row_norm": lambda: row_norm(13, 70),
+}
+"""By name."""
+
+
+@cache
+def program_task(name: str, threads: int = 2) -> SearchTask:
+    """The task of a program; its constants are packed ahead, as in models."""
+    option = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
+    dag, hardware = ComputeDAG(PROGRAMS[name]()), HardwareParams.of_isa(SMALL, threads)
+    return SearchTask(dag, Target("cpu"), hardware, name, option)
+
+
+def check_runs_right(name: str, state: LoopState) -> None:
+    """Fail unless a state of a program, compiled with packed constants, computes what is declared."""
+    dag = program_task(name).dag
+    made = with_state(dag, state)
+    kernel = compile_kernel(optimised(made.lowered(), SMALL), SMALL).load()
+    inputs, expected = _expected(name)
+    packed = {each.tensor_name: each.pack(inputs[each.tensor_name]) for each in made.packings}
+    given = [{**inputs, **packed}[tensor.buffer.name] for tensor in made.dag.placeholders]
+    results = [np.full(tensor.shape, 77, tensor.dtype.numpy) for tensor in made.dag.outputs]
+    with ThreadPool(2) as threads:
+        kernel(*given, *results, pool=threads)
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5, err_msg=str(state))
+
+
+@cache
+def _expected(name: str) -> tuple[dict[str, npt.NDArray[Any]], list[npt.NDArray[Any]]]:
+    dag = program_task(name).dag
+    inputs = random_inputs(dag)
+    return inputs, run_declared(dag, inputs)

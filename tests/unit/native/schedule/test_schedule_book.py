@@ -1,0 +1,152 @@
+"""Books of schedules: by what is computed, whatever the names, and never half a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intarsia.ir import DType
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG, structural_key
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.schedule import ScheduleBook, default_state, with_state
+from intarsia.support.errors import CompileError, OutputError
+
+ISA = Isa.host()
+
+
+def product(prefix: str = "", extent: int = 64) -> ComputeDAG:
+    """A matrix product whose right side may be packed, with names of its own."""
+    x = te.placeholder((32, extent), DType.FLOAT32, f"{prefix}x")
+    w = te.placeholder((extent, 128), DType.FLOAT32, f"{prefix}w", {"constant": 1})
+    k = te.reduce_axis(extent, f"{prefix}k")
+    y = te.compute(
+        (32, 128),
+        lambda i, j: te.sum(x[i, k] * w[k, j], k),
+        f"{prefix}y",
+        attrs={"layout_free_placeholders": (f"{prefix}w",)},
+        axis_names=(f"{prefix}i", f"{prefix}j"),
+    )
+    return ComputeDAG((x, w, y))
+
+
+def tiled(dag: ComputeDAG) -> LoopState:
+    """A state that no rule gives."""
+    state = dag.init_state
+    name = state.stages[-1].op.name
+    i, j, k = (loop.name for loop in state[name].iters)
+    state = state.split(name, i, [4]).split(name, j, [16])
+    return state.reorder(name, [f"{i}.0", f"{j}.0", k, f"{i}.1", f"{j}.1"]).vectorize(name, f"{j}.1")
+
+
+def test_a_schedule_is_found_by_what_is_computed() -> None:
+    dag, other = product(), product("another ")
+    book = ScheduleBook.of_states([tiled(dag)])
+    assert len(book) == 1
+    found, named = book.lookup(dag), book.lookup(other)
+    assert found is not None
+    assert named is not None
+    assert str(found) == str(tiled(dag))
+    assert str(named) == str(tiled(other)) != str(found)
+    assert book.lookup(product(extent=32)) is None
+
+
+@pytest.mark.parametrize("prefix", ["", "t", "k", "long name.of "])
+def test_default_states_replay_under_other_names(prefix: str) -> None:
+    dag = product()
+    book, named = ScheduleBook.of_states([default_state(dag, ISA, 2)]), product(prefix)
+    found = book.lookup(named)
+    assert found is not None
+    assert str(found) == str(default_state(named, ISA, 2))
+
+
+def test_a_book_round_trips() -> None:
+    dags = [product(extent=extent) for extent in (32, 64)]
+    book = ScheduleBook.of_states([tiled(dags[0]), default_state(dags[1], ISA, 2)])
+    again = ScheduleBook.from_text(book.to_text(), "here")
+    assert (again, again.digest, again.to_text()) == (book, book.digest, book.to_text())
+    assert ScheduleBook.from_text(ScheduleBook({}).to_text(), "here") == ScheduleBook({})
+
+
+def test_the_digest_is_of_the_contents() -> None:
+    first, second = tiled(product()), tiled(product(extent=32))
+    books = [ScheduleBook.of_states(states) for states in ([first, second], [second, first], [first])]
+    assert books[0].digest == books[1].digest != books[2].digest
+    assert hash(books[0]) == hash(books[1])
+
+
+def test_a_saved_book_is_loaded_by_its_digest(tmp_path: Path) -> None:
+    book = ScheduleBook.of_states([tiled(product())])
+    path = book.save(tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / f"{book.digest}.json"
+    assert ScheduleBook.load(path.parent, book.digest) == book
+    assert book.save(path.parent) == path
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_where_nothing_can_be_written_an_error_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"cannot write .*file"):
+        ScheduleBook({}).save(tmp_path / "file")
+
+
+def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    book = ScheduleBook.of_states([tiled(product())])
+    path = book.save(tmp_path)
+    with pytest.raises(CompileError, match=r"there is no schedule book .*0{16}\.json"):
+        ScheduleBook.load(tmp_path, "0" * 16)
+    with pytest.raises(CompileError, match=r"'\.\./x' names no schedule book; expected 16 hexadecimal"):
+        ScheduleBook.load(tmp_path, "../x")
+    path.write_text(book.to_text().replace("[4]", "[8]"))
+    with pytest.raises(CompileError, match=r"is damaged: its digest is .*\n.*help: make it again with"):
+        ScheduleBook.load(tmp_path, book.digest)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(CompileError, match="cannot read the schedule book"):
+        ScheduleBook.load(tmp_path, book.digest)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is damaged: Expecting"),
+        ("[]", "is damaged: list indices"),
+        ("{}", "is damaged: 'version'"),
+        ('{"version": 1, "schedules": []}', "is damaged: 'list' object"),
+        ('{"version": 1, "schedules": {"a": 1}}', "is damaged: found 1, expected a list of steps"),
+        ('{"version": 7, "schedules": {}}', "has version 7, expected 1"),
+    ],
+    ids=["cut", "list", "empty", "no schedules", "no steps", "version"],
+)
+def test_damaged_text(text: str, message: str) -> None:
+    with pytest.raises(CompileError, match=f"the schedule book here {message}"):
+        ScheduleBook.from_text(text, "here")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[["SP", 9, 0, 32, [4], 1]], [["XX", 1]], [["SP", 2, 0, 32]], [["RE", 2, [0, 0]]], [7]],
+    ids=["stage", "code", "fields", "order", "number"],
+)
+def test_a_history_that_is_not_possible_is_left_out(steps: object) -> None:
+    dag = product()
+    book = ScheduleBook({structural_key(dag): json.dumps(steps)})
+    assert book.lookup(dag) is None
+    assert ScheduleBook.from_text(book.to_text(), "here").digest
+
+
+def test_a_state_is_scheduled_with_packed_constants() -> None:
+    dag = product()
+    state = tiled(dag)
+    ahead = with_state(dag, state)
+    assert [each.tensor_name for each in ahead.packings] == ["w"]
+    assert ahead.dag is not dag
+    inside = with_state(dag, state, LayoutRewriteOption.INSERT_TRANSFORM_STAGE)
+    assert inside.packings == ()
+    assert len(inside.dag.ops) == len(dag.ops) + 1
+    plain = with_state(dag, state, LayoutRewriteOption.NO_REWRITE)
+    assert (plain.dag, plain.state, plain.packings) == (dag, state, ())
+    assert all(len(each.lowered().params) == 3 for each in (ahead, inside, plain))
