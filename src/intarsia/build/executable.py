@@ -34,7 +34,7 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
         MissingToolchainError: A toolchain is not usable here.
         UnsupportedModelError: A function is used as a value, or a type is unknown.
     """
-    from intarsia.build.kernel_table import REFERENCE
+    from intarsia.build.kernel_table import REFERENCE, KernelTable
     from intarsia.build.program import ProgramLowering
     from intarsia.ir import IRModule
     from intarsia.runtime.executable import Executable
@@ -49,9 +49,9 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     if wanted is None or wanted.toolchain is None:
         options = {} if wanted is None else dict(wanted.options)
         wanted = Target.for_toolchain(REFERENCE, "cpu" if wanted is None else wanted.kind, **options)
-    lowering = ProgramLowering(mod, wanted, whole_control_flow=wanted.toolchain != REFERENCE)
+    kernels = KernelTable(mod)
+    lowering = ProgramLowering(kernels, wanted, whole_control_flow=wanted.toolchain != REFERENCE)
     plan = lowering.plan()
-    kernels = lowering.kernels
     return Executable(
         plan, kernels.kernels, lowering.constants, lambda: _provenance(mod), kernel_names=kernels.names
     )

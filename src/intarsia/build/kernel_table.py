@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -40,8 +41,8 @@ def marked_target(function: Function) -> Target:
 
 
 @dataclass(slots=True)
-class _Compiled:
-    """A function that has its kernel; its digest is computed when it is first compared."""
+class _Numbered:
+    """A function that has its number; its digest is computed when it is first compared."""
 
     function: Function
     number: int
@@ -49,22 +50,20 @@ class _Compiled:
 
 
 @dataclass(slots=True)
-class KernelTable:
-    """Compiles functions and numbers them.
+class FunctionTable(ABC):
+    """Numbers functions; equal ones for equal targets have one number.
 
     Attributes:
         module: Global functions that they may call.
-        kernels: The kernels by number.
-        names: A name for each.
+        names: A name for each number.
     """
 
     module: IRModule
-    kernels: list[Kernel] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    _similar: defaultdict[tuple[str, str], list[_Compiled]] = field(default_factory=lambda: defaultdict(list))
+    _similar: defaultdict[tuple[str, str], list[_Numbered]] = field(default_factory=lambda: defaultdict(list))
 
     def number(self, function: Function, target: Target, name: str) -> int:
-        """The number of the function's kernel for that target, compiled now if there is none.
+        """The number of the function for that target, a new one if there is none.
 
         Raises:
             CompileError: The toolchain refuses the function.
@@ -81,17 +80,33 @@ class KernelTable:
                 other.digest = other.digest or _digest(other.function)
                 if other.digest == digest:
                     return other.number
-        similar.append(_Compiled(function, len(self.kernels), digest))
-        self.kernels.append(self._compile(function, target, name))
+        similar.append(_Numbered(function, len(self.names), digest))
+        self._add(function, target, name)
         self.names.append(name)
-        return len(self.kernels) - 1
+        return len(self.names) - 1
 
-    def _compile(self, function: Function, target: Target, name: str) -> Kernel:
+    @abstractmethod
+    def _add(self, function: Function, target: Target, name: str) -> None:
+        """Take in a function that has the next number."""
+
+
+@dataclass(slots=True)
+class KernelTable(FunctionTable):
+    """Compiles functions as they get their numbers.
+
+    Attributes:
+        kernels: The kernels by number.
+    """
+
+    kernels: list[Kernel] = field(default_factory=list)
+
+    def _add(self, function: Function, target: Target, name: str) -> None:
         try:
-            return toolchain(target.toolchain or REFERENCE).compile(function, target, self.module)
+            kernel = toolchain(target.toolchain or REFERENCE).compile(function, target, self.module)
         except IntarsiaError as error:
             error.add_note(f"in kernel {name}")
             raise
+        self.kernels.append(kernel)
 
 
 def _digest(function: Function) -> str:

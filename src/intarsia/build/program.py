@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from intarsia.build.kernel_table import SYMBOL, KernelTable, is_marked, marked_target
+from intarsia.build.kernel_table import SYMBOL, FunctionTable, is_marked, marked_target
 from intarsia.build.lowering import BlockLowering
 from intarsia.build.marked import without_marked
 from intarsia.build.slot_value import leaf_types, slot_info, structure, tensor_info, value_like
@@ -34,14 +34,15 @@ class ProgramLowering:
     """Lowers a module to a plan with its kernels and constants.
 
     Args:
-        module: The program; execution starts at @main.
+        kernels: Gets the functions that are kernels; its module is the program, execution starts at @main.
         target: For code that is not marked.
         whole_control_flow: Whether the target's toolchain takes functions with an If as a whole.
     """
 
-    def __init__(self, module: IRModule, target: Target, whole_control_flow: bool) -> None:
+    def __init__(self, kernels: FunctionTable, target: Target, whole_control_flow: bool) -> None:
+        module = kernels.module
         self.target = target
-        self.kernels = KernelTable(module)
+        self.kernels = kernels
         self.constants: list[Array] = []
         self._functions = {var.name: function for var, function in module.graph_functions.items()}
         self._loops = frozenset(var.name for var in module.prim_funcs)

@@ -120,3 +120,6 @@ register_option(TargetOption("threads", int, "threads that run one operator, 1 o
 register_option(
     TargetOption("optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1))
 )
+register_option(
+    TargetOption("schedules", str, "digest of the schedule book that says how native makes its kernels")
+)

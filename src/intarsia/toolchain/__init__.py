@@ -18,7 +18,8 @@ onnxruntime, openvino, reference
                     one toolchain each; `*_kernel` is what it compiles to, `onnxruntime_session` and
                     `openvino_model` hold the options, threads and weights
 native              our own code generator. native_simplified: what is done to a function first;
-                    native_source: the function of a source; native_build: its kernels, compiled;
+                    native_source: the function of a source; native_plan: its kernels, planned;
+                    native_build: compiled; native_caches: where kernels and schedules are kept;
                     native_region: these as data; native_blob: as bytes; native_kernel: in memory
 """
 

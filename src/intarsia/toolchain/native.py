@@ -23,7 +23,7 @@ class Native:
     name: ClassVar[str] = "native"
     fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
     onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
-    thread_policy: ClassVar[str] = "native: one pool per process, workers spin for 0.2 ms, no pinning"
+    thread_policy: ClassVar[str] = "native: one pool, workers spin for 0.2 ms, 0.05 behind a run"
     conflicts: ClassVar[frozenset[str]] = frozenset()
 
     def availability(self) -> Available | Unavailable:
@@ -52,16 +52,21 @@ class Native:
         """Compile a function.
 
         Raises:
-            CompileError: An operator has no native kernel, or a shape is known only at run time.
+            CompileError: An operator has no native kernel, a shape is known only at run time, or there is no
+                such schedule book as the target names.
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
+        from intarsia.toolchain.native_build import schedule_book
         from intarsia.toolchain.onnx_compile import compile_onnx
 
+        schedule_book(target)
         return compile_onnx(self, function, target, module)
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
+
+        The schedule book of its target need not be at hand: without it kernels get their default schedules.
 
         Raises:
             CompileError: An operator of the source has no native kernel.

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.dag.packing import Packing
-from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue, plan_region
+from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
 from intarsia.native.llvm.driver import driver_object_code
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.kernel_cache import KernelCache
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.native_caches import kernel_cache, schedule_folder
 from intarsia.toolchain.native_compile import CompiledDag, compile_dags
+from intarsia.toolchain.native_plan import planned_region
 from intarsia.toolchain.native_region import (
     Argument,
     NativeRegion,
@@ -28,30 +26,31 @@ from intarsia.toolchain.native_region import (
     RegionConstant,
     RegionPort,
 )
-from intarsia.toolchain.native_simplified import simplified
-from intarsia.toolchain.native_source import source_function
+
+if TYPE_CHECKING:
+    from intarsia.native.schedule import ScheduleBook
 
 
 def build_region(source: KernelSource) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
+    Where the schedule book of the target is not at hand, as for an artifact from another machine, all kernels
+    get their default schedules, which compute the same.
+
     Raises:
         CompileError: An operator has no native kernel, a shape is not known, or llvmlite does not load.
     """
-    target = Target(source.target)
-    if target.option("optimize", 1) == 0:
-        raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
-    threads = target.option("threads", usable_cores(Path("/")))
-    function, isa = simplified(source_function(source)), Isa.host()
     try:
-        plan = plan_region(function, isa)
-    except CompileError as error:
-        raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
-    compiled = compile_dags((kernel.dag for kernel in plan.kernels), isa, threads, kernel_cache())
+        book = schedule_book(Target(source.target))
+    except CompileError:
+        book = None
+    planned = planned_region(source)
+    isa, threads, plan = planned.isa, planned.threads, planned.plan
+    dags = (kernel.dag for kernel in plan.kernels)
+    compiled = compile_dags(dags, isa, threads, kernel_cache(), book)
     build = _Build(plan, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
-    names = [param.name for param in function.params]
     return NativeRegion(
         isa,
         driver_object_code(),
@@ -59,19 +58,25 @@ def build_region(source: KernelSource) -> NativeRegion:
         tuple(each.kernel for each in compiled.values()),
         calls,
         build.constants,
-        tuple(_port(name, plan.values[value]) for name, value in zip(names, plan.params, strict=True)),
+        tuple(
+            _port(name, plan.values[value]) for name, value in zip(planned.names, plan.params, strict=True)
+        ),
         tuple(_port(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
         copies,
         plan.arena_bytes,
     )
 
 
-def kernel_cache() -> KernelCache:
-    """The user's own cache, where the XDG base directory specification wants it."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not folder.is_absolute():  # the specification says to ignore a relative one
-        folder = Path.home() / ".cache"
-    return KernelCache(folder / "intarsia" / "kernels")
+def schedule_book(target: Target) -> ScheduleBook | None:
+    """The schedule book that a target names, if it does.
+
+    Raises:
+        CompileError: It is not there, or damaged.
+    """
+    from intarsia.native.schedule import ScheduleBook
+
+    digest = target.option("schedules")
+    return None if digest is None else ScheduleBook.load(schedule_folder(), str(digest))
 
 
 @dataclass(eq=False)

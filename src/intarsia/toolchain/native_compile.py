@@ -27,9 +27,10 @@ from intarsia.transform import PassContext
 
 if TYPE_CHECKING:
     from intarsia.native.dag.packing import Packing
-    from intarsia.native.schedule import ScheduledDag
+    from intarsia.native.schedule import ScheduleBook, ScheduledDag
 
 _NAME: Final = "kernel"
+_BY_RULE: Final = "default schedule"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,15 +49,20 @@ class CompiledDag:
 
 
 def compile_dags(
-    dags: Iterable[ComputeDAG], isa: Isa, threads: int, cache: KernelCache
+    dags: Iterable[ComputeDAG],
+    isa: Isa,
+    threads: int,
+    cache: KernelCache,
+    book: ScheduleBook | None = None,
 ) -> dict[ComputeDAG, CompiledDag]:
-    """The kernels of DAGs with their default schedules, each made once.
+    """The kernels of DAGs, each made once.
 
     Args:
         dags: What is computed, with repetitions.
         isa: What code may use.
         threads: How many threads will run it.
         cache: Where kernels are found and kept.
+        book: Schedules; what it does not have gets its default schedule.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -66,10 +72,10 @@ def compile_dags(
     waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
-            key = _key(dag, isa, threads)
+            key = _key(dag, isa, threads, book)
             known = cache.get(key)
             if known is None:
-                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads))
+                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book))
             else:
                 kept[dag] = known
         for dag, (key, made) in waiting.items():
@@ -77,18 +83,26 @@ def compile_dags(
     return {dag: _compiled(dag, kept[dag]) for dag in order}
 
 
-def _key(dag: ComputeDAG, isa: Isa, threads: int) -> str:
-    """Names do not count, so that equal kernels of several models are one."""
-    parts = ["default schedule", native_version(), structural_key(dag), str(threads), str(isa.caches)]
-    return kernel_key(digest_text(parts), isa)
+def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None) -> str:
+    """Names do not count, so that equal kernels of several models are one.
+
+    Of a book only what it says about this kernel counts: what it does not have is the kernel without a book.
+    """
+    computed = structural_key(dag)
+    history = None if book is None else book.history(computed)
+    how = _BY_RULE if history is None else f"schedule {history}"
+    return kernel_key(digest_text([how, native_version(), computed, str(threads), str(isa.caches)]), isa)
 
 
-def _prepared(dag: ComputeDAG, isa: Isa, threads: int) -> Callable[[], CachedKernel]:
+def _prepared(
+    dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None
+) -> Callable[[], CachedKernel]:
     """What generates the code of a DAG: all is decided about it, and its loops are written."""
-    from intarsia.native.schedule import scheduled
+    from intarsia.native.schedule import scheduled, with_state
     from intarsia.native.tir import default_tir
 
-    chosen = scheduled(dag, isa, threads)
+    state = None if book is None else book.lookup(dag)
+    chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
     passes = default_tir(isa.vector_bytes, isa.vector_registers)
     lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})
     # In a context of its own: what is switched off for the program is not meant for loops.

@@ -30,20 +30,30 @@ def compile_onnx(toolchain: Toolchain, function: Function, target: Target, modul
         MissingToolchainError: The toolchain is not usable here.
     """
     require(toolchain)
-    opset = min(PINNED_OPSET, toolchain.onnx_limits.opset)
+    opset = newest_opset(toolchain)
     try:
-        return toolchain.load(_source(toolchain, function, target, module, opset))
+        return toolchain.load(onnx_kernel_source(toolchain, function, target, module, opset))
     except CompileError as error:
         if _LACKS_KERNEL not in error.problem or opset <= OLDER_OPSET:
             raise
         with suppress(CompileError):  # the first error says more
-            return toolchain.load(_source(toolchain, function, target, module, OLDER_OPSET))
+            return toolchain.load(onnx_kernel_source(toolchain, function, target, module, OLDER_OPSET))
         raise
 
 
-def _source(
+def newest_opset(toolchain: Toolchain) -> int:
+    """The opset at which functions are said to a toolchain."""
+    return min(PINNED_OPSET, toolchain.onnx_limits.opset)
+
+
+def onnx_kernel_source(
     toolchain: Toolchain, function: Function, target: Target, module: IRModule | None, opset: int
 ) -> KernelSource:
+    """A function as the ONNX model that a toolchain makes its kernel from.
+
+    Raises:
+        CompileError: It cannot be exported.
+    """
     from intarsia.frontend.onnx import onnx_source
     from intarsia.frontend.onnx.exporter import IR_VERSION
 
