@@ -1,4 +1,7 @@
-"""Search for schedules of native kernels (seed ansor_minimum): sketches, population, cost model, scheduler.
+"""Search for schedules of native kernels (seed ansor_minimum).
+
+    best = tune(task, TuningOptions(200), log=Path("log.json"))    the best schedule on this machine
+    made = apply_best(task, "log.json")                            what `lower` compiles, of a log
 
 task         what is searched: a DAG on hardware; names of workloads
 sketch       rules that give the structure of loops, without sizes
@@ -6,5 +9,65 @@ population   rules that draw sizes and annotations for a sketch
 mutation     small changes of a state
 features     what a cost model sees of a loop function
 cost_model   scores of states without measuring
+measuring    what a state costs on this machine, or in a log
+policy       which states of a task are measured
 scheduler    which task gets the next round
+extraction   the tasks of a model
+
+Names are loaded when they are first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from intarsia.autoschedule.policy import (
+        EmptyPolicy,
+        PolicyOptions,
+        SketchPolicy,
+        TuningOptions,
+        apply_best,
+        print_best,
+        tune,
+    )
+    from intarsia.autoschedule.task import HardwareParams, SearchTask, SpaceOptions, register_workload
+
+_HOMES = {
+    "EmptyPolicy": "intarsia.autoschedule.policy",
+    "HardwareParams": "intarsia.autoschedule.task",
+    "PolicyOptions": "intarsia.autoschedule.policy",
+    "SearchTask": "intarsia.autoschedule.task",
+    "SketchPolicy": "intarsia.autoschedule.policy",
+    "SpaceOptions": "intarsia.autoschedule.task",
+    "TuningOptions": "intarsia.autoschedule.policy",
+    "apply_best": "intarsia.autoschedule.policy",
+    "print_best": "intarsia.autoschedule.policy",
+    "register_workload": "intarsia.autoschedule.task",
+    "tune": "intarsia.autoschedule.policy",
+}
+
+__all__ = [
+    "EmptyPolicy",
+    "HardwareParams",
+    "PolicyOptions",
+    "SearchTask",
+    "SketchPolicy",
+    "SpaceOptions",
+    "TuningOptions",
+    "apply_best",
+    "print_best",
+    "register_workload",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,146 @@
+"""The best of what was measured, out of logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from intarsia.autoschedule.measuring.record_file import load_records
+from intarsia.autoschedule.measuring.schedule_record import median_cost
+from intarsia.autoschedule.measuring.workload_distance import calc_workload_dis_factor
+from intarsia.native.loop_state.record import Record, record_to_line
+from intarsia.native.loop_state.step_json import step_to_json
+from intarsia.support.files import write_text
+from intarsia.target.target import Target
+
+_ALIASES: Final = MappingProxyType({"llvm": "cpu", "c": "cpu"})
+"""How TVM calls CPUs in its targets."""
+
+Key: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DistilledCounts:
+    """What distilling has given.
+
+    Attributes:
+        read: Records that were read, of both files.
+        kept: The best of each workload on each target.
+    """
+
+    read: int
+    kept: int
+
+
+def target_kind(target: Target | str) -> str:
+    """The device kind that a target's text begins with; what TVM calls llvm is "cpu"."""
+    kind = str(target).partition(" ")[0]
+    return _ALIASES.get(kind, kind)
+
+
+def load_best_record(
+    path: str | Path,
+    workload_key: str | None = None,
+    target: Target | str | None = None,
+    include_compatible: bool = False,
+) -> Record | None:
+    """The record of the best schedule in a file; None if none worked.
+
+    All costs of a schedule that was measured several times count: their median does.
+
+    Args:
+        path: The file.
+        workload_key: Whose; of all if not given.
+        target: Only those for its device kind; of all if not given.
+        include_compatible: Whether schedules of workloads that this one is a multiple of count too, their
+            costs times how much more there is to do (see `calc_workload_dis_factor`).
+
+    Raises:
+        DatabaseError: The file cannot be read, or is damaged.
+    """
+    return best_record(load_records(path), workload_key, target, include_compatible)
+
+
+def best_record(
+    records: Iterable[Record],
+    workload_key: str | None = None,
+    target: Target | str | None = None,
+    include_compatible: bool = False,
+) -> Record | None:
+    """As `load_best_record`, of records that were read already."""
+    kind = None if target is None else target_kind(target)
+    factors: dict[str, float] = {}
+    best, least = None, inf
+    for same in _by_schedule(records):
+        record = same[-1]
+        if kind is not None and target_kind(record.task.target) != kind:
+            continue
+        key = record.task.workload_key
+        if key not in factors:
+            factors[key] = _factor(workload_key, key, include_compatible)
+        if factors[key] == inf:
+            continue
+        cost = median_cost(*same) * factors[key]
+        if cost < least:
+            best, least = record, cost
+    return best
+
+
+def distill(source: str | Path, destination: str | Path) -> DistilledCounts:
+    """Keep the best record of each workload on each target.
+
+    Args:
+        source: The file that is read.
+        destination: The file that is written, whole or not at all; what it has already takes part.
+
+    Raises:
+        DatabaseError: A file cannot be read, or is damaged.
+        OutputError: The file system refused.
+    """
+    found = load_records(source)
+    into = Path(destination)
+    if into.exists():
+        found = (*load_records(into), *found)
+    best = best_of_each(found)
+    write_text(into, "".join(record_to_line(record) + "\n" for record in best))
+    return DistilledCounts(len(found), len(best))
+
+
+def best_of_each(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The best record of each workload key and target that has one, in the order in which these occur."""
+    best: dict[Key, tuple[float, Record]] = {}
+    for same in _by_schedule(records):
+        record, cost = same[-1], median_cost(*same)
+        key = record.task.workload_key, record.task.target
+        if cost < best.get(key, (inf, record))[0]:
+            best[key] = cost, record
+    return tuple(record for _, record in best.values())
+
+
+def _by_schedule(records: Iterable[Record]) -> Iterable[Sequence[Record]]:
+    """The records that worked, those of one schedule together, if the newest of them did."""
+    found: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        found.setdefault(_identity(record), []).append(record)
+    return (
+        [each for each in same if not each.result.error_no]
+        for same in found.values()
+        if not same[-1].result.error_no
+    )
+
+
+def _identity(record: Record) -> tuple[str, ...]:
+    task = record.task
+    steps = json.dumps([step_to_json(step) for step in record.steps])
+    return task.workload_key, task.target, str(task.layout_rewrite_option), steps
+
+
+def _factor(wanted: str | None, known: str, include_compatible: bool) -> float:
+    if wanted is None or wanted == known:
+        return 1.0
+    return calc_workload_dis_factor(wanted, known) if include_compatible else inf

@@ -1,0 +1,62 @@
+"""What a worker does to build a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TypeAlias
+
+from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel, compile_schedule
+from intarsia.autoschedule.measuring.task_folder import TaskFolder
+from intarsia.measure.candidate_task import Outcome, failure_outcome
+from intarsia.measure.measure_result import MeasureError
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.step_json import StepJson, step_from_json
+from intarsia.native.schedule import with_state
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltSchedule:
+    """How a build ended.
+
+    Attributes:
+        outcome: OK, or what went wrong.
+        kernel: What was built; None of a failure.
+        seconds: What it took in the worker.
+    """
+
+    outcome: Outcome
+    kernel: ScheduleKernel | None = None
+    seconds: float = 0.0
+
+
+BuildFunction: TypeAlias = Callable[[Path, Sequence[StepJson], int | None], BuiltSchedule]
+"""A function of a module: a task's folder, a history and the most stores (None: any number) -> a kernel."""
+
+
+def build_schedule(folder: Path, steps: Sequence[StepJson], most_stores: int | None = None) -> BuiltSchedule:
+    """Replay a history on the task of a folder, and compile what it leads to.
+
+    Args:
+        folder: Of the task.
+        steps: The history, as the log has it.
+        most_stores: See `compile_schedule`.
+    """
+    start = perf_counter()
+    program = TaskFolder(folder).program()
+    try:
+        state = LoopState.replay(program.dag, map(step_from_json, steps))
+        chosen = with_state(program.dag, state, program.option)
+    except Exception as error:  # whatever it raises is a property of the schedule
+        return _failed(MeasureError.INSTANTIATION, error, start)
+    try:
+        kernel = compile_schedule(chosen, program.isa, most_stores)
+    except Exception as error:  # as above
+        return _failed(MeasureError.COMPILE, error, start)
+    return BuiltSchedule(Outcome(), kernel, perf_counter() - start)
+
+
+def _failed(kind: MeasureError, error: Exception, start: float) -> BuiltSchedule:
+    return BuiltSchedule(failure_outcome(kind, error), None, perf_counter() - start)

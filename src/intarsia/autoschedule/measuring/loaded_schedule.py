@@ -1,0 +1,52 @@
+"""A built schedule in the process that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from intarsia.autoschedule.measuring.loaded_task import LoadedTask
+from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
+from intarsia.native.llvm.call_table import CallTable, KernelCall
+from intarsia.native.llvm.native_function import NativeFunction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedSchedule:
+    """A kernel in memory, with the arrays of its task; leave it to give the memory of its code back.
+
+    Attributes:
+        task: Of which it writes the outputs.
+        function: The kernel.
+        call: Runs it once, on the threads of the task.
+    """
+
+    task: LoadedTask
+    function: NativeFunction
+    call: Callable[[], object]
+
+    @classmethod
+    def load(cls, task: LoadedTask, built: ScheduleKernel) -> Self:
+        """Load a kernel for the arrays of its task; constants are packed as it reads them.
+
+        Raises:
+            ArtifactError: The object code is damaged, or uses what this machine has not.
+            InputError: An array does not fit its parameter.
+        """
+        function = built.kernel.load()
+        packings = {packing.tensor_name: packing for packing in built.packings}
+        given = [
+            task.packed_contents(packings[name]) if name in packings else task.contents[name]
+            for name in built.reads
+        ]
+        arrays = (*given, *(output.array for output in task.outputs.values()))
+        table = CallTable((KernelCall(function, arrays),))
+        return cls(task, function, partial(table.run, task.pool))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.function.code.unload()

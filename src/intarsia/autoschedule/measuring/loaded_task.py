@@ -1,0 +1,127 @@
+"""A task in the process that runs its kernels: arrays in place, and the reference result at hand."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.autoschedule.measuring.task_folder import TaskFolder
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.gate import Gate
+from intarsia.measure.measure_result import MeasureError
+from intarsia.native.dag.packing import Packing
+from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
+
+Array = npt.NDArray[Any]
+
+_KEPT_TASKS: Final = 4
+_KEPT_PACKED: Final = 8
+_GUARD: Final = 64 * ALIGNMENT
+_GUARD_BYTE: Final = 0xA5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GuardedOutput:
+    """Memory for an output between two guards, and what is put there before a run.
+
+    Attributes:
+        array: Where kernels write.
+        memory: With the guards around it.
+        spoilt: Another value than expected for every element, so that nothing is right by chance.
+    """
+
+    array: Array
+    memory: npt.NDArray[np.uint8]
+    spoilt: Array
+
+    @classmethod
+    def of(cls, expected: Array) -> Self:
+        """For an output of which the reference result is known."""
+        memory = aligned_bytes(expected.nbytes + 2 * _GUARD)
+        inner = memory[_GUARD : _GUARD + expected.nbytes]
+        return cls(inner.view(expected.dtype).reshape(expected.shape), memory, _unlike(expected))
+
+    def spoil(self) -> None:
+        """Put wrong values everywhere, and the guards in place."""
+        self.memory[:_GUARD] = self.memory[_GUARD + self.array.nbytes :] = _GUARD_BYTE
+        np.copyto(self.array, self.spoilt)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether nothing was written around the output."""
+        around = self.memory[:_GUARD], self.memory[_GUARD + self.array.nbytes :]
+        return all(bool((each == _GUARD_BYTE).all()) for each in around)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedTask:
+    """A task with its arrays.
+
+    Attributes:
+        contents: Of the placeholders, by name, aligned.
+        outputs: Where kernels write, by name, in the order of the DAG's outputs.
+        gate: What lets right results pass.
+        pool: Whose threads run kernels.
+        packed: Packed contents that were asked for last.
+    """
+
+    contents: dict[str, Array]
+    outputs: dict[str, GuardedOutput]
+    gate: Gate
+    pool: ThreadPool
+    packed: dict[Packing, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of_folder(cls, folder: TaskFolder) -> Self:
+        """The task of a folder that has a reference result."""
+        gate = folder.gate()
+        contents = {name: aligned_array(np.array(array)) for name, array in folder.contents().items()}
+        pairs = zip(gate.names, gate.expected, strict=True)
+        outputs = {name: GuardedOutput.of(expected) for name, expected in pairs}
+        return cls(contents, outputs, gate, _pool(folder.program().threads))
+
+    def packed_contents(self, packing: Packing) -> Array:
+        """The contents of a placeholder as a schedule reads them."""
+        if packing not in self.packed:
+            while len(self.packed) >= _KEPT_PACKED:
+                del self.packed[next(iter(self.packed))]
+            self.packed[packing] = packing.pack(self.contents[packing.tensor_name])
+        return self.packed[packing]
+
+    def spoil_outputs(self) -> None:
+        """Before a run that is checked: nothing of an earlier result is left."""
+        for output in self.outputs.values():
+            output.spoil()
+
+    def checked(self) -> Outcome:
+        """Whether the outputs are those of the reference, and nothing around them was written."""
+        for name, output in self.outputs.items():
+            if not output.is_guarded:
+                return Outcome(MeasureError.WRONG_ANSWER, f'memory around output "{name}" was written')
+        report = self.gate.check([output.array for output in self.outputs.values()])
+        return Outcome() if report.passed else Outcome(MeasureError.WRONG_ANSWER, report.message)
+
+
+@functools.lru_cache(_KEPT_TASKS)
+def loaded_task(path: Path) -> LoadedTask:
+    """The task of a folder, read once in each process."""
+    return LoadedTask.of_folder(TaskFolder(path))
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPool:
+    return ThreadPool(threads)
+
+
+def _unlike(expected: Array) -> Array:
+    """Of every element another value: all bits turned, which no rounding error does."""
+    if expected.dtype == np.bool_:
+        return np.asarray(~expected)
+    flat = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+    return np.asarray(~flat).view(expected.dtype).reshape(expected.shape)

@@ -1,0 +1,86 @@
+"""How schedules are measured: how long, how often, and what they may take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from intarsia.measure.timing import TimingPolicy
+from intarsia.support.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class RunTiming:
+    """How a schedule is timed by itself: a few milliseconds, less if it is hopeless.
+
+    Attributes:
+        repeats: Samples taken if the time allows.
+        min_repeats: Samples taken whatever the time, unless it is hopeless.
+        sample_seconds: A sample times as many calls in a row as last at least this long.
+        max_seconds: Time for all samples.
+        hopeless_ratio: A schedule that takes so many times as long as the best known one is timed no more.
+        flush_cache: Whether the caches are emptied before each sample, which is a single call then.
+
+    Raises:
+        UsageError: A number that makes no sense.
+    """
+
+    repeats: int = 8
+    min_repeats: int = 3
+    sample_seconds: float = 0.001
+    max_seconds: float = 0.01
+    hopeless_ratio: float = 2.5
+    flush_cache: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_repeats <= self.repeats:
+            found = f"repeats = {self.repeats} and min_repeats = {self.min_repeats}"
+            raise UsageError(f"{found}; expected 1 <= min_repeats <= repeats")
+        for name in ("sample_seconds", "max_seconds"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"{name} is {getattr(self, name)}; expected a finite number of at least 0")
+        if not self.hopeless_ratio > 1:
+            raise UsageError(f"hopeless_ratio is {self.hopeless_ratio}; expected a number above 1")
+
+
+RETIMING: Final = TimingPolicy(
+    warmup_seconds=0.01, warmup_calls=2, repeats=21, min_repeats=7, min_repeat_seconds=0.004, max_seconds=0.3
+)
+"""How the best schedules are timed once more, in turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """How schedules are measured.
+
+    Attributes:
+        timing: How each is timed by itself.
+        retiming: How the best are timed once more, in turns; the budget is of each.
+        build_seconds: Time that a build may take.
+        run_seconds: Time that a run may take, with the check of its result.
+        reference_seconds: Time that the reference result of a task may take.
+        memory_bytes: Memory that a build or a run may add, or None.
+        most_stores: Loops that come to more stores are refused (see `compile_schedule`), or None. Most random
+            programs of convolutions come to 3 to 2000, and one in ten to more than 4096.
+        batch: So many are built before they are run, so that no build disturbs a run.
+        seed: Of random inputs.
+
+    Raises:
+        UsageError: A number that makes no sense.
+    """
+
+    timing: RunTiming = field(default_factory=RunTiming)
+    retiming: TimingPolicy = RETIMING
+    build_seconds: float = 15.0
+    run_seconds: float = 10.0
+    reference_seconds: float = 300.0
+    memory_bytes: int | None = None
+    most_stores: int | None = 4096
+    batch: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("build_seconds", "run_seconds", "reference_seconds", "batch"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} is {getattr(self, name)}; expected a number above 0")

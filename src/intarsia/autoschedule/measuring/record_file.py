@@ -1,0 +1,106 @@
+"""Files of records: the v0.6 log, one record a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from intarsia.native.loop_state.record import Record, read_records, record_from_line, record_to_line
+from intarsia.support.errors import DatabaseError
+from intarsia.support.files import output_error
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRecords:
+    """What a file holds.
+
+    Attributes:
+        records: In their order.
+        torn: The beginning of a last record whose writer was killed; "" if the file is whole.
+    """
+
+    records: tuple[Record, ...]
+    torn: str = ""
+
+
+def read_record_file(path: Path) -> LoadedRecords:
+    """The records of a file; a last line without a line break that is no record is torn.
+
+    Raises:
+        DatabaseError: There is no such file, or another line is damaged; it says which.
+    """
+    text = _text(path)
+    whole, torn = text, ""
+    last = text.rpartition("\n")[2]
+    if last.strip() and not _is_record(last):
+        whole, torn = text[: len(text) - len(last)], last
+    return LoadedRecords(tuple(read_records(whole.splitlines(), str(path))), torn)
+
+
+def load_records(path: str | Path) -> tuple[Record, ...]:
+    """The records of a file, those that TVM has written too; a torn last one is passed over.
+
+    Raises:
+        DatabaseError: As `read_record_file`.
+    """
+    return read_record_file(Path(path)).records
+
+
+def save_records(path: str | Path, records: Iterable[Record]) -> None:
+    """Append records to a file, each flushed; a torn last line is removed first.
+
+    Raises:
+        OutputError: The file system refused.
+    """
+    found = Path(path)
+    try:
+        mend(found)
+        with found.open("a") as file:
+            for record in records:
+                file.write(record_to_line(record) + "\n")
+                file.flush()
+    except OSError as error:
+        raise output_error(found, error) from error
+
+
+def mend(path: Path) -> str:
+    """Let a file end with a whole line, so that a record can follow.
+
+    A last line without a line break gets one if it is a record, and is removed if it is torn.
+
+    Returns:
+        What was removed; "" if nothing.
+
+    Raises:
+        OSError: The file system refused.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return ""
+    with path.open("r+b") as file:
+        content = file.read()
+        last = content.rpartition(b"\n")[2]
+        if not last:
+            return ""
+        text = last.decode(errors="replace")
+        if _is_record(text) or not text.lstrip().startswith("{"):
+            file.write(b"\n")
+            return ""
+        file.truncate(len(content) - len(last))
+        return text
+
+
+def _is_record(line: str) -> bool:
+    try:
+        record_from_line(line)
+    except DatabaseError:
+        return False
+    return True
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DatabaseError(f"cannot read {path}: {reason}") from error

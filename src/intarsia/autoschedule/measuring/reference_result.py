@@ -1,0 +1,85 @@
+"""What a task's kernels have to compute, and how far they may be off.
+
+The reference is the loops as declared, compiled by LLVM: no state, no bounds, no pass on loops, one product
+and one sum at a time on one thread. It shares the compute declaration and the code generator's scalar
+arithmetic with the candidates, and none of what a schedule changes. Loops as declared take about a second
+for a billion operations, once for each task, so no second way is needed for large ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.measure.gate import Gate
+from intarsia.measure.tolerance import tolerance_for
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.compile_kernel import compile_kernel
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.lowering import lower_naive
+from intarsia.native.te import ComputeOp, Operation
+from intarsia.support.aligned_memory import aligned_array
+
+Array = npt.NDArray[Any]
+
+
+def reference_result(dag: ComputeDAG, contents: Mapping[str, Array], isa: Isa) -> dict[str, Array]:
+    """The outputs of a DAG, by name, in its order.
+
+    Args:
+        dag: What is computed.
+        contents: Of its placeholders, by name.
+        isa: What code may use.
+
+    Raises:
+        CompileError: There is no llvmlite, or it refuses the code.
+    """
+    function = compile_kernel(lower_naive(dag.outputs), isa).load()
+    outputs = {tensor.buffer.name: np.zeros(tensor.shape, tensor.dtype.numpy) for tensor in dag.outputs}
+    arrays = outputs | {name: aligned_array(array) for name, array in contents.items()}
+    function(*(arrays[parameter.name] for parameter in function.parameters))
+    return outputs
+
+
+def gate_of(dag: ComputeDAG, expected: Mapping[str, Array]) -> Gate:
+    """What lets right results of a DAG pass: the reference result, and tolerances as the rules of sums say.
+
+    Args:
+        dag: What is computed.
+        expected: Its outputs by name.
+    """
+    names = tuple(tensor.buffer.name for tensor in dag.outputs)
+    length, depth = longest_sum(dag), sums_in_a_row(dag)
+    quantized = any(map(_rounds_to_integers, dag.ops))
+    tolerances = tuple(tolerance_for(expected[name].dtype, length, depth, quantized) for name in names)
+    return Gate(names, tuple(expected[name] for name in names), tolerances, "the loops as declared")
+
+
+def longest_sum(dag: ComputeDAG) -> int:
+    """Terms of the longest reduction; 1 if there is none."""
+    return max(1, *(_terms(op) for op in dag.ops))
+
+
+def sums_in_a_row(dag: ComputeDAG) -> int:
+    """Reductions that follow one another on the longest path, at least 1."""
+    depth: dict[Operation, int] = {}
+    for op in dag.ops:
+        below = max((depth[tensor.op] for tensor in op.inputs), default=0)
+        depth[op] = below + (_terms(op) > 1)
+    return max(1, *depth.values())
+
+
+def _terms(op: Operation) -> int:
+    return math.prod(axis.extent for axis in op.reduce_axes) if isinstance(op, ComputeOp) else 1
+
+
+def _rounds_to_integers(op: Operation) -> bool:
+    """Whether it quantizes: a float next to the middle between two integers may go either way."""
+    if not isinstance(op, ComputeOp):
+        return False
+    is_narrow = any(dtype.is_integer and dtype.numpy.itemsize == 1 for dtype in op.dtypes)
+    return is_narrow and any(tensor.dtype.is_float for tensor in op.inputs)

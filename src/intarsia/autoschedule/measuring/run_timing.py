@@ -1,0 +1,51 @@
+"""Timing one schedule within a few milliseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from intarsia.autoschedule.measuring.measure_options import RunTiming
+from intarsia.measure.clock import MONOTONIC_CLOCK, Clock
+from intarsia.measure.timing import MAX_CALLS, TimingPolicy, take_sample
+
+_COLD_RATIO: Final = 1.5
+"""How much longer a first call takes at most than the others, if it takes long at all."""
+_LONG_SECONDS: Final = 0.01
+
+
+def time_run(
+    function: Callable[[], object],
+    first_seconds: float,
+    best_seconds: float,
+    timing: RunTiming,
+    clock: Clock = MONOTONIC_CLOCK,
+) -> tuple[float, ...]:
+    """The seconds of a call, a number a repetition; a single number for what is hopeless.
+
+    Args:
+        function: What is called; it has been called once.
+        first_seconds: What that call took.
+        best_seconds: Of the best schedule known; inf if there is none.
+        timing: How long, how often.
+        clock: Where the time is read from.
+    """
+    limit = timing.hopeless_ratio * best_seconds
+    if first_seconds > max(_COLD_RATIO * limit, _LONG_SECONDS):
+        return (first_seconds,)
+    policy = TimingPolicy(min_repeat_seconds=timing.sample_seconds, flush_cache=timing.flush_cache)
+    start = clock()
+    typical = take_sample(function, 1, TimingPolicy(min_repeat_seconds=0.0), clock).seconds
+    if min(first_seconds, typical) > limit:  # twice, so that no disturbance of one call decides
+        return (min(first_seconds, typical),)
+    samples = [typical] if typical >= timing.sample_seconds and not timing.flush_cache else []
+    calls = min(MAX_CALLS, max(1, math.ceil(timing.sample_seconds / typical)))
+    while len(samples) < timing.repeats:
+        before = clock()
+        samples.append(take_sample(function, calls, policy, clock).seconds)
+        now = clock()
+        is_spent = (now - start) + (now - before) > timing.max_seconds * 1e9
+        if len(samples) >= timing.min_repeats and is_spent:
+            break  # another one would exceed the budget
+    return tuple(samples)

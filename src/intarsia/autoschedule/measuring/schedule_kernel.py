@@ -1,0 +1,71 @@
+"""From a state of a task's loops to its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.autoschedule.measuring.code_size import stores_when_unrolled
+from intarsia.ir import GlobalVar, IRModule, PrimFunc
+from intarsia.native.dag.packing import Packing
+from intarsia.native.llvm.array_parameter import parameters_of
+from intarsia.native.llvm.codegen import generate_object_code
+from intarsia.native.llvm.compile_kernel import SYMBOL, CompiledKernel
+from intarsia.native.llvm.emit import emit_llvm
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.schedule import ScheduledDag
+from intarsia.native.tir import default_tir
+from intarsia.native.tir.unroll_loop import UnrollLoop
+from intarsia.support.errors import CompileError
+from intarsia.transform import PassContext
+
+_NAME: Final = "kernel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduleKernel:
+    """The kernel of a schedule.
+
+    Attributes:
+        kernel: Compiled.
+        reads: Names of the placeholders that it reads, in the order of its parameters; outputs follow them.
+        packings: How the contents of some of them are packed before they are passed.
+    """
+
+    kernel: CompiledKernel
+    reads: tuple[str, ...]
+    packings: tuple[Packing, ...]
+
+
+def compile_schedule(chosen: ScheduledDag, isa: Isa, most_stores: int | None = None) -> ScheduleKernel:
+    """The kernel of a DAG with a state of its loops; it is for one use, so no cache is asked.
+
+    Args:
+        chosen: The DAG with its state.
+        isa: What code may use.
+        most_stores: Loops that come to more stores than that are refused before they cost much time: so
+            much code is slow to make, and no faster for it.
+
+    Raises:
+        UsageError: The loops cannot be written.
+        CompileError: There is too much code, or no llvmlite, or it refuses the code.
+    """
+    function = _passed(chosen.lowered(), isa, most_stores)
+    emitted = emit_llvm(function, SYMBOL, isa)
+    code = generate_object_code(emitted.text, isa)
+    kernel = CompiledKernel(code, isa, parameters_of(function), emitted.scratch_bytes)
+    reads = tuple(tensor.op.name for tensor in chosen.dag.placeholders)
+    return ScheduleKernel(kernel, reads, chosen.packings)
+
+
+def _passed(function: PrimFunc, isa: Isa, most_stores: int | None) -> PrimFunc:
+    """The loops after the passes on them."""
+    module = IRModule({GlobalVar(_NAME): function})
+    for each in default_tir(isa.vector_bytes, isa.vector_registers).passes:
+        if most_stores is not None and isinstance(each, UnrollLoop):
+            found = stores_when_unrolled(module, _NAME)
+            if found > most_stores:
+                raise CompileError(f"these loops come to {found} stores, more than {most_stores}")
+        # In a context of its own: what is switched off for the program is not meant for loops.
+        module = each(module, PassContext())
+    return module.prim_func(_NAME)

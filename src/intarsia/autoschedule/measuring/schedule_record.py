@@ -1,0 +1,38 @@
+"""Measurements as records of the v0.6 log, and back."""
+
+from __future__ import annotations
+
+import statistics
+from math import inf
+from typing import Final
+
+from intarsia.autoschedule.measuring.error_numbers import error_number, error_of_number
+from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
+from intarsia.autoschedule.task import SearchTask
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.record import Record, RecordResult
+
+FAILED_SECONDS: Final = 1e10
+"""What the log says that a failure costs, as the field writes it."""
+
+
+def record_of(task: SearchTask, state: LoopState, measured: ScheduleMeasurement) -> Record:
+    """A measurement as a record; the message of a failure is not part of it."""
+    costs = measured.costs if measured.is_ok else (FAILED_SECONDS,)
+    seconds = measured.build_seconds + measured.run_seconds
+    result = RecordResult(costs, error_number(measured.error), seconds, int(measured.timestamp))
+    return Record(task.record_task, state.transform_steps, result)
+
+
+def measurement_of(record: Record) -> ScheduleMeasurement:
+    """The measurement of a record; all the time that it took counts as that of the run."""
+    result = record.result
+    error = error_of_number(result.error_no)
+    costs = () if result.error_no else result.costs
+    return ScheduleMeasurement(costs, error, run_seconds=result.all_cost, timestamp=float(result.timestamp))
+
+
+def median_cost(*records: Record) -> float:
+    """The median of the costs of all records that worked; inf if none did."""
+    costs = [cost for record in records if not record.result.error_no for cost in record.result.costs]
+    return statistics.median(costs) if costs else inf

@@ -1,0 +1,77 @@
+"""What a task's kernels are run on: the contents of its placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.autoschedule.task import SearchTask
+from intarsia.ir import DType
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import Load, Scalar
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.te import ComputeOp, ExternOp, Operation
+
+Array = npt.NDArray[Any]
+
+_INTEGERS: Final = 8
+"""Random integers are below this, or what they may index."""
+
+
+def task_contents(task: SearchTask, seed: int = 0) -> dict[str, Array]:
+    """Arrays for all placeholders of a task, by name.
+
+    Those given with the task are used; other floats are standard normal, booleans are even, and integers are
+    from 0 to 7, or less where tensors are indexed by what they hold.
+
+    Args:
+        task: What is computed.
+        seed: Equal seeds give equal arrays, in every process.
+    """
+    generator = np.random.default_rng(seed)
+    below = min(_INTEGERS, smallest_indexed(task.dag))
+    made = {
+        tensor.buffer.name: _random(tensor.shape, tensor.dtype, below, generator)
+        for tensor in task.dag.placeholders
+    }
+    return made | dict(task.task_inputs)
+
+
+def smallest_indexed(dag: ComputeDAG) -> int:
+    """The smallest extent of which an index depends on the contents of a tensor; very large if none does."""
+    extents = [
+        extent
+        for op in dag.ops
+        for root in _values(op)
+        for scalar, _ in scalar_post_order(root)
+        if isinstance(scalar, Load)
+        for extent, index in zip(scalar.buffer.shape, scalar.indices, strict=True)
+        if _reads(index)
+    ]
+    return max(1, min(extents, default=np.iinfo(np.int64).max))
+
+
+def _values(op: Operation) -> Iterator[Scalar]:
+    match op:
+        case ComputeOp():
+            yield from op.bodies
+        case ExternOp():
+            for visit in walk(op.body):
+                if visit.event is Event.ENTER:
+                    yield from scalars(visit.statement)
+
+
+def _reads(index: Scalar) -> bool:
+    return any(isinstance(scalar, Load) for scalar, _ in scalar_post_order(index))
+
+
+def _random(shape: Iterable[int], dtype: DType, below: int, generator: np.random.Generator) -> Array:
+    size = tuple(shape)
+    if dtype is DType.BOOL:
+        return np.asarray(generator.integers(0, 2, size=size)).astype(np.bool_)
+    if dtype.is_integer:
+        return np.asarray(generator.integers(0, below, size=size)).astype(dtype.numpy)
+    return np.asarray(generator.standard_normal(size)).astype(dtype.numpy)

@@ -1,0 +1,110 @@
+"""Tasks in folders: what worker processes read, once each."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from intarsia.autoschedule.measuring.reference_result import gate_of, reference_result
+from intarsia.autoschedule.measuring.task_contents import task_contents
+from intarsia.autoschedule.task import SearchTask
+from intarsia.measure.array_files import read_arrays, write_arrays
+from intarsia.measure.gate import Gate
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.support.files import written_whole
+
+Array = npt.NDArray[Any]
+
+_PROGRAM: Final = "task.pickle"
+_GIVEN: Final = "given"
+_EXPECTED: Final = "expected"
+_KEPT: Final = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskProgram:
+    """What workers build schedules of.
+
+    Attributes:
+        dag: What is computed.
+        isa: What code may use.
+        threads: How many run it.
+        option: What happens to placeholders whose layout is free.
+    """
+
+    dag: ComputeDAG
+    isa: Isa
+    threads: int
+    option: LayoutRewriteOption
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """A task as workers find it.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def write(cls, path: Path, task: SearchTask, isa: Isa, seed: int = 0) -> TaskFolder:
+        """Write a task with the contents of its placeholders; `add_reference` comes next.
+
+        Args:
+            path: A folder that is not there yet.
+            task: What is computed.
+            isa: What code may use.
+            seed: Of random contents.
+
+        Raises:
+            OutputError: The folder cannot be written.
+        """
+        program = TaskProgram(task.dag, isa, task.hardware.num_cores, task.layout_rewrite_option)
+        with written_whole(path) as temporary:
+            temporary.mkdir()
+            (temporary / _PROGRAM).write_bytes(pickle.dumps(program, protocol=5))
+            write_arrays(temporary, _GIVEN, task_contents(task, seed))
+        return cls(path)
+
+    def add_reference(self) -> None:
+        """Compute the reference result, and write it.
+
+        Raises:
+            CompileError: There is no llvmlite, or it refuses the code.
+            OSError: The file system refuses.
+        """
+        program = self.program()
+        write_arrays(self.path, _EXPECTED, reference_result(program.dag, self.contents(), program.isa))
+
+    def program(self) -> TaskProgram:
+        """What is built; read once in each process."""
+        return _program(self.path)
+
+    def contents(self) -> Mapping[str, Array]:
+        """The contents of the placeholders by name, mapped from the file."""
+        return read_arrays(self.path, _GIVEN)
+
+    def gate(self) -> Gate:
+        """The reference result, and what counts as equal to it."""
+        return gate_of(self.program().dag, read_arrays(self.path, _EXPECTED))
+
+
+@functools.lru_cache(_KEPT)
+def _program(path: Path) -> TaskProgram:
+    program: TaskProgram = pickle.loads((path / _PROGRAM).read_bytes())  # noqa: S301 -- written by the parent
+    return program
+
+
+def add_reference(path: Path) -> None:
+    """Add the reference result to the task in a folder: what a worker is asked to do."""
+    TaskFolder(path).add_reference()

@@ -1,0 +1,87 @@
+"""The search that does not search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from intarsia.autoschedule.measuring.callbacks import OnMeasured
+from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
+from intarsia.autoschedule.policy.trial_budget import TrialBudget
+from intarsia.autoschedule.policy.tuning_options import TuningOptions
+from intarsia.autoschedule.scheduler import TaskProgress
+from intarsia.autoschedule.task import SearchTask
+from intarsia.native.loop_state import LoopState
+from intarsia.native.lowering import infer_bound
+
+
+class EmptyPolicy:
+    """Measures the loops as declared, again and again (seed ansor_minimum).
+
+    Attributes:
+        task: What is measured.
+    """
+
+    def __init__(
+        self,
+        task: SearchTask,
+        measurer: ScheduleMeasurer,
+        on_measured: Sequence[OnMeasured] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """A policy that has measured nothing.
+
+        Args:
+            task: What is measured.
+            measurer: Measures it.
+            on_measured: Told of each round's measurements.
+            clock: Seconds from any time on.
+        """
+        self.task = task
+        self._measurer = measurer
+        self._on_measured = tuple(on_measured)
+        self._clock = clock
+        self._progress = TaskProgress()
+
+    @property
+    def best_state(self) -> LoopState | None:
+        """The loops as declared; None while every measurement failed."""
+        return self._state() if self._progress.has_cost else None
+
+    @property
+    def best_cost(self) -> float:
+        """Their least cost in seconds; inf while every measurement failed."""
+        return self._progress.best
+
+    @property
+    def trials(self) -> int:
+        """How often they were measured."""
+        return self._progress.trials
+
+    def search(self, options: TuningOptions) -> LoopState | None:
+        """Measure as often as there are trials; with 0 or 1, which measure nothing, only the loops."""
+        if options.num_measure_trials <= 1:
+            return self._state()
+        budget = TrialBudget(options, self._clock)
+        while size := budget.next_round():
+            budget.spent += len(self.tune_round(size))
+            if self._has_stalled(options.early_stopping):
+                break
+        return self.best_state
+
+    def tune_round(self, n: int) -> list[float]:
+        """Measure `n` times; seconds of each, inf for a failure."""
+        states = [self._state()] * n
+        measurements = self._measurer.measure(self.task, states)
+        for tell in self._on_measured:
+            tell(self.task, states, measurements)
+        costs = [each.cost for each in measurements]
+        self._progress.add(costs)
+        return costs
+
+    def _has_stalled(self, patience: int | None) -> bool:
+        known = self._progress
+        return patience is not None and known.has_cost and known.trials - known.best_trials > patience
+
+    def _state(self) -> LoopState:
+        return infer_bound(self.task.dag, self.task.dag.init_state)

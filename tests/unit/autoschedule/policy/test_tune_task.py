@@ -1,0 +1,135 @@
+"""Tuning a task with all that is usual, on worker processes of this machine."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.native_workloads import matmul
+from tests.schedule_measurers import SMALL_MACHINE, FakeMeasurer, draft_seconds
+from tests.searched_programs import task_of
+
+from intarsia.autoschedule.cost_model import LearnedModel
+from intarsia.autoschedule.measuring import RecordToFile, load_records
+from intarsia.autoschedule.policy import (
+    EmptyPolicy,
+    PolicyOptions,
+    TuningOptions,
+    apply_best,
+    print_best,
+    tune,
+    usual_model,
+    usual_policy,
+)
+from intarsia.autoschedule.population import with_bounds
+from intarsia.autoschedule.task import HardwareParams, SearchTask
+from intarsia.ir import GlobalVar, IRModule
+from intarsia.native.llvm.compile_kernel import compile_kernel
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.loop_state import LoopState
+from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.schedule import default_state
+from intarsia.native.tir import default_tir
+from intarsia.support.errors import DatabaseError, UsageError
+from intarsia.target.target import Target
+
+TASK = task_of(matmul(24, 24, 24), 1)
+SOON = PolicyOptions(
+    sample_init_min_population=6, evolutionary_search_population=8, evolutionary_search_num_iters=1
+)
+
+
+def default() -> LoopState:
+    found = with_bounds(default_state(TASK.dag, Isa.host(), 1))
+    assert found is not None
+    return found
+
+
+def test_a_task_is_tuned_and_goes_on_from_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    assert tune(TASK, TuningOptions(3), log=log) is not None
+    first = load_records(log)
+    assert first[0].steps == default().transform_steps
+    assert len(first) == 6  # three programs, and each again
+    assert {str(record.steps) for record in first[:3]} == {str(record.steps) for record in first[3:]}
+    assert tune(TASK, TuningOptions(5), log=log) is not None
+    again = load_records(log)
+    assert again[:6] == first
+    assert len(again) == 6 + 2 + 5
+    assert len({str(record.steps) for record in again}) == 5
+
+
+def test_a_policy_that_is_given_searches() -> None:
+    measurer = FakeMeasurer()
+    assert tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer)) == TASK.dag.init_state
+    assert len(measurer.measured) == 4
+    with pytest.raises(UsageError, match="a policy that is given has its own log and callbacks"):
+        tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer), log=Path("log.json"))
+
+
+def test_the_usual_policy_begins_with_the_default_schedule() -> None:
+    measurer = FakeMeasurer()
+    policy = usual_policy(TASK, measurer, Isa.host(), SOON)
+    policy.tune_round(4)
+    assert measurer.measured[0] == default()
+    assert len(measurer.measured) == 4
+
+
+def test_the_usual_model_learns() -> None:
+    assert isinstance(usual_model(SMALL_MACHINE), LearnedModel)
+
+
+def logged(path: Path) -> list[LoopState]:
+    """A log of a default schedule, a faster and a slower one."""
+    faster, slower = TASK.dag.init_state.parallel("C", 0), TASK.dag.init_state.split("C", "k", [2])
+    states = [default(), faster, slower]
+    cost = {default().text: 2.0, faster.text: 1.0, slower.text: 3.0}
+    RecordToFile(path)(TASK, states, FakeMeasurer(lambda state: cost[state.text]).measure(TASK, states))
+    return states
+
+
+def test_the_best_schedule_of_a_log_is_applied(tmp_path: Path) -> None:
+    _, faster, _ = logged(tmp_path / "log.json")
+    plain = apply_best(TASK, tmp_path / "log.json", option=LayoutRewriteOption.NO_REWRITE)
+    assert plain.state == faster
+    assert plain.packings == ()
+    made = apply_best(TASK, tmp_path / "log.json")  # packs B, as a task on its own does
+    isa = Isa.host()
+    function = made.lowered()
+    mod = default_tir(isa.vector_bytes, isa.vector_registers)(IRModule({GlobalVar("f"): function}))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (24, 24)).astype(np.float32) for _ in range(2))
+    c = np.zeros((24, 24), np.float32)
+    compile_kernel(mod.prim_func("f"), isa).load()(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_the_best_schedule_of_a_log_is_printed(tmp_path: Path) -> None:
+    logged(tmp_path / "log.json")
+    assert print_best(TASK, tmp_path / "log.json") == (
+        "C_i, C_j, C_k = tuple(C.op.axis) + tuple(C.op.reduce_axis)\ns[C].parallel(C_i)\n"
+    )
+
+
+def test_a_log_without_the_task_is_refused(tmp_path: Path) -> None:
+    logged(tmp_path / "log.json")
+    other = SearchTask(TASK.dag, Target("cpu"), HardwareParams(1), "another")
+    with pytest.raises(DatabaseError) as caught:
+        apply_best(other, tmp_path / "log.json")
+    assert caught.value.problem == (
+        f"{tmp_path / 'log.json'} has no schedule of workload another for cpu that works"
+    )
+
+
+def test_a_smaller_workload_may_lend_its_schedule(tmp_path: Path) -> None:
+    small, large = (
+        SearchTask(task_of(matmul(n, n, n), 1).dag, Target("cpu"), HardwareParams(1), f'["matmul", {n}]')
+        for n in (8, 16)
+    )
+    state = small.dag.init_state.parallel("C", 0)
+    RecordToFile(tmp_path / "log.json")(small, [state], FakeMeasurer(draft_seconds).measure(small, [state]))
+    with pytest.raises(DatabaseError):
+        apply_best(large, tmp_path / "log.json")
+    made = apply_best(
+        large, tmp_path / "log.json", include_compatible=True, option=LayoutRewriteOption.NO_REWRITE
+    )
+    assert made.state == large.dag.init_state.parallel("C", 0)
