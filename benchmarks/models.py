@@ -13,12 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import time
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import intarsia as ia
 from intarsia.build import build
@@ -26,18 +22,13 @@ from intarsia.driver.budget import parse_budget
 from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
-from intarsia.ir import GlobalVar, IRModule
+from intarsia.ir import IRModule
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.timing import TimingPolicy
-from intarsia.native import te
-from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph import PlanOptions, plan_region
-from intarsia.native.llvm.compile_kernel import compile_kernel
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.thread_pool import ThreadPool
-from intarsia.native.schedule import ScheduledDag
-from intarsia.native.tir import default_tir
+from intarsia.native.peak import measured_peak
 from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
@@ -88,7 +79,7 @@ def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in programs["native"].inputs]
     policy = TimingPolicy(max_seconds=parse_budget(budget) / len(programs))
-    most = peak(Isa.host(), threads)
+    most = measured_peak(Isa.host(), threads)
     calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
     measured = time_interleaved(calls, policy)
     ratios = {each: measured.ratio(each, "native") for each in ENGINES}
@@ -110,26 +101,6 @@ def operations(module: IRModule) -> float:
     """How many operations on numbers a program asks for."""
     plan = plan_region(simplified(module["main"]), Isa.host(), PlanOptions(blocked=False))
     return sum(max(0, kernel.dag.flop_ct) for kernel in plan.kernels)
-
-
-def peak(isa: Isa, threads: int) -> float:
-    """Operations in a second of multiply-adds that stay in registers, the best of several times."""
-    lanes, steps, chains = isa.vector_bytes // 4, 1 << 17, isa.vector_registers - 4
-    a, b = te.placeholder((lanes,), name="a"), te.placeholder((lanes,), name="b")
-    k, shape = te.reduce_axis(steps, "k"), (threads, chains, lanes)
-    c = te.compute(shape, lambda *at: te.sum(a[at[2]] * b[at[2]], k), name="c", axis_names="tiv")
-    dag = ComputeDAG((a, b, c))
-    state = dag.init_state.reorder("c", ["t", "k", "i", "v"]).unroll("c", "i").vectorize("c", "v")
-    loops = IRModule({GlobalVar("f"): ScheduledDag(dag, state.parallel("c", "t"), ()).lowered()})
-    function = default_tir(isa.vector_bytes, isa.vector_registers)(loops).prim_func("f")
-    kernel, best = compile_kernel(function, isa).load(), math.inf
-    arrays = [np.ones(tensor.shape, np.float32) for tensor in (a, b, c)]
-    with ThreadPool(threads) as pool:
-        for _ in range(10):
-            began = time.perf_counter()
-            kernel(*arrays, pool=pool)
-            best = min(best, time.perf_counter() - began)
-    return 2 * threads * steps * chains * lanes / best
 
 
 def main() -> None:

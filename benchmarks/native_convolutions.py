@@ -212,7 +212,7 @@ def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: 
     lanes = isa.vector_bytes // 4
     given = x if case.is_plain else blocked_array(x, lanes)
     placeholder = te.placeholder(given.shape, name="x")
-    result, constants = _declared(case, placeholder, weight, bias, lanes)
+    result, constants = declared(case, placeholder, weight, bias, lanes)
     dag = ComputeDAG((placeholder, *constants, result))
     began = time.process_time()
     function = _compiled(scheduled(dag, isa, threads), isa)
@@ -239,7 +239,24 @@ def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: 
     )
 
 
-def _declared(
+def dag_of(case: Case, isa: Isa) -> ComputeDAG:
+    """What a kernel computes in the middle of a region."""
+    lanes = isa.vector_bytes // 4
+    x, weight, bias = arrays_of(case)
+    placeholder = te.placeholder((x if case.is_plain else blocked_array(x, lanes)).shape, name="x")
+    result, constants = declared(case, placeholder, weight, bias, lanes)
+    return ComputeDAG((placeholder, *constants, result))
+
+
+def arrays_of(case: Case) -> tuple[Array, Array, Array]:
+    """Input, weights and bias, the same each time."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((1, case.channels, case.size, case.size)).astype(np.float32)
+    weight = generator.standard_normal(case.weight_shape).astype(np.float32)
+    return x, weight, generator.standard_normal(case.made).astype(np.float32)
+
+
+def declared(
     case: Case, x: te.Tensor, weight: Array, bias: Array, lanes: int
 ) -> tuple[te.Tensor, dict[te.Tensor, Array]]:
     windows = (case.window, case.window)
@@ -346,10 +363,7 @@ def main() -> None:
 
 
 def _row(case: Case, isa: Isa, threads: int, seconds: float, pool: ThreadPool, most: float) -> dict[str, Any]:
-    generator = np.random.default_rng(0)
-    x = generator.standard_normal((1, case.channels, case.size, case.size)).astype(np.float32)
-    weight = generator.standard_normal(case.weight_shape).astype(np.float32)
-    bias = generator.standard_normal(case.made).astype(np.float32)
+    x, weight, bias = arrays_of(case)
     kernels = native(case, x, weight, bias, isa, threads)
     module = case.module(weight, bias)
     engines = {

@@ -30,7 +30,7 @@ from intarsia.native.llvm.compile_kernel import compile_kernel
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.llvm.native_function import NativeFunction
 from intarsia.native.llvm.thread_pool import ThreadPool
-from intarsia.native.schedule import scheduled
+from intarsia.native.schedule import ScheduledDag, scheduled
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.native.tir import default_tir
 from intarsia.op import call
@@ -97,15 +97,27 @@ def compiled(
     """A call of the kernel as in a region, where its result will be, and the seconds from DAG to callable."""
     begin = time.perf_counter()
     found = scheduled(dag, isa, threads)
+    kernel = loaded(found, isa)
+    seconds = time.perf_counter() - begin
+    return *called(found, kernel, inputs, threads), seconds
+
+
+def loaded(found: ScheduledDag, isa: Isa) -> NativeFunction:
+    """The kernel of a schedule."""
     pipeline = default_tir(isa.vector_bytes, isa.vector_registers)
     function = pipeline(IRModule({GlobalVar("f"): found.lowered()})).prim_func("f")
-    kernel = compile_kernel(function, isa).load()
-    seconds = time.perf_counter() - begin
+    return compile_kernel(function, isa).load()
+
+
+def called(
+    found: ScheduledDag, kernel: NativeFunction, inputs: Mapping[str, Array], threads: int
+) -> tuple[Run, Array]:
+    """A call of the kernel of a schedule, constants packed as it reads them, and where its result will be."""
     packed = {each.tensor_name: each.pack(inputs[each.tensor_name]) for each in found.packings}
     given = [aligned_array({**inputs, **packed}[each.buffer.name]) for each in found.dag.placeholders]
     result = aligned_array(np.zeros(found.dag.outputs[0].shape, np.float32))
     pool, table = ThreadPool(threads), CallTable((KernelCall(kernel, (*given, result)),))
-    return (lambda: table.run(pool)), result, seconds
+    return (lambda: table.run(pool)), result
 
 
 def peak_run(isa: Isa) -> tuple[Run, float]:
