@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/native.md", "docs/passes.md", "docs/tuning.md")
+PAGES = ("docs/native.md", "docs/passes.md", "docs/tuning.md", "docs/schedule_search.md")
 RUN = """
 import contextlib, io, json, sys
 names = {"__name__": "__main__"}

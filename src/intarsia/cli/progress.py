@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from intarsia.cli.schedule_table import schedule_text
 from intarsia.cli.units import duration_text
 from intarsia.driver.records import Progress, Stage
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _WORDS = {
     Stage.IMPORT: "importing the model",
     Stage.REFERENCE: "computing the reference result",
+    Stage.SCHEDULES: "searching schedules:",
     Stage.SEARCH: "searching for partitions:",
     Stage.MEASURE: "measuring",
     Stage.RACE: "racing the best",
@@ -32,6 +34,8 @@ LINE_SECONDS = 5.0
 def step_text(progress: Progress) -> str:
     """What is being done, in words: measuring 3 of 12, 1 failed (crash), best 6.75 ms, 20 s left."""
     words = _WORDS[progress.stage]
+    if progress.scheduled is not None:
+        return f"{words} {schedule_text(progress.scheduled)}"
     return words.rstrip(":") if progress.measured is None else f"{words} {count_text(progress.measured)}"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,19 +21,12 @@ from intarsia.cli.arguments import (
 )
 from intarsia.cli.console import Console
 from intarsia.cli.database_place import Place, open_database
-from intarsia.cli.gate_text import MAX_ERROR_MEANS
 from intarsia.cli.report import Report
-from intarsia.cli.table import Table
-from intarsia.cli.units import NOTHING, duration_text, error_text, ratio_text, size_text
-from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError, UsageError
+from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
     from intarsia.cli.model_argument import ModelArgument
-    from intarsia.driver.records import CandidateRecord
-    from intarsia.driver.result import TuneResult
 
-HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
-NUMERIC = frozenset({2, 4})
 SUFFIX = ".intarsia"
 DEFAULT_OUTPUT = "MODEL.intarsia"
 
@@ -66,6 +57,18 @@ def tune(
             help="Who runs what: taken up from FILE if it exists, and written to it at the end.",
         ),
     ] = None,
+    schedules: Annotated[
+        bool,
+        typer.Option(
+            "--schedules", help="Search schedules of native kernels first, with half of the budget."
+        ),
+    ] = False,
+    schedule_trials: Annotated[
+        int | None,
+        typer.Option(
+            "--schedule-trials", metavar="N", min=1, help="Measure at most so many schedules in all."
+        ),
+    ] = None,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Build and verify the plan as it is: no search, no comparison."),
@@ -92,6 +95,7 @@ def tune(
     from intarsia.cli.range_argument import parse_ranges
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
+    from intarsia.cli.tune_report import tune_report
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import refuse_choices
     from intarsia.driver.records import Progress, Stage
@@ -106,7 +110,8 @@ def tune(
     candidates = [parse_target(text, threads) for text in targets] or None
     kept_plan = None if plan is None else Path(plan)
     if locked:
-        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials)
+        asked = schedules or schedule_trials is not None or None
+        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials, schedules=asked)
     check_artifact_place(Path(place), argument.place)
     if kept_plan is not None and not locked:
         check_plan_place(kept_plan, argument.place, Path(place))
@@ -129,6 +134,8 @@ def tune(
             threads=None if candidates else threads,
             database=kept,
             cluster=cluster,
+            schedules=schedules,
+            schedule_trials=schedule_trials,
             plan=kept_plan,
             locked=locked,
             on_progress=report,
@@ -136,17 +143,7 @@ def tune(
             should_stop=stop,
         )
     result.save(place)
-    return _report(argument.name, result, Path(place), require_latency, None if locked else plan)
-
-
-def _shape_flags(result: TuneResult) -> str:
-    """The flags that give inputs of symbolic shape the shape that was measured."""
-    pairs = zip(result.executable.inputs, result.self_test.inputs, strict=True)
-    return "".join(
-        f" --shape {shlex.quote(info.name)}={','.join(map(str, array.shape))}"
-        for info, array in pairs
-        if info.shape is None or not all(isinstance(dim, int) and dim >= 0 for dim in info.shape)
-    )
+    return tune_report(argument.name, result, Path(place), require_latency, None if locked else plan)
 
 
 def _only_a_model(argument: ModelArgument) -> ModelArgument:
@@ -160,100 +157,3 @@ def _only_a_model(argument: ModelArgument) -> ModelArgument:
             help="tune takes an .onnx file or zoo:NAME",
         )
     return argument
-
-
-def _report(name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None) -> Report:
-    from intarsia.support.files import folder_size
-
-    size = folder_size(path)
-    rows = tuple(_row(name, record) for record in result.candidates)
-    best = next(index for index, record in enumerate(result.candidates) if record.chosen)
-    lines = [
-        *(_fate(record) for record in result.candidates if record.timing is None),
-        *_within_noise(result),
-        *_search_lines(result),
-        f"reference result: {result.reference}",
-        MAX_ERROR_MEANS,
-        *_repeated(result),
-        *([] if plan is None else [f"wrote the plan {plan}"]),
-        f"wrote {path} ({size_text(size)})",
-        f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
-    ]
-    document: dict[str, Any] = {
-        **result.to_json(),
-        "model": name,
-        "file": str(path),
-        "bytes": size,
-        "plan": plan,
-    }
-    error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
-    if result.stopped:
-        error = StoppedError(
-            "stopped before the end; the best so far was saved",
-            help="what has been measured is kept: run the same command again to go on",
-        )
-    return Report(document, (Table(HEADERS, rows, NUMERIC, chosen=best), *lines), error)
-
-
-def _row(name: str, record: CandidateRecord) -> tuple[str, ...]:
-    return (
-        name,
-        _candidate_name(record),
-        NOTHING if record.timing is None else duration_text(record.timing.median),
-        record.status.value if record.ratio is None else ratio_text(record.ratio),
-        NOTHING if record.max_error is None else error_text(record.max_error),
-        "yes" if record.chosen else "",
-    )
-
-
-def _candidate_name(record: CandidateRecord) -> str:
-    from intarsia.cli.target_argument import target_text
-    from intarsia.target import Target
-
-    return target_text(Target.parse(record.target)) if record.is_whole else record.name
-
-
-def _fate(record: CandidateRecord) -> str:
-    return f"{_candidate_name(record)}: {record.status.value}: {record.reason}"
-
-
-def _search_lines(result: TuneResult) -> list[str]:
-    """What was searched besides whole models, if anything."""
-    from intarsia.cli.search_line import loss_line, search_line
-
-    search, losses = result.explanation.search, result.explanation.losses
-    if search is None:
-        return []
-    return [search_line(search), *([] if losses is None else [loss_line(losses)])]
-
-
-def _repeated(result: TuneResult) -> list[str]:
-    """That nothing was measured, and what to do about it."""
-    if result.finished_at is None:
-        return []
-    moment = datetime.fromtimestamp(result.finished_at, UTC)
-    return [
-        f"the same was asked before: found again as it was measured at {moment:%Y-%m-%d %H:%M} UTC; "
-        "more --budget searches on, another --database measures anew"
-    ]
-
-
-def _within_noise(result: TuneResult) -> list[str]:
-    """Who could as well have been chosen."""
-    close = [
-        _candidate_name(record)
-        for record in result.candidates
-        if not record.chosen and record.ratio is not None and record.ratio.contains_one
-    ]
-    winner = _candidate_name(result.chosen)
-    return [f"not told apart from {winner} by this measurement: {', '.join(close)}"] if close else []
-
-
-def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlowError | None:
-    assert chosen.timing is not None
-    if chosen.timing.median * 1e3 <= required_ms:
-        return None
-    return TooSlowError(
-        f"{name} takes {duration_text(chosen.timing.median)} with {_candidate_name(chosen)}, "
-        f"required at most {required_ms:g} ms"
-    )

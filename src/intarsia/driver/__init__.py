@@ -4,6 +4,10 @@ tune      the public function
 baselines each toolchain alone
 partition the search for partitions, on both levels
 evolve    the second level: the whole model's latency as fitness
+booked_targets   native with searched schedules as one more toolchain
+schedules        the search of all kernels' schedules; kernel_search: of one; schedule_allowance: how long
+schedule_history, schedule_model   what was found before, and what the cost model has learned
+schedule_records   what was found, as plain data
 plans     what an earlier run has found, and keeping what this one finds
 entrant   a way to run the whole model
 contest   entrants measured one by one, the fast ones raced end to end

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from intarsia.driver.schedule_records import ScheduleProgress
 from intarsia.measure.interleaved import RatioInterval
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress
@@ -55,6 +56,7 @@ class Stage(StrEnum):
 
     IMPORT = "import"
     REFERENCE = "reference"
+    SCHEDULES = "schedules"
     SEARCH = "search"
     MEASURE = "measure"
     RACE = "race"
@@ -68,11 +70,13 @@ class Progress:
         stage: What is being done.
         fraction: How much of the stage is done, from 0 to 1.
         measured: While measuring: how far it has come.
+        scheduled: While searching schedules: how far that has come.
     """
 
     stage: Stage
     fraction: float = 0.0
     measured: MeasureProgress | None = None
+    scheduled: ScheduleProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
+from intarsia.driver.schedule_records import ScheduleRow
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain
@@ -31,6 +32,7 @@ class TuneResult:
         explanation: Why the winner runs the parts of the model as it does, and what else was tried.
         stopped: Whether it was ended before its time, on request.
         plan: The winner as a plan, which `Plan.write` saves and a later run takes up.
+        schedules: Native kernels whose schedules were searched, those with the most time first.
         finished_at: When an earlier run has found all this, in seconds since 1970 (UTC), if it was only said
             again: the winner was built anew and found right, and nothing was measured.
     """
@@ -46,6 +48,7 @@ class TuneResult:
     plan: Plan
     explanation: Explanation
     stopped: bool = False
+    schedules: tuple[ScheduleRow, ...] = ()
     finished_at: float | None = None
 
     @property
@@ -73,6 +76,7 @@ class TuneResult:
             "model": self.model,
             "chosen": self.chosen.name,
             "candidates": [record.to_json() for record in self.candidates],
+            "schedules": [row.to_json() for row in self.schedules],
             "search": to_plain(self.explanation.search),
             "losses": to_plain(self.explanation.losses),
             "reference": self.reference,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 
     from intarsia.driver.records import Progress
     from intarsia.driver.result import TuneResult
+    from intarsia.driver.schedule_records import ScheduleRequest
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
     from intarsia.measure.testbed import Testbed
     from intarsia.target import Host, Target
+
+SCHEDULE_SHARE: Final = 0.5
+"""Share of the budget for searching schedules, where that is asked for."""
 
 
 def tune(
@@ -37,6 +42,8 @@ def tune(
     database: Database | None = None,
     cluster: str | None = None,
     partitions: bool = True,
+    schedules: bool = False,
+    schedule_trials: int | None = None,
     plan: Path | None = None,
     locked: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
@@ -60,6 +67,9 @@ def tune(
         database: Where measurements are looked up and kept.
         cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether parts of the model may be given to different toolchains.
+        schedules: Whether schedules of native kernels are searched first, with half of the budget. Those
+            that earlier runs have found on this machine take part in any case.
+        schedule_trials: Schedules that are measured at most, those of earlier runs counted.
         plan: A file of what an earlier run has found. If it exists, it takes part, and the search goes on
             from it; the winner is written to it.
         locked: Build and verify the plan as it is, and measure nothing else: no search, no race, no database.
@@ -81,6 +91,8 @@ def tune(
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import kept_plan, refuse_choices
     from intarsia.driver.records import Progress, Stage
+    from intarsia.driver.schedule_history import ScheduleHistory
+    from intarsia.driver.schedule_records import BookedTargets
     from intarsia.driver.tune_run import TuneRun
     from intarsia.frontend.onnx import from_onnx
     from intarsia.ir import IRModule
@@ -90,7 +102,8 @@ def tune(
     start = time.perf_counter()
     seconds = parse_budget(budget)
     if locked:
-        refuse_choices(plan, targets=targets, threads=threads, trials=trials)
+        asked = schedules or schedule_trials is not None or None
+        refuse_choices(plan, targets=targets, threads=threads, trials=trials, schedules=asked)
     chosen = () if locked else baseline_targets(targets, threads)
     gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
     report = on_progress or _silent
@@ -99,12 +112,24 @@ def tune(
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = kept_plan(plan, module, host, on_note, must_exist=locked)
+    request = (
+        _request(seconds, schedule_trials, cluster) if schedules or schedule_trials is not None else None
+    )
+    seconds -= 0.0 if request is None else request.seconds
+    candidates, rows = BookedTargets(chosen)
+    is_known = not ScheduleHistory(None if cluster or locked else database, host).is_empty
+    if request is not None or is_known:
+        from intarsia.driver.booked_targets import BookedRun
+
+        tell, stop = on_note or _silent, should_stop or _never
+        booking = BookedRun(module, host, database, seed, report, tell, stop)
+        candidates, rows = booking.booked(chosen, request)
     with closing(_testbed(cluster, host, seed, on_note)) as testbed:
         run = TuneRun(
             workload=Workload(module, name, dict(inputs or {})),
             testbed=testbed,
             database=None if locked else database,
-            targets=chosen,
+            targets=candidates,
             seconds=seconds,
             trials=trials,
             seed=seed,
@@ -113,10 +138,20 @@ def tune(
             report=report,
             should_stop=should_stop or _never,
         )
-        result = run.result(start)
+        result = replace(run.result(start), schedules=rows)
     if plan is not None and not locked:
         result.plan.write(plan)
     return result
+
+
+def _request(seconds: float, trials: int | None, cluster: str | None) -> ScheduleRequest:
+    """That schedules are searched, with their share of the budget."""
+    from intarsia.driver.schedule_records import ScheduleRequest
+    from intarsia.support.errors import UsageError
+
+    if cluster is not None:
+        raise UsageError("schedules are searched on this machine", help="leave out the cluster")
+    return ScheduleRequest(seconds * SCHEDULE_SHARE, trials)
 
 
 def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str], None] | None) -> Testbed:
@@ -129,7 +164,7 @@ def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str]
     return connect(cluster, host, seed=seed, on_note=on_note)
 
 
-def _silent(_: Progress) -> None:
+def _silent(_: object) -> None:
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.baselines import baselines, engines
+from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.explain_run import explain_run, kernel_seconds
@@ -19,7 +19,7 @@ from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_p
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.records import Progress, Stage
 from intarsia.driver.result import TuneResult
-from intarsia.measure.candidate_kind import instantiate
+from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, RunRecord
 from intarsia.measure.gate import Gate
 from intarsia.measure.measure_input import Workload
@@ -170,13 +170,20 @@ class TuneRun:
 
     def _search(self, contest: Contest) -> SearchedPartitions | None:
         """Partitions, if there is time, something to choose, and a way to check the result."""
-        able, seconds = engines(self.targets), self._search_seconds
+        able, seconds = self._able(contest), self._search_seconds
         is_free = self.trials is None and not contest.random_operators and not self.should_stop()
         if len(able) < 2 or seconds < LEAST_SECONDS or not is_free:
             return None
         plan = self.plan
         seeds = [plan.placement] if plan is not None and plan.whole is None else []
         return enter_partitions(contest, self.workload, able, seconds, self.seed, seeds)
+
+    def _able(self, contest: Contest) -> list[Target]:
+        """Who may run parts of the model: of native with and without a schedule book the faster one."""
+        found = contest.results()
+        results = {target: found.get((str(target), WHOLE.digest)) for target in self.targets}
+        costs = {target: math.inf if each is None else each.cost for target, each in results.items()}
+        return without_slower(engines(self.targets), costs.__getitem__)
 
     def _told(
         self, contest: Contest, winner: Entrant, searched: SearchedPartitions | None, start: float

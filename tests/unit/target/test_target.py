@@ -17,6 +17,7 @@ LABELS = st.text(min_size=1).filter(lambda text: text.isprintable() and not set(
 VALUES: dict[str, st.SearchStrategy[OptionValue]] = {
     "threads": st.integers(1, 10**6),
     "optimize": st.integers(0, 1),
+    "schedules": LABELS,
     "test_label": LABELS,
     "test_flag": st.booleans(),
     "test_ratio": st.floats(allow_nan=False, allow_infinity=False),

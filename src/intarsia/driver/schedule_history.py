@@ -1,0 +1,137 @@
+"""Schedules that have won their race on this machine, in the database: each kernel's best is found again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from intarsia.measure.database import Database, RunRecord
+from intarsia.support.digest import digest_text
+from intarsia.target import Host
+
+if TYPE_CHECKING:  # the search is not loaded by those who only ask whether there was one
+    from intarsia.autoschedule.extraction import ExtractedTask
+    from intarsia.autoschedule.measuring import OnMeasured, ScheduleDatabase
+    from intarsia.native.loop_state import LoopState
+    from intarsia.native.loop_state.record import Record
+    from intarsia.native.schedule import ScheduleBook
+
+_VERSION: Final = 1
+_HINTS: Final = 3
+"""So many schedules of other machines are measured of each kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSchedule:
+    """What a search has found of a kernel.
+
+    Attributes:
+        history: JSON text of the steps of the best schedule; None where none is faster than the default.
+        seconds: What a call takes with it.
+        default_seconds: What it takes with the default schedule, measured in turns with the other.
+        trials: How many schedules had been measured then.
+    """
+
+    history: str | None
+    seconds: float
+    default_seconds: float
+    trials: int
+
+
+@dataclass(frozen=True)
+class ScheduleHistory:
+    """The kept schedules of one machine.
+
+    Attributes:
+        database: Where they are kept; None for nowhere.
+        host: The machine, with its toolchains: what another version has found is not taken.
+        wall_clock: Seconds since 1970.
+    """
+
+    database: Database | None
+    host: Host
+    wall_clock: Callable[[], float] = time.time
+
+    def find(self, task: ExtractedTask) -> KeptSchedule | None:
+        """What is known of a kernel."""
+        data = self._read(self._key("schedule", task.key, task.task.hardware.num_cores))
+        try:
+            return None if data is None else KeptSchedule(**data)
+        except TypeError:  # of another version
+            return None
+
+    def keep(self, task: ExtractedTask, kept: KeptSchedule) -> None:
+        """Keep what a search has found of a kernel.
+
+        Raises:
+            DatabaseError: It cannot be kept.
+        """
+        key = self._key("schedule", task.key, task.task.hardware.num_cores)
+        self._write(key, task, asdict(kept))
+        self._write(self._key("any schedule"), task, {})
+
+    def records(self, task: ExtractedTask) -> tuple[Record, ...]:
+        """What was measured of a kernel."""
+        return () if self._measured is None else self._measured.records(task.task)
+
+    def hints(self, task: ExtractedTask) -> tuple[LoopState, ...]:
+        """Schedules of a kernel that were good on other machines."""
+        return () if self._measured is None else self._measured.hints(task.task, _HINTS)
+
+    @property
+    def on_measured(self) -> tuple[OnMeasured, ...]:
+        """What keeps measurements, if there is a database."""
+        return () if self._measured is None else (self._measured.keep,)
+
+    @property
+    def _measured(self) -> ScheduleDatabase | None:
+        from intarsia.autoschedule.measuring import ScheduleDatabase
+
+        return None if self.database is None else ScheduleDatabase(self.database, self.host)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever kept on this machine: then no kernel needs to be looked up."""
+        return self._read(self._key("any schedule")) is None
+
+    def book(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
+        """The best known schedules of kernels, without those whose default is the best."""
+        from intarsia.native.schedule import ScheduleBook
+
+        found = ((task.key, self.find(task)) for task in tasks)
+        return ScheduleBook({key: kept.history for key, kept in found if kept is not None and kept.history})
+
+    def spent(self, tasks: Sequence[ExtractedTask]) -> float:
+        """Seconds that were spent on searching schedules of a model's kernels."""
+        data = self._read(self._key("spent", *sorted(task.key for task in tasks)))
+        return float(data["seconds"]) if data and isinstance(data.get("seconds"), int | float) else 0.0
+
+    def keep_spent(self, tasks: Sequence[ExtractedTask], seconds: float) -> None:
+        """Keep how long a model's kernels were searched, in all.
+
+        Raises:
+            DatabaseError: It cannot be kept.
+        """
+        keys = sorted(task.key for task in tasks)
+        self._write(self._key("spent", *keys), tasks[0], {"seconds": seconds})
+
+    def _key(self, *parts: object) -> str:
+        return digest_text([str(_VERSION), self.host.digest, *map(str, parts)])
+
+    def _read(self, key: str) -> dict[str, Any] | None:
+        record = None if self.database is None else self.database.find_run(key)
+        try:
+            data = None if record is None else json.loads(record.outcome)
+        except ValueError:
+            return None
+        return data if isinstance(data, dict) else None
+
+    def _write(self, key: str, task: ExtractedTask, data: dict[str, Any]) -> None:
+        from intarsia.autoschedule.measuring.database_records import schedule_workload
+
+        if self.database is not None:
+            workload, text = schedule_workload(task.task.dag), json.dumps(data, separators=(",", ":"))
+            self.database.keep_run(RunRecord(key, workload, self.host.digest, self.wall_clock(), text))
