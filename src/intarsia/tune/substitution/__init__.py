@@ -1,0 +1,71 @@
+"""Graph substitution: parts of a program replaced by others that compute the same (TASO).
+
+rule                      a pattern, a condition and a replacement; the table of rules
+rules                     the rules, a family a file
+building, convolution     what replacements ask and build
+dataflow                  the expressions of @main that can be replaced, by number
+matching                  where rules match
+application               one rule applied at one place
+substitute                that as a transformation, which traces name
+"""
+
+from intarsia.tune.substitution.application import Substitution, applied, find_substitutions, replacements
+from intarsia.tune.substitution.dataflow import Dataflow
+from intarsia.tune.substitution.matching import RuleMatch, find_rule_matches, match_at
+from intarsia.tune.substitution.rule import RULES, SubstitutionRule, substitution
+from intarsia.tune.substitution.rules import (
+    activation_scaling,
+    concat_split_motion,
+    convolution_kernels,
+    convolution_merging,
+    elementwise_algebra,
+    gemm_conversion,
+    matmul_associativity,
+    matmul_distribution,
+    matmul_merging,
+    matmul_transposition,
+    padding,
+    pooling,
+    reductions,
+    reshape_motion,
+    softmax_motion,
+    transpose_motion,
+)
+from intarsia.tune.substitution.substitute import choice_of, substitute
+
+FAMILIES = (
+    elementwise_algebra,
+    matmul_associativity,
+    matmul_distribution,
+    matmul_transposition,
+    matmul_merging,
+    gemm_conversion,
+    convolution_merging,
+    convolution_kernels,
+    concat_split_motion,
+    transpose_motion,
+    reshape_motion,
+    pooling,
+    reductions,
+    softmax_motion,
+    activation_scaling,
+    padding,
+)
+"""The modules whose import has registered the rules."""
+
+__all__ = [
+    "FAMILIES",
+    "RULES",
+    "Dataflow",
+    "RuleMatch",
+    "Substitution",
+    "SubstitutionRule",
+    "applied",
+    "choice_of",
+    "find_rule_matches",
+    "find_substitutions",
+    "match_at",
+    "replacements",
+    "substitute",
+    "substitution",
+]

@@ -1,0 +1,1 @@
+"""The rules, a family a file; importing them registers them."""
