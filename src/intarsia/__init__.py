@@ -7,12 +7,13 @@
     exe = intarsia.load("model.intarsia")      a saved one
 
 Names are loaded when they are first used. `build` and `tune` are bound here at once, because the packages of
-the same names would hide the functions as soon as one of their modules is imported.
+the same names would hide the functions as soon as one of their modules is imported: they are imported before.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import intarsia.tune  # noqa: F401  # before its name is the function's
 from intarsia.build import build
 from intarsia.driver import tune
 from intarsia.support.version import VERSION

@@ -1,6 +1,6 @@
 """Tuning passes: decisions as data, candidates, and what they cost (DESIGN section 6; seed relax_pass_infra).
 
-transformation, plain_data       what choices name, and what they may carry
+transformations, plain_data      what choices name, and what they may carry
 choice, instruction, trace       one way to decide; what is decided; what was decided
 plain_pass                       a pass as a choice
 evaluator                        who says what a program costs
@@ -12,32 +12,64 @@ strategy                         which combinations of decisions are tried
 best_decisions                   a loop around a strategy
 evaluation_log                   evaluations in a file, and a run repeated from it
 prediction                       the best that is known, without measuring
-extract_subgraph                 parts of a program as programs of their own
+subgraphs                        parts of a program as programs of their own
 tune_in_turns                    one budget for the tuning passes of a sequence
-validate                         whether a program or sequence can be used at all
+validation                       whether a program or sequence can be used at all
 tuning_pass                      passes that decide by measuring
+substitution                     rules that rewrite a program, each at one place
+passes                           the tuning passes, one per file
 
 It knows neither toolchains nor loops: that makes joint tuning one mechanism for all of them.
+
+Names are loaded when they are first used.
 """
 
-from intarsia.tune.candidates import (
-    consider_eval_passes,
-    evaluate,
-    generate_candidates,
-    select_best_candidate,
-)
-from intarsia.tune.choice import Choice
-from intarsia.tune.evaluator import Evaluation, Evaluator
-from intarsia.tune.extract_subgraph import extract_subgraph
-from intarsia.tune.instruction import Instruction
-from intarsia.tune.measuring_evaluator import MeasuringEvaluator
-from intarsia.tune.prediction import predict, query_cost_model
-from intarsia.tune.trace import Trace, get_trace
-from intarsia.tune.transformation import constraint, transformation
-from intarsia.tune.tune_in_turns import TuneInTurns
-from intarsia.tune.tuning_context import TuningContext
-from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
-from intarsia.tune.validate import validate
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from intarsia.tune.candidates import (
+        consider_eval_passes,
+        evaluate,
+        generate_candidates,
+        select_best_candidate,
+    )
+    from intarsia.tune.choice import Choice
+    from intarsia.tune.evaluator import Evaluation, Evaluator
+    from intarsia.tune.instruction import Instruction
+    from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+    from intarsia.tune.prediction import predict, query_cost_model
+    from intarsia.tune.subgraphs import extract_subgraph
+    from intarsia.tune.trace import Trace, get_trace
+    from intarsia.tune.transformations import constraint, transformation
+    from intarsia.tune.tune_in_turns import TuneInTurns
+    from intarsia.tune.tuning_context import TuningContext
+    from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
+    from intarsia.tune.validation import validate
+
+_HOMES = {
+    "Choice": "intarsia.tune.choice",
+    "Evaluation": "intarsia.tune.evaluator",
+    "Evaluator": "intarsia.tune.evaluator",
+    "HeuristicPass": "intarsia.tune.tuning_pass",
+    "Instruction": "intarsia.tune.instruction",
+    "MeasuringEvaluator": "intarsia.tune.measuring_evaluator",
+    "Trace": "intarsia.tune.trace",
+    "TuneInTurns": "intarsia.tune.tune_in_turns",
+    "TuningContext": "intarsia.tune.tuning_context",
+    "TuningPass": "intarsia.tune.tuning_pass",
+    "consider_eval_passes": "intarsia.tune.candidates",
+    "constraint": "intarsia.tune.transformations",
+    "evaluate": "intarsia.tune.candidates",
+    "extract_subgraph": "intarsia.tune.subgraphs",
+    "generate_candidates": "intarsia.tune.candidates",
+    "get_trace": "intarsia.tune.trace",
+    "predict": "intarsia.tune.prediction",
+    "query_cost_model": "intarsia.tune.prediction",
+    "select_best_candidate": "intarsia.tune.candidates",
+    "transformation": "intarsia.tune.transformations",
+    "validate": "intarsia.tune.validation",
+}
 
 __all__ = [
     "Choice",
@@ -62,3 +94,11 @@ __all__ = [
     "transformation",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

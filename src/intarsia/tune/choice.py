@@ -11,7 +11,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import PassContext
 from intarsia.tune.plain_data import PlainArgs, plain_args
-from intarsia.tune.transformation import (
+from intarsia.tune.transformations import (
     ALWAYS,
     CONSTRAINTS,
     IDENTITY,

@@ -75,7 +75,7 @@ def test_mistakes(make: object, message: str) -> None:
 
 
 def test_a_transformation_that_returns_no_module_is_refused() -> None:
-    from intarsia.tune.transformation import holding_transformation
+    from intarsia.tune.transformations import holding_transformation
 
     with (
         holding_transformation("nothing", lambda mod: None),  # type: ignore[arg-type,return-value]

@@ -11,7 +11,7 @@ from intarsia.tune.substitution.application import Substitution, applied, replac
 from intarsia.tune.substitution.dataflow import Dataflow
 from intarsia.tune.substitution.matching import match_at
 from intarsia.tune.substitution.rule import RULES
-from intarsia.tune.transformation import transformation
+from intarsia.tune.transformations import transformation
 
 
 @transformation
