@@ -103,7 +103,8 @@ def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
 
 def _tile(form: GemmForm, task: ScheduleTask, threads: int) -> GemmTile:
     size = form.op.dtypes[0].numpy.itemsize
-    is_far = form.depth * form.columns * size > threads * task.isa.caches.second
+    is_large = form.depth * form.columns * size > threads * task.isa.caches.second
+    is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
     return gemm_tile(form.rows, form.columns, lanes, task.accumulators, threads * PIECES, is_far)
 
