@@ -61,8 +61,8 @@ class MeasureOptions:
         run_seconds: Time that a run may take, with the check of its result.
         reference_seconds: Time that the reference result of a task may take.
         memory_bytes: Memory that a build or a run may add, or None.
-        most_stores: Loops that come to more stores are refused (see `compile_schedule`), or None. Most random
-            programs of convolutions come to 3 to 2000, and one in ten to more than 4096.
+        most_stores: Loops that come to more stores are refused (see `compile_schedule`), or None. 1024 are
+            about as much code as a first-level cache holds, and take LLVM a third of a second.
         batch: So many are built before they are run, so that no build disturbs a run.
         seed: Of random inputs.
 
@@ -76,7 +76,7 @@ class MeasureOptions:
     run_seconds: float = 10.0
     reference_seconds: float = 300.0
     memory_bytes: int | None = None
-    most_stores: int | None = 4096
+    most_stores: int | None = 1024
     batch: int = 64
     seed: int = 0
 
