@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from intarsia.autoschedule.extraction import ExtractedTask, extract_tasks
+from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
 from intarsia.driver.records import Progress, Stage
 from intarsia.driver.schedule_history import ScheduleHistory
@@ -20,6 +22,9 @@ from intarsia.target import Host, Target
 from intarsia.toolchain import toolchain, usable_toolchains
 from intarsia.toolchain.native import Native
 from intarsia.toolchain.native_caches import schedule_folder
+
+_EVICTED: Final = 2
+"""Operands of so many times the size of the second-level caches are not found there again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +87,13 @@ class BookedRun:
         self.report(Progress(Stage.SCHEDULES))
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         peak = measured_peak(isa, threads)
+        options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
         with PoolMeasurer.open(
-            isa, on_measured=history.on_measured, on_wait=_once(self.on_note), should_stop=self.should_stop
+            isa,
+            options,
+            on_measured=history.on_measured,
+            on_wait=_once(self.on_note),
+            should_stop=self.should_stop,
         ) as measurer:
             search = ScheduleSearch(
                 measurer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from itertools import cycle
 from typing import Self
 
 from intarsia.autoschedule.measuring.loaded_task import LoadedTask
@@ -28,8 +28,13 @@ class LoadedSchedule:
     call: Callable[[], object]
 
     @classmethod
-    def load(cls, task: LoadedTask, built: ScheduleKernel) -> Self:
+    def load(cls, task: LoadedTask, built: ScheduleKernel, operand_bytes: int = 0) -> Self:
         """Load a kernel for the arrays of its task; constants are packed as it reads them.
+
+        Args:
+            task: Whose kernel it is.
+            built: The kernel.
+            operand_bytes: Calls take turns on copies of its operands of so many bytes together.
 
         Raises:
             ArtifactError: The object code is damaged, or uses what this machine has not.
@@ -37,13 +42,14 @@ class LoadedSchedule:
         """
         function = built.kernel.load()
         packings = {packing.tensor_name: packing for packing in built.packings}
-        given = [
+        given = tuple(
             task.packed_contents(packings[name]) if name in packings else task.contents[name]
             for name in built.reads
-        ]
-        arrays = (*given, *(output.array for output in task.outputs.values()))
-        table = CallTable((KernelCall(function, arrays),))
-        return cls(task, function, partial(table.run, task.pool))
+        )
+        outputs = tuple(output.array for output in task.outputs.values())
+        sets = task.turns(given, operand_bytes)
+        tables = cycle([CallTable((KernelCall(function, (*each, *outputs)),)) for each in sets])
+        return cls(task, function, lambda: next(tables).run(task.pool))
 
     def __enter__(self) -> Self:
         return self

@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 
 _KEPT_TASKS: Final = 4
 _KEPT_PACKED: Final = 8
+_MOST_COPIES: Final = 64
 _GUARD: Final = 64 * ALIGNMENT
 _GUARD_BYTE: Final = 0xA5
 
@@ -69,6 +70,7 @@ class LoadedTask:
         gate: What lets right results pass.
         pool: Whose threads run kernels.
         packed: Packed contents that were asked for last.
+        copies: Copies of operands that were asked for last, by the address of the operand.
     """
 
     contents: dict[str, Array]
@@ -76,6 +78,7 @@ class LoadedTask:
     gate: Gate
     pool: ThreadPool
     packed: dict[Packing, Array] = field(default_factory=dict)
+    copies: dict[int, list[Array]] = field(default_factory=dict)
 
     @classmethod
     def of_folder(cls, folder: TaskFolder) -> Self:
@@ -93,6 +96,31 @@ class LoadedTask:
                 del self.packed[next(iter(self.packed))]
             self.packed[packing] = packing.pack(self.contents[packing.tensor_name])
         return self.packed[packing]
+
+    def turns(self, operands: tuple[Array, ...], size: int) -> list[tuple[Array, ...]]:
+        """Operands and copies of them, so many that they take at least `size` bytes together.
+
+        Calls that use them in turns find none of them in a cache of that size, as in a model, where other
+        kernels run in between. There are at most 64.
+        """
+        count = min(_MOST_COPIES, -(-size // max(1, sum(array.nbytes for array in operands))))
+        columns = [self._copies(array, max(1, count)) for array in operands]
+        return list(zip(*columns, strict=True)) or [()]
+
+    def _copies(self, array: Array, count: int) -> list[Array]:
+        """An array and count - 1 copies of it; those asked for last are kept."""
+        key = array.ctypes.data
+        known = self.copies.pop(key, [])
+        if not known or known[0] is not array:  # an array of before was at that address
+            known = [array]
+        while len(known) < count:
+            copy: Array = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
+            np.copyto(copy, array)
+            known.append(copy)
+        while len(self.copies) >= _KEPT_PACKED:
+            del self.copies[next(iter(self.copies))]
+        self.copies[key] = known
+        return known[:count]
 
     def spoil_outputs(self) -> None:
         """Before a run that is checked: nothing of an earlier result is left."""

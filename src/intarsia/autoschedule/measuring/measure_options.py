@@ -21,6 +21,8 @@ class RunTiming:
         max_seconds: Time for all samples.
         hopeless_ratio: A schedule that takes so many times as long as the best known one is timed no more.
         flush_cache: Whether the caches are emptied before each sample, which is a single call then.
+        operand_bytes: Calls take turns on copies of the operands of at least so many bytes together, so that
+            caches of that size hold them no better than within a model; 0 for one copy.
 
     Raises:
         UsageError: A number that makes no sense.
@@ -32,6 +34,7 @@ class RunTiming:
     max_seconds: float = 0.01
     hopeless_ratio: float = 2.5
     flush_cache: bool = False
+    operand_bytes: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_repeats <= self.repeats:
@@ -40,6 +43,8 @@ class RunTiming:
         for name in ("sample_seconds", "max_seconds"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UsageError(f"{name} is {getattr(self, name)}; expected a finite number of at least 0")
+        if self.operand_bytes < 0:
+            raise UsageError(f"operand_bytes is {self.operand_bytes}; expected at least 0")
         if not self.hopeless_ratio > 1:
             raise UsageError(f"hopeless_ratio is {self.hopeless_ratio}; expected a number above 1")
 

@@ -29,7 +29,7 @@ def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_se
     """
     task = loaded_task(folder)
     try:
-        loaded = LoadedSchedule.load(task, built)
+        loaded = LoadedSchedule.load(task, built, timing.operand_bytes)
     except Exception as error:  # whatever it raises is a property of the schedule
         return failure_outcome(MeasureError.LOAD, error)
     with loaded:
@@ -46,17 +46,20 @@ def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_se
             return failure_outcome(MeasureError.RUNTIME, error)
 
 
-def run_in_turns(folder: Path, built: Sequence[ScheduleKernel], policy: TimingPolicy) -> list[Outcome]:
+def run_in_turns(
+    folder: Path, built: Sequence[ScheduleKernel], policy: TimingPolicy, operand_bytes: int = 0
+) -> list[Outcome]:
     """Time schedules against one another in turns; each is compared with the reference before and after.
 
     Args:
         folder: Of the task.
         built: The kernels, each of which was right before.
         policy: How long, how often; the budget is of each.
+        operand_bytes: As `RunTiming.operand_bytes`.
     """
     task = loaded_task(folder)
     with ExitStack() as stack:
-        loaded = [stack.enter_context(LoadedSchedule.load(task, each)) for each in built]
+        loaded = [stack.enter_context(LoadedSchedule.load(task, each, operand_bytes)) for each in built]
         before = [_result(each) for each in loaded]
         right = {
             str(place): each.call

@@ -66,7 +66,7 @@ class ScheduleRunner:
         limits = self.options
         task = Task(
             run_in_turns,
-            (path, tuple(kernels), limits.retiming),
+            (path, tuple(kernels), limits.retiming, limits.timing.operand_bytes),
             timeout_s=(limits.run_seconds + limits.retiming.max_seconds) * len(kernels),
             memory_bytes=limits.memory_bytes,
         )

@@ -17,6 +17,6 @@ QUICK = TimingPolicy(
 @pytest.fixture(scope="session")
 def measurer() -> Iterator[PoolMeasurer]:
     """Two workers that build, one that runs."""
-    options = MeasureOptions(build_seconds=20.0, run_seconds=20.0, retiming=QUICK, batch=8)
+    options = MeasureOptions(build_seconds=20.0, run_seconds=20.0, retiming=QUICK, most_stores=4096, batch=8)
     with PoolMeasurer.open(Isa.host(), options, workers=2, build=build_with_fault) as opened:
         yield opened

@@ -13,7 +13,7 @@ from tests.faulty_builds import HANGING, Fault, build_with_fault, with_fault
 from tests.native_workloads import conv2d_nchw_bn_relu, matmul
 from tests.searched_programs import small_sketches, small_task, task_of
 
-from intarsia.autoschedule.measuring import MeasureOptions, PoolMeasurer, ScheduleMeasurement
+from intarsia.autoschedule.measuring import MeasureOptions, PoolMeasurer, RunTiming, ScheduleMeasurement
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import HardwareParams, SearchTask
@@ -122,6 +122,19 @@ def test_the_best_are_measured_in_turns(measurer: PoolMeasurer) -> None:
     assert errors(found) == [MeasureError.OK] * 4
     assert [len(each.costs) for each in found] == [7] * 4
     assert measurer.remeasure(PRODUCT, []) == []
+
+
+@pytest.mark.parametrize(
+    "option", [LayoutRewriteOption.NO_REWRITE, LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED]
+)
+def test_calls_can_take_turns_on_copies_of_their_operands(option: LayoutRewriteOption) -> None:
+    task = replace(PRODUCT, layout_rewrite_option=option)
+    states = sampled(task, 3, seed=5)
+    with PoolMeasurer.open(
+        Isa.host(), MeasureOptions(RunTiming(operand_bytes=20_000)), workers=1
+    ) as measurer:
+        assert errors(measurer.measure(task, states)) == [MeasureError.OK] * 3
+        assert errors(measurer.remeasure(task, states)) == [MeasureError.OK] * 3
 
 
 def test_one_that_crashes_in_the_turns_harms_no_other(measurer: PoolMeasurer) -> None:
