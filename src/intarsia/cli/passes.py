@@ -58,10 +58,11 @@ def _candidates(name: str) -> str:
 
 def _described(name: str) -> Report:
     """What one pass does, its options, and what it asks of its surroundings."""
+    from intarsia.transform import Sequential
     from intarsia.transform.pass_registry import registered_pass
 
     found = registered_pass(name)
-    text = str(found) if isinstance(getattr(found, "passes", None), tuple) else getdoc(found) or ""
+    text = str(found) if isinstance(found, Sequential) else getdoc(found) or ""
     constraints = _constraints(found.info)
     document = {
         "pass": name,
@@ -178,7 +179,9 @@ def _key_row(key: ConfigOption[object]) -> tuple[str, str, str, str]:
 
 def _summary(item: type[Pass] | Pass) -> str:
     """First line of the docstring; of a sequence, the passes in it."""
-    if isinstance(inner := getattr(item, "passes", None), tuple):
-        return ", then ".join(each.info.name for each in inner)
+    from intarsia.transform import Sequential
+
+    if isinstance(item, Sequential):
+        return ", then ".join(each.info.name for each in item.passes)
     lines = (item.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
