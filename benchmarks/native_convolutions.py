@@ -32,6 +32,7 @@ from intarsia.native.llvm.compile_kernel import compile_kernel
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.llvm.native_function import NativeFunction
 from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.peak import measured_peak
 from intarsia.native.schedule import ScheduledDag, scheduled
 from intarsia.native.te.operators.blocked_convolution import (
     blocked_convolution,
@@ -66,6 +67,7 @@ from intarsia.native.te.operators.windows import Window
 from intarsia.native.tir import default_tir
 from intarsia.op import call
 from intarsia.passes import partition_whole
+from intarsia.support.aligned_memory import aligned_array
 from intarsia.target import Target
 
 ENGINES = ("onnxruntime", "openvino")
@@ -217,20 +219,21 @@ def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: 
     began = time.process_time()
     function = _compiled(scheduled(dag, isa, threads), isa)
     seconds = time.process_time() - began
-    held = {tensor: _aligned(array) for tensor, array in constants.items()} | {placeholder: _aligned(given)}
-    output = _aligned(np.zeros(result.shape, np.float32))
+    held = {tensor: aligned_array(array) for tensor, array in constants.items()}
+    held[placeholder] = aligned_array(given)
+    output = aligned_array(np.zeros(result.shape, np.float32))
     own = KernelCall(function, (*(held[tensor] for tensor in dag.placeholders), output))
     calls = [own]
     if not case.is_plain:
         plain = te.placeholder(x.shape, name="plain")
         entry_dag = ComputeDAG((plain, to_blocked(plain, lanes, "blocked")))
         entry = _compiled(scheduled(entry_dag, isa, threads), isa)
-        calls.insert(0, KernelCall(entry, (_aligned(x), held[placeholder])))
+        calls.insert(0, KernelCall(entry, (aligned_array(x), held[placeholder])))
     if not case.makes_plain:
         blocked = te.placeholder(result.shape, name="blocked")
         left = from_blocked(blocked, case.made, "plain")
         leave = _compiled(scheduled(ComputeDAG((blocked, left)), isa, threads), isa)
-        calls.append(KernelCall(leave, (output, _aligned(np.zeros(left.shape, np.float32)))))
+        calls.append(KernelCall(leave, (output, aligned_array(np.zeros(left.shape, np.float32)))))
     return Kernels(
         CallTable((own,)),
         CallTable(tuple(calls)),
@@ -314,33 +317,6 @@ def _compiled(dag: ScheduledDag, isa: Isa) -> NativeFunction:
     return compile_kernel(module.prim_func("kernel"), isa).load()
 
 
-def _aligned(array: Array) -> Array:
-    memory = np.zeros(array.nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def peak(isa: Isa, threads: int, pool: ThreadPool) -> float:
-    """Operations in a second of sums that stay in registers; a product and a sum count as two."""
-    lanes, steps, chains = isa.vector_bytes // 4, 1 << 17, isa.vector_registers - 4
-    a, b = te.placeholder((lanes,), name="a"), te.placeholder((lanes,), name="b")
-    k = te.reduce_axis(steps, "k")
-    shape = (threads, chains, lanes)
-    c = te.compute(shape, lambda *at: te.sum(a[at[2]] * b[at[2]], k), name="c", axis_names="tiv")
-    dag = ComputeDAG((a, b, c))
-    state = dag.init_state.reorder("c", ["t", "k", "i", "v"]).unroll("c", "i").vectorize("c", "v")
-    kernel = _compiled(ScheduledDag(dag, state.parallel("c", "t"), ()), isa)
-    arrays = [np.ones(tensor.shape, np.float32) for tensor in (*dag.placeholders, *dag.outputs)]
-    best = math.inf
-    for _ in range(10):
-        began = time.perf_counter()
-        kernel(*arrays, pool=pool)
-        best = min(best, time.perf_counter() - began)
-    return 2 * threads * steps * chains * lanes / best
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
@@ -349,7 +325,7 @@ def main() -> None:
     options = parser.parse_args()
     isa, rows = Isa.host(), []
     with ThreadPool(options.threads) as pool:
-        most = peak(isa, options.threads, pool)
+        most = measured_peak(isa, options.threads)
         print(f"peak {most / 1e9:.0f} Gop/s, {options.threads} threads, {isa.vector_bytes} bytes a vector")
         for case in CASES:
             if options.only in case.name:

@@ -44,14 +44,13 @@ if TYPE_CHECKING:
     from intarsia.tune.transformations import constraint, transformation
     from intarsia.tune.tune_in_turns import TuneInTurns
     from intarsia.tune.tuning_context import TuningContext
-    from intarsia.tune.tuning_pass import HeuristicPass, TuningPass
+    from intarsia.tune.tuning_pass import TuningPass
     from intarsia.tune.validation import validate
 
 _HOMES = {
     "Choice": "intarsia.tune.choice",
     "Evaluation": "intarsia.tune.evaluator",
     "Evaluator": "intarsia.tune.evaluator",
-    "HeuristicPass": "intarsia.tune.tuning_pass",
     "Instruction": "intarsia.tune.instruction",
     "MeasuringEvaluator": "intarsia.tune.measuring_evaluator",
     "Trace": "intarsia.tune.trace",
@@ -75,7 +74,6 @@ __all__ = [
     "Choice",
     "Evaluation",
     "Evaluator",
-    "HeuristicPass",
     "Instruction",
     "MeasuringEvaluator",
     "Trace",

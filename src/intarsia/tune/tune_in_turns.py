@@ -100,12 +100,7 @@ class TuneInTurns(Pass, name="TuneInTurns"):
             UsageError: The context has no evaluator.
         """
         tuning = TuningContext.of(ctx, self.info.name)
-        recorder = tuning.trace if isinstance(tuning.trace, TraceRecorder) else None
-        begun = recorder.tuned if recorder is not None and recorder.tuned.out_mod is mod else Trace(mod)
-        best = self._tuned(begun, tuning)
-        if recorder is not None:
-            recorder.tuned = best
-        return best.out_mod
+        return tuning.continued(mod, lambda begun: self._tuned(begun, tuning))
 
     def _tuned(self, begun: Trace, ctx: TuningContext) -> Trace:
         shares = {

@@ -73,6 +73,20 @@ class TuningContext(PassContext):
         other.node = node or self.node
         return other
 
+    def continued(self, mod: IRModule, go_on: Callable[[Trace], Trace]) -> IRModule:
+        """A program after the decisions of a pass, which a trace of this context then has as well.
+
+        Args:
+            mod: The program.
+            go_on: Makes of a trace that leads to it a longer one.
+        """
+        recorder = self.trace if isinstance(self.trace, TraceRecorder) else None
+        is_ahead = recorder is not None and recorder.tuned.out_mod is mod
+        best = go_on(recorder.tuned if recorder is not None and is_ahead else Trace(mod))
+        if recorder is not None:
+            recorder.tuned = best
+        return best.out_mod
+
     def within(self, name: str, trace: Trace) -> Self:
         """The same context for the candidates of a pass, in which what passes do is added to no trace.
 

@@ -12,11 +12,7 @@ from intarsia.tune.best_decisions import best_decisions
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Exhaustive, SearchLimits, Strategy
 from intarsia.tune.trace import Trace
-from intarsia.tune.tuning_context import TraceRecorder, TuningContext
-
-
-class HeuristicPass(Pass):
-    """A pass without a feedback loop, as the seed relax_pass_infra calls it: any that is no `TuningPass`."""
+from intarsia.tune.tuning_context import TuningContext
 
 
 @dataclass(frozen=True)
@@ -56,13 +52,13 @@ class TuningPass(Pass):
             UsageError: The context has no evaluator.
         """
         tuning = TuningContext.of(ctx, self.info.name)
-        recorder = tuning.trace if isinstance(tuning.trace, TraceRecorder) else None
-        begun = recorder.tuned if recorder is not None and recorder.tuned.out_mod is mod else Trace(mod)
-        inside = tuning.within(self.info.name, begun)
-        best = inside.node.best = self.tune(begun.copy(), inside)
-        if recorder is not None:
-            recorder.tuned = best
-        return best.out_mod
+        return tuning.continued(mod, lambda begun: self._noted(begun, tuning))
+
+    def _noted(self, begun: Trace, ctx: TuningContext) -> Trace:
+        """The best trace, with what was tried in the tree."""
+        inside = ctx.within(self.info.name, begun)
+        inside.node.best = self.tune(begun.copy(), inside)
+        return inside.node.best
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """The best way to go on from a trace, of those that the strategy tries."""
