@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Final
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.extraction import ExtractedTask
@@ -24,9 +23,6 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.native.schedule.schedule_book import history_text
 from intarsia.support.errors import ExecutionError
-
-LEAST_GAIN: Final = 0.01
-"""A schedule must be faster than the default by this share to be chosen: less is noise."""
 
 
 class KernelSearch:
@@ -124,13 +120,13 @@ class KernelSearch:
     def settle(self) -> KeptSchedule | None:
         """Race the best few against the default; None while the default was not measured.
 
-        The best must be faster by `LEAST_GAIN`.
+        The default wins where nothing is clearly faster.
         """
         if not math.isfinite(self.default_seconds):
             return None
         best = self.policy.settle()
         default, cost = self.default_seconds, self.policy.best_cost
-        if best is None or best.text == self._default or cost > default * (1 - LEAST_GAIN):
+        if best is None or best.text == self._default:
             return KeptSchedule(None, default, default, self.trials)
         return KeptSchedule(history_text(best), cost, default, self.trials)
 

@@ -20,6 +20,11 @@ BLOCK = 1 << 16
 """Elements looked at together: the temporaries stay in the cache whatever the size of the arrays."""
 
 
+_SURE_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_ROUNDED = 1 - 2.0**-20
+"""A difference in float32 is off by 2**-24 of itself at most; the allowed one as float64 by much less."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """How far an array is from the expected one.
@@ -60,6 +65,39 @@ def difference(actual: Array, expected: Array, tolerance: Tolerance) -> Differen
         position = None if found.position is None else found.position // 2
         return Difference(found.max_abs, found.scale, found.excess, position, found.unit)
     return _accumulate(actual, expected, tolerance, _ARITHMETIC.get(kind, _EQUALITY))
+
+
+def sure_limit(expected: Array, tolerance: Tolerance) -> float | None:
+    """A difference up to which no element is wrong, whatever the other elements are; see `is_surely_within`.
+
+    None where it takes all elements to tell: where some stand apart, are not finite, or are no float32 or
+    float64.
+    """
+    if expected.size == 0 or expected.dtype not in _SURE_TYPES or not np.isfinite(expected).all():
+        return None
+    flat = expected.reshape(-1)
+    scale = max(_finite_max(_as_floats(block)) for _, block in _blocks(flat))
+    # An array that does not stand apart from itself in two kinds of values does so from no other one.
+    units = _units(flat, flat, tolerance, scale)
+    return None if units.border >= 0 else _ROUNDED * tolerance.allowed(0.0, units.large)
+
+
+def is_surely_within(actual: Array, expected: Array, limit: float) -> bool:
+    """Whether no element differs by more than a limit: one pass in the type of the arrays.
+
+    Args:
+        actual: Of the shape and type of the expected one.
+        expected: For which the limit was found.
+        limit: A `sure_limit`. If this is true, `difference` finds an excess of 1 at most.
+    """
+    actual, expected = actual.reshape(-1), expected.reshape(-1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for start, block in _blocks(expected):
+            errors = actual[start : start + BLOCK] - block
+            # A NaN is neither; so that it is not passed over, these are not turned around.
+            if not (float(errors.max()) <= limit and float(errors.min()) >= -limit):
+                return False
+    return True
 
 
 def _parts(array: Array, dtype: str) -> Array:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import DTypeLike
 
-from intarsia.measure.difference import BLOCK, Array, Difference, difference
+from intarsia.measure.difference import (
+    BLOCK,
+    Array,
+    Difference,
+    difference,
+    is_surely_within,
+    sure_limit,
+)
 from intarsia.measure.fill_values import scale_of_rest
 from intarsia.measure.tolerance import EXACT, Tolerance, tolerance_for
 
@@ -216,3 +223,59 @@ def test_tiny_errors_pass_where_only_zeros_are_expected() -> None:
     zeros = array([0.0, 0.0])
     assert difference(array([1e-7, 0.0]), zeros, tolerance).excess <= 1
     assert difference(array([1e-5, 0.0]), zeros, tolerance).excess > 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 4.0])
+def test_what_is_surely_within_is_within(dtype: DTypeLike, factor: float) -> None:
+    expected = np.random.default_rng(0).standard_normal(3 * BLOCK // 2).astype(dtype)
+    tolerance = tolerance_for(expected.dtype, 64)
+    limit = sure_limit(expected, tolerance)
+    assert limit is not None
+    actual = expected.copy()
+    smallest = int(np.abs(expected).argmin())  # where least is allowed
+    actual[smallest] += expected.dtype.type(factor * limit)
+    found = difference(actual, expected, tolerance)
+    assert is_surely_within(actual, expected, limit) == (factor < 1) == (found.excess <= 1)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_odd_results_are_never_surely_right(odd: float) -> None:
+    expected = np.arange(10, dtype=np.float32)
+    limit = sure_limit(expected, tolerance_for("float32"))
+    assert limit is not None
+    for place in (0, 4, 9):
+        actual = expected.copy()
+        actual[place] = odd
+        assert not is_surely_within(actual, expected, limit)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        array([], np.float32),
+        array([1.0, math.nan], np.float32),
+        array([1.0, -math.inf]),
+        array([1, 2], np.int32),
+        array([1.0, 2.0], np.float16),
+        array([1.0, 2.0], ml_dtypes.bfloat16),
+        array([1.0, 2.0], ">f4"),
+        array([-1e9, 0.25, -1e9], np.float32),  # a mask beside ordinary values
+    ],
+    ids=["empty", "nan", "infinite", "int32", "float16", "bfloat16", "turned", "mask"],
+)
+def test_what_takes_all_elements_has_no_sure_limit(expected: Array) -> None:
+    assert sure_limit(expected, tolerance_for(expected.dtype.newbyteorder("="))) is None
+
+
+_NUMBERS = st.floats(-1e4, 1e4, width=32) | st.sampled_from([0.0, -0.0, 1e-40, 1e30, -1e9])
+
+
+@given(st.lists(st.tuples(_NUMBERS, _NUMBERS | st.just(math.nan), st.booleans()), min_size=1, max_size=20))
+def test_a_sure_limit_lets_nothing_wrong_pass(given_numbers: list[tuple[float, float, bool]]) -> None:
+    expected = array([wanted for wanted, _, _ in given_numbers], np.float32)
+    actual = array([wanted if same else found for wanted, found, same in given_numbers], np.float32)
+    tolerance = tolerance_for("float32", 100)
+    limit = sure_limit(expected, tolerance)
+    if limit is not None and is_surely_within(actual, expected, limit):
+        assert difference(actual, expected, tolerance).excess <= 1

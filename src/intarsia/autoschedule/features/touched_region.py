@@ -31,9 +31,12 @@ class IndexForm:
     def of(cls, index: Scalar, loops: Sequence[LoopAround]) -> IndexForm:
         """The form of an index."""
         form = affine(index)
+        terms = form.terms
+        factors = tuple([terms.get(loop.var, 0) for loop in loops])
+        if len(factors) - factors.count(0) == len(terms):  # as a rule
+            return cls(form.constant, factors, ())
         counters = {loop.var for loop in loops}
-        factors = tuple(form.terms.get(loop.var, 0) for loop in loops)
-        rest = tuple((scalar, factor) for scalar, factor in form.terms.items() if scalar not in counters)
+        rest = tuple((scalar, factor) for scalar, factor in terms.items() if scalar not in counters)
         return cls(form.constant, factors, rest)
 
     @cached_property

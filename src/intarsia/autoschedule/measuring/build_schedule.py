@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
+from intarsia.autoschedule.measuring.paused_collection import collection_paused
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel, compile_schedule
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome, failure_outcome
@@ -44,6 +45,11 @@ def build_schedule(folder: Path, steps: Sequence[StepJson], most_stores: int | N
         steps: The history, as the log has it.
         most_stores: See `compile_schedule`.
     """
+    with collection_paused():
+        return _built(folder, steps, most_stores)
+
+
+def _built(folder: Path, steps: Sequence[StepJson], most_stores: int | None) -> BuiltSchedule:
     start = perf_counter()
     program = TaskFolder(folder).program()
     try:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.difference import is_surely_within, sure_limit
 from intarsia.measure.gate import Gate
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.dag.packing import Packing
@@ -71,6 +72,7 @@ class LoadedTask:
         pool: Whose threads run kernels.
         packed: Packed contents that were asked for last.
         copies: Copies of operands that were asked for last, by the address of the operand.
+        limits: Differences up to which an output is right for sure, where there are such.
     """
 
     contents: dict[str, Array]
@@ -79,6 +81,7 @@ class LoadedTask:
     pool: ThreadPool
     packed: dict[Packing, Array] = field(default_factory=dict)
     copies: dict[int, list[Array]] = field(default_factory=dict)
+    limits: tuple[float | None, ...] = ()
 
     @classmethod
     def of_folder(cls, folder: TaskFolder) -> Self:
@@ -87,7 +90,8 @@ class LoadedTask:
         contents = {name: aligned_array(np.array(array)) for name, array in folder.contents().items()}
         pairs = zip(gate.names, gate.expected, strict=True)
         outputs = {name: GuardedOutput.of(expected) for name, expected in pairs}
-        return cls(contents, outputs, gate, _pool(folder.program().threads))
+        limits = tuple(map(sure_limit, gate.expected, gate.tolerances))
+        return cls(contents, outputs, gate, _pool(folder.program().threads), limits=limits)
 
     def packed_contents(self, packing: Packing) -> Array:
         """The contents of a placeholder as a schedule reads them."""
@@ -132,8 +136,18 @@ class LoadedTask:
         for name, output in self.outputs.items():
             if not output.is_guarded:
                 return Outcome(MeasureError.WRONG_ANSWER, f'memory around output "{name}" was written')
+        if self._is_surely_right():
+            return Outcome()
         report = self.gate.check([output.array for output in self.outputs.values()])
         return Outcome() if report.passed else Outcome(MeasureError.WRONG_ANSWER, report.message)
+
+    def _is_surely_right(self) -> bool:
+        """Whether one look at each output shows that it is right; most are, and the gate takes its time."""
+        found = zip(self.outputs.values(), self.gate.expected, self.limits, strict=False)
+        return len(self.limits) == len(self.outputs) and all(
+            limit is not None and is_surely_within(output.array, expected, limit)
+            for output, expected, limit in found
+        )
 
 
 @functools.lru_cache(_KEPT_TASKS)

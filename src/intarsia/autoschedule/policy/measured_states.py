@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite
+from typing import Final
 
 from intarsia.native.loop_state import LoopState
+
+
+_CLEARLY: Final = 0.985
+"""What takes less than this share of the time of another program is faster for sure, in turns with it."""
 
 
 class MeasuredStates:
@@ -82,7 +87,8 @@ class MeasuredStates:
         """Let the best be one of a few that were measured again, against one another.
 
         Their new costs take the place of the old ones; other programs, each of which may be there by one
-        lucky measurement, do not count, unless all finalists failed this time.
+        lucky measurement, do not count, unless all finalists failed this time. The preferred program, if it is
+        one of them, is beaten only by what is clearly faster.
         """
         again = []
         for state, cost in zip(finalists, costs, strict=True):
@@ -90,7 +96,9 @@ class MeasuredStates:
             if isfinite(cost) and cost > 0:
                 self._working[state.text] = cost, state
                 again.append((cost, state))
-        self._choose(again or self._working.values())
+        held = next((cost for cost, state in again if state.text == self._preferred), inf)
+        clear = [each for each in again if each[0] < _CLEARLY * held or each[1].text == self._preferred]
+        self._choose(clear or self._working.values())
 
     def _choose(self, working: Iterable[tuple[float, LoopState]]) -> None:
         before = self.best_state

@@ -9,6 +9,7 @@ from random import Random
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
+from intarsia.autoschedule.measuring.paused_collection import collection_paused
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy.coordinate_descent import CoordinateDescent
 from intarsia.autoschedule.policy.known_records import known_records
@@ -201,7 +202,8 @@ class SketchPolicy:
     @contextmanager
     def _searching(self) -> Iterator[None]:
         start = self._clock()
-        yield
+        with collection_paused():
+            yield
         self.search_seconds += self._clock() - start
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from intarsia.native.llvm.emit_types import Value, held_type, shuffle_mask
 
@@ -48,6 +49,8 @@ class Builder:
     block: str = "entry"
     _known: dict[str, str] = field(default_factory=dict)
     _added: list[list[str]] = field(default_factory=list)
+    _noted: dict[Hashable, Any] = field(default_factory=dict)
+    _notes: list[list[Hashable]] = field(default_factory=list)
     _count: int = 0
 
     def fresh(self, stem: str = "v") -> str:
@@ -97,6 +100,16 @@ class Builder:
             if self._added:
                 self._added[-1].append(text)
 
+    def noted(self, key: Hashable) -> Any:
+        """What `note` was told here, or around here; None if nothing."""
+        return self._noted.get(key)
+
+    def note(self, key: Hashable, value: object) -> None:
+        """Remember what instructions that are there already compute, as long as they are known."""
+        self._noted[key] = value
+        if self._notes:
+            self._notes[-1].append(key)
+
     def hole(self) -> Lines:
         """A place for lines that are written later."""
         lines: Lines = []
@@ -125,9 +138,12 @@ class Builder:
     def conditional(self) -> Iterator[None]:
         """Code that does not always run: what is computed in it is not known after it."""
         self._added.append([])
+        self._notes.append([])
         yield
         for key in self._added.pop():
             del self._known[key]
+        for note in self._notes.pop():
+            del self._noted[note]
 
     @contextmanager
     def writing_into(self, lines: Lines) -> Iterator[None]:

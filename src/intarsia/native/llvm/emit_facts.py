@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.ir.loop_walk import LEAVES, Event, operands, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Block,
@@ -16,7 +16,6 @@ from intarsia.ir.prim_func import (
     ForKind,
     IfThenElse,
     Intrinsic,
-    Literal,
     Load,
     LoopVar,
     MemoryScope,
@@ -26,6 +25,7 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.llvm.emit_index import AccessPlan, Forms, access_plan
+from intarsia.native.llvm.emit_reads import Reads, reads_of
 from intarsia.native.llvm.emit_types import held_bytes
 
 _MOST_REGISTERS: Final = 1024
@@ -69,9 +69,11 @@ class Facts:
     _contents: dict[int, Contents] = field(default_factory=dict)
     _plans: dict[int, AccessPlan | None] = field(default_factory=dict)
     _forms: Forms = field(default_factory=dict)
+    _reads: Reads = field(default_factory=dict)
+    _counters: dict[int, tuple[str, ...] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.registers, self.constant_loops = _registers(self.prim_func)
+        self.registers, self.constant_loops = _registers(self.prim_func, self._reads)
 
     def contents(self, statement: Statement) -> Contents:
         """What stands inside a statement."""
@@ -81,7 +83,7 @@ class Facts:
         return known
 
     def _find(self, statement: Statement) -> Contents:
-        found = _own_contents(statement)
+        found = self._own_contents(statement)
         match statement:
             case Block():
                 for inner in statement.statements:
@@ -102,12 +104,25 @@ class Facts:
                     found = found | self.contents(statement.otherwise)
         return found
 
+    def _own_contents(self, statement: Statement) -> Contents:
+        """What a statement's own scalars read."""
+        found = [reads_of(scalar, self._reads) for scalar in scalars(statement)]
+        loads = frozenset(load.buffer.name for each in found for load in each.loads)
+        return Contents(loads=loads, widest=max((each.widest for each in found), default=1))
+
     def plan(self, access: Load | Store) -> AccessPlan | None:
         """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
         key = id(access)
         if key not in self._plans:
             self._plans[key] = access_plan(access.buffer, access.indices, self._forms)
         return self._plans[key]
+
+    def counters(self, index: Scalar) -> tuple[str, ...] | None:
+        """The names of the counters in an index; None if there is anything but arithmetic on them."""
+        key = id(index)
+        if key not in self._counters:
+            self._counters[key] = _counters((index,))
+        return self._counters[key]
 
     def can_run_in_lanes(self, loop: For) -> bool:
         """Whether iterations may run together: none reads what another one writes at the same time."""
@@ -125,44 +140,13 @@ class Facts:
         return True
 
 
-def _own_contents(statement: Statement) -> Contents:
-    """What a statement's own scalars read."""
-    found = Contents()
-    for scalar in scalars(statement):
-        if not isinstance(scalar, LEAVES):
-            found = found | _scalar_contents(scalar)
-    return found
-
-
-def _scalar_contents(root: Scalar) -> Contents:
-    """What a scalar reads; what only says where it reads is not counted among what is computed with."""
-    loads, widest = set(), 1
-    stack = [(root, False)]
-    seen = set()
-    while stack:
-        scalar, is_index = stack.pop()
-        if (id(scalar), is_index) in seen:
-            continue
-        seen.add((id(scalar), is_index))
-        match scalar:
-            case Load():
-                loads.add(scalar.buffer.name)
-                widest = widest if is_index else max(widest, held_bytes(scalar.buffer.dtype))
-            case Cast() | Intrinsic() if not is_index:
-                widest = max(widest, held_bytes(scalar.dtype))
-            case _:
-                pass
-        inside = is_index or isinstance(scalar, Load)
-        stack += [(part, inside) for part in operands(scalar) if not isinstance(part, LEAVES)]
-    return Contents(loads=frozenset(loads), widest=widest)
-
-
-def _registers(prim_func: PrimFunc) -> tuple[frozenset[str], frozenset[int]]:
+def _registers(prim_func: PrimFunc, reads: Reads) -> tuple[frozenset[str], frozenset[int]]:
     """Buffers that are held in registers, and the loops (by identity) that are expanded for that."""
     loops: list[For] = []
     born: dict[str, int] = {}
     refused: set[str] = set()
     expanded: dict[str, set[int]] = {}
+    counters: dict[int, tuple[str, ...] | None] = {}
     for visit in walk(prim_func.body):
         statement = visit.statement
         if isinstance(statement, For) and visit.event is not Event.ELSE:
@@ -173,14 +157,15 @@ def _registers(prim_func: PrimFunc) -> tuple[frozenset[str], frozenset[int]]:
         if isinstance(statement, Allocate) and _may_be_register(statement.buffer):
             born[statement.buffer.name] = threads
             expanded[statement.buffer.name] = set()
-        for buffer, indices in _accesses(statement):
-            if buffer.name not in born:
-                continue
-            needed = _loops_to_expand(indices, loops)
-            if needed is None or threads != born[buffer.name]:
-                refused.add(buffer.name)
+        own = [access for access in _accesses(statement, reads) if access.buffer.name in born]
+        around = {loop.var.name: loop for loop in loops} if own else {}
+        for access in own:
+            name = access.buffer.name
+            needed = _loops_to_expand(access.indices, around, counters)
+            if needed is None or threads != born[name]:
+                refused.add(name)
             else:
-                expanded[buffer.name] |= needed
+                expanded[name] |= needed
     kept = frozenset(born) - refused
     return kept, frozenset(number for name in kept for number in expanded[name])
 
@@ -195,32 +180,46 @@ def _may_be_register(buffer: Buffer) -> bool:
     )
 
 
-def _accesses(statement: Statement) -> list[tuple[Buffer, tuple[Scalar, ...]]]:
-    found = [(statement.buffer, statement.indices)] if isinstance(statement, Store) else []
-    stack = list(scalars(statement))
-    while stack:
-        scalar = stack.pop()
-        if isinstance(scalar, Load):
-            found.append((scalar.buffer, scalar.indices))
-        stack.extend(operands(scalar))
+def _accesses(statement: Statement, reads: Reads) -> list[Load | Store]:
+    found: list[Load | Store] = [statement] if isinstance(statement, Store) else []
+    for scalar in scalars(statement):
+        found += reads_of(scalar, reads).loads
     return found
 
 
-def _loops_to_expand(indices: tuple[Scalar, ...], loops: list[For]) -> set[int] | None:
-    """The loops whose variables the indices name; None if they are not constant once those are expanded."""
-    around = {loop.var.name: loop for loop in loops}
+def _loops_to_expand(
+    indices: tuple[Scalar, ...], around: dict[str, For], counters: dict[int, tuple[str, ...] | None]
+) -> set[int] | None:
+    """The loops whose variables the indices name; None if they are not constant once those are expanded.
+
+    Args:
+        indices: Of the access.
+        around: The loops around it by their variables' names.
+        counters: For indices by identity the names in them; None if there is more. Those found are added.
+    """
+    if id(indices) not in counters:
+        counters[id(indices)] = _counters(indices)
+    names = counters[id(indices)]
+    if names is None:
+        return None
     found = set()
+    for name in names:
+        loop = around[name]
+        if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
+            found.add(id(loop))
+        elif loop.extent > 1:
+            return None
+    return found
+
+
+def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
+    """The names of the counters in indices; None if there is anything but arithmetic on them."""
+    found: dict[str, None] = {}
     for root in indices:
-        if isinstance(root, Literal):
-            continue
         for scalar, _ in scalar_post_order(root):
             match scalar:
                 case LoopVar():
-                    loop = around[scalar.name]
-                    if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
-                        found.add(id(loop))
-                    elif loop.extent > 1:
-                        return None
+                    found[scalar.name] = None
                 case Load() | Intrinsic() | Cast():
                     return None
-    return found
+    return tuple(found)

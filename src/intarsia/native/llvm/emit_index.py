@@ -36,8 +36,8 @@ class _Form(NamedTuple):
 _Unit: TypeAlias = str | _Part
 
 
-Forms: TypeAlias = dict[Scalar, "_Form | None"]
-"""Indices that were looked at: written out loops have the same ones over and over."""
+Forms: TypeAlias = dict[int, "_Form | None"]
+"""Indices that were looked at, by identity: written out loops have the same ones over and over."""
 
 
 def access_plan(buffer: Buffer, indices: tuple[Scalar, ...], known: Forms | None = None) -> AccessPlan | None:
@@ -46,10 +46,10 @@ def access_plan(buffer: Buffer, indices: tuple[Scalar, ...], known: Forms | None
     Args:
         buffer: What is accessed.
         indices: Of the element.
-        known: Indices of earlier calls; those of this one are added.
+        known: Indices of earlier calls, which are alive; those of this one are added.
     """
     forms = {} if known is None else known
-    const, stride = 0, 1
+    const, stride, has_parts = 0, 1, False
     sums: dict[_Unit, int] = {}
     for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
         if isinstance(index, LoopVar):  # most indices are a counter or a number
@@ -57,18 +57,21 @@ def access_plan(buffer: Buffer, indices: tuple[Scalar, ...], known: Forms | None
         elif isinstance(index, Literal) and index.dtype is DType.INT64:
             const += stride * int(index.value)
         else:
-            if index not in forms:
-                forms[index] = _form(index)
-            form = forms[index]
+            if id(index) not in forms:
+                forms[id(index)] = _form(index)
+            form = forms[id(index)]
             if form is None:
                 return None
             const += stride * form.const
             for unit, coefficient in form.terms:
                 sums[unit] = sums.get(unit, 0) + stride * coefficient
+                has_parts = has_parts or not isinstance(unit, str)
         stride *= extent
-    joined = _joined(_Form(const, tuple(item for item in sums.items() if item[1])))
-    names = [(unit, coefficient) for unit, coefficient in joined.terms if isinstance(unit, str)]
-    return AccessPlan(joined.const, tuple(names)) if len(names) == len(joined.terms) else None
+    terms = tuple([item for item in sums.items() if item[1]])
+    if has_parts:
+        const, terms = _joined(_Form(const, terms))
+    names = tuple([(unit, coefficient) for unit, coefficient in terms if isinstance(unit, str)])
+    return AccessPlan(const, names) if len(names) == len(terms) else None
 
 
 def _form(root: Scalar) -> _Form | None:

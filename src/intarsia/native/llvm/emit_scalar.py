@@ -237,10 +237,25 @@ class Scalars:
             if len(terms) > 1:
                 terms.sort()
             return Affine(const, lane, tuple(terms))
-        indices = [self.number(index) for index in access.indices]
+        indices = [self._index(index) for index in access.indices]
         if state.kernel.bounds_checked:
             check_indices(state, access, [self.as_value(index).text for index in indices], indices)
         return self._flattened(access.buffer.shape, indices)
+
+    def _index(self, index: Scalar) -> Number:
+        """An index; arithmetic on counters is done once where they have the same values."""
+        if not isinstance(index, Arith):
+            return self.number(index)
+        counters = self.state.kernel.facts.counters(index)
+        if counters is None:
+            return self.number(index)
+        env, builder = self.state.env, self.state.builder
+        key = id(index), self.state.lanes, tuple([env[name] for name in counters])
+        found: Number | None = builder.noted(key)
+        if found is None:
+            found = self.number(index)
+            builder.note(key, found)
+        return found
 
     def _flattened(self, shape: tuple[int, ...], indices: list[Number]) -> Number:
         total: Affine | None = Affine(0)

@@ -75,3 +75,9 @@ class Iterator:
     def extent(self) -> int | None:
         """How often it counts, or None if that is not known."""
         return None if self.range is None else self.range.extent
+
+    def with_range(self, values: Range | None) -> Iterator:
+        """With other values; the same object if it has these."""
+        if values == self.range:
+            return self
+        return Iterator(self.name, values, self.kind, self.annotation, self.orig_iters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -78,7 +78,11 @@ class LoopState(Actions):
         if not 0 <= step.stage_id < len(self.stages):
             found = f"there are stages 0 to {len(self.stages) - 1}"
             raise self.refusal(step, f"found stage {step.stage_id}; {found}")
-        return replace(step.changed(self), transform_steps=(*self.transform_steps, step))
+        made = step.changed(self)
+        steps = (*self.transform_steps, step)
+        return LoopState(
+            *(made.initial_dag, made.stages, steps, made.attach_map, made.current_dag, made.concrete)
+        )
 
     def unroll(self, stage: StageRef, loop: IterRef, max_unroll: int | None = None) -> LoopState:
         """A loop unrolled; the same state if its extent is above `max_unroll`."""
@@ -128,28 +132,39 @@ class LoopState(Actions):
     def with_stage(self, stage_id: int, **changes: Any) -> LoopState:
         """With fields of a stage changed; no step is recorded."""
         stages = list(self.stages)
-        stages[stage_id] = replace(stages[stage_id], **changes)
-        return replace(self, stages=tuple(stages))
+        stages[stage_id] = stages[stage_id].with_fields(**changes)
+        return self._over(stages)
+
+    def _over(self, stages: Sequence[Stage]) -> LoopState:
+        """With other stages; written out, because searches make millions of states."""
+        return LoopState(
+            *(self.initial_dag, tuple(stages), self.transform_steps, self.attach_map),
+            *(self.current_dag, self.concrete),
+        )
 
     def with_fields(self, **changes: Any) -> LoopState:
-        """With fields changed; no step is recorded."""
-        return replace(self, **changes)
+        """With fields changed, the same state if they are not; no step is recorded."""
+        is_same = all(getattr(self, name) is value for name, value in changes.items())
+        return self if is_same else replace(self, **changes)
 
     def with_ranges(self, ranges: Mapping[int, Sequence[Range | None]]) -> LoopState:
-        """With what bound inference found: the ranges of the loops of some stages.
+        """With what bound inference found: the ranges of the loops of some stages; this state if it has them.
 
         Raises:
             UsageError: A stage has another number of loops.
         """
         stages = list(self.stages)
+        is_changed = False
         for stage_id, found in ranges.items():
             loops = stages[stage_id].iters
             if len(loops) != len(found):
                 name = stages[stage_id].op.name
                 raise UsageError(f"stage {name}: found {len(found)} ranges; expected {len(loops)}")
-            ranged = tuple(replace(loop, range=each) for loop, each in zip(loops, found, strict=True))
-            stages[stage_id] = replace(stages[stage_id], iters=ranged)
-        return replace(self, stages=tuple(stages))
+            if any(loop.range != each for loop, each in zip(loops, found, strict=True)):
+                ranged = tuple(loop.with_range(each) for loop, each in zip(loops, found, strict=True))
+                stages[stage_id] = stages[stage_id].with_fields(iters=ranged)
+                is_changed = True
+        return self._over(stages) if is_changed else self
 
     def refusal(self, step: TransformStep, problem: str) -> IllegalStepError:
         """The error that a step is not possible here."""
@@ -158,6 +173,15 @@ class LoopState(Actions):
         name = self.stages[step.stage_id].op.name if inside else str(step.stage_id)
         text = json.dumps(step_to_json(step))
         return IllegalStepError(f"step {place}, {text} on stage {name}: {problem}", place, name)
+
+    @cached_property
+    def notes(self) -> dict[object, Any]:
+        """What others have found out about this state, by keys of theirs; neither copied nor pickled."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without what follows from them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def text(self) -> str:

@@ -69,7 +69,7 @@ def chosen_lengths(split: SplitRelation) -> tuple[int, ...]:
     Raises:
         UsageError: One is not chosen, or below 1.
     """
-    found = tuple(length for length in split.lengths if length is not None and length > 0)
+    found = tuple([length for length in split.lengths if length is not None and length > 0])
     if len(found) != len(split.lengths):
         raise UsageError(
             f"a length of the split of loop {split.parent} is not chosen: found {split.lengths}",

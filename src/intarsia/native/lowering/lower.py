@@ -12,7 +12,7 @@ from intarsia.native.loop_state.iterator import Range
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
 from intarsia.native.lowering.names import Names
-from intarsia.native.lowering.placements import Placements, find_placements
+from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
 from intarsia.support.errors import UsageError
 
@@ -46,7 +46,9 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
 
 
 def infer_bound(dag: ComputeDAG, state: LoopState) -> LoopState:
-    """The state with the ranges of all loops; those of a stage inside a loop are of its tile, from 0.
+    """The state with the ranges of all loops, itself if it has them.
+
+    Those of a stage inside a loop are of its tile, from 0.
 
     Raises:
         UsageError: As `lower`.
@@ -57,7 +59,9 @@ def infer_bound(dag: ComputeDAG, state: LoopState) -> LoopState:
         stage_id: [Range(0, loop.extent) for loop in placement.loops]
         for stage_id, placement in placements.by_stage.items()
     }
-    return known.with_ranges(ranges)
+    ranged = known.with_ranges(ranges)
+    note_placements(ranged, placements)
+    return ranged
 
 
 def infer_bounds(dag: ComputeDAG, states: Iterable[LoopState]) -> tuple[LoopState | UsageError, ...]:

@@ -34,12 +34,20 @@ class Placements:
 
 
 def find_placements(state: LoopState) -> Placements:
-    """Find for every stage, readers first, which part is read where it is computed.
+    """Find for every stage, readers first, which part is read where it is computed; found once for a state.
 
     Raises:
         UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
     """
-    return _Search(state).placements()
+    known = state.notes.get(Placements)
+    if not isinstance(known, Placements):
+        known = state.notes[Placements] = _Search(state).placements()
+    return known
+
+
+def note_placements(state: LoopState, placements: Placements) -> None:
+    """Note those of a state that differs in the ranges of its loops only: they follow from the rest."""
+    state.notes[Placements] = placements
 
 
 class _Search:

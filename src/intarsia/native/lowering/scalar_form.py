@@ -10,8 +10,10 @@ from intarsia.ir.prim_func import Arith, Cast, Intrinsic, Load, Scalar
 
 def with_operands(scalar: Scalar, given: Sequence[Scalar]) -> Scalar:
     """The same operator on other operands; the same object if they are the same objects."""
-    before = operands(scalar)
-    if all(new is old for new, old in zip(given, before, strict=True)):
+    for new, old in zip(given, operands(scalar), strict=True):
+        if new is not old:
+            break
+    else:
         return scalar
     match scalar:
         case Load():
@@ -30,17 +32,19 @@ def post_order(root: Scalar, below: Callable[[Scalar], tuple[Scalar, ...]] = ope
     """Every scalar once, each after those that `below` says are inside it."""
     found: list[Scalar] = []
     seen: set[int] = set()
-    stack: list[tuple[Scalar, bool]] = [(root, False)]
+    stack: list[Scalar | None] = [root]
+    opened: list[Scalar] = []  # for each None of the stack, what ends there
     while stack:
-        scalar, is_done = stack.pop()
-        if is_done:
-            found.append(scalar)
+        scalar = stack.pop()
+        if scalar is None:
+            found.append(opened.pop())
         elif id(scalar) not in seen:
             seen.add(id(scalar))
             inside = below(scalar)
             if inside:
-                stack.append((scalar, True))
-                stack.extend((each, False) for each in reversed(inside))
+                opened.append(scalar)
+                stack.append(None)
+                stack.extend(inside[::-1])
             else:
                 found.append(scalar)
     return found

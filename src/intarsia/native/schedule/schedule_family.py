@@ -65,9 +65,11 @@ class ScheduleFamily:
         """The state of a choice, with the ranges of all loops; None if its steps are not possible."""
         try:
             state = self.make(choice)
-            return infer_bound(state.initial_dag, state)
+            made = infer_bound(state.initial_dag, state)
         except UsageError:
             return None
+        made.notes[self] = choice
+        return made
 
     def choice_of(self, state: LoopState) -> Choice | None:
         """The choice that makes a state, equal in all steps; None if there is none."""
@@ -75,8 +77,13 @@ class ScheduleFamily:
             choice = self.read(state)
         except UsageError:
             return None
-        made = None if choice is None else self.state_of(choice)
-        return choice if made is not None and made.text == state.text else None
+        if choice is None or choice == state.notes.get(self):  # then this choice has made it
+            return choice
+        made = self.state_of(choice)
+        if made is None or made.text != state.text:
+            return None
+        state.notes[self] = choice
+        return choice
 
 
 def loop_extents(state: LoopState, stage: str | int) -> dict[str, int]:

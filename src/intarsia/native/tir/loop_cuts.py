@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import assert_never
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import Event, scalar_post_order, walk
-from intarsia.ir.prim_func import Arith, ArithOp, For, Load, LoopVar, Scalar, Statement
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import (
+    Allocate,
+    Arith,
+    ArithOp,
+    Block,
+    For,
+    IfThenElse,
+    Load,
+    LoopVar,
+    Scalar,
+    Statement,
+    Store,
+)
 from intarsia.ir.scalar_types import COMPARISONS, scalar_dtype
 from intarsia.native.tir.affine import Affine, Range, affine, bounds, fits, scalar_range
-from intarsia.native.tir.rewriting import every_scalar, loop_vars
+from intarsia.native.tir.rewriting import loop_vars
 
 _INT64 = DType.INT64
 
@@ -39,24 +52,57 @@ def ranges_inside(statement: Statement, around: dict[LoopVar, Range]) -> dict[Lo
     return {**around, **found}
 
 
-def comparisons(statement: Statement) -> list[Arith]:
-    """The comparisons of int64 scalars inside a statement."""
-    return [
-        scalar
-        for scalar in every_scalar(statement)
-        if isinstance(scalar, Arith)
-        and scalar.op in COMPARISONS
-        and scalar_dtype(scalar.operands[0]) is _INT64
-    ]
+@dataclass(slots=True)
+class Comparisons:
+    """The comparisons inside statements, looked for once in each object.
+
+    Attributes:
+        known: By identity, each with the statement, which stays alive.
+    """
+
+    known: dict[int, tuple[Statement, tuple[Arith, ...]]] = field(default_factory=dict)
+
+    def of(self, statement: Statement) -> tuple[Arith, ...]:
+        """The comparisons of int64 scalars inside a statement, in the order of the text."""
+        found = self.known.get(id(statement))
+        if found is None:
+            found = self.known[id(statement)] = statement, tuple(self._find(statement))
+        return found[1]
+
+    def _find(self, statement: Statement) -> Iterator[Arith]:
+        yield from _own_comparisons(statement)
+        match statement:
+            case Block():
+                for inner in statement.statements:
+                    yield from self.of(inner)
+            case For() | Allocate():
+                yield from self.of(statement.body)
+            case IfThenElse():
+                yield from self.of(statement.then)
+                if statement.otherwise is not None:
+                    yield from self.of(statement.otherwise)
+            case Store():
+                pass
+            case _:
+                assert_never(statement)
+
+
+def _own_comparisons(statement: Statement) -> Iterator[Arith]:
+    for root in scalars(statement):
+        for scalar, _ in scalar_post_order(root):
+            if not isinstance(scalar, Arith) or scalar.op not in COMPARISONS:
+                continue
+            if scalar_dtype(scalar.operands[0]) is _INT64:
+                yield scalar
 
 
 def cuts(
-    statement: Statement, var: LoopVar, ranges: dict[LoopVar, Range], known: set[LoopVar]
+    comparisons: Iterable[Arith], var: LoopVar, ranges: dict[LoopVar, Range], known: set[LoopVar]
 ) -> dict[Scalar, set[int]]:
     """Values from which on a comparison inside a loop's body is decided, or no longer is.
 
     Args:
-        statement: The body.
+        comparisons: The comparisons of the body.
         var: The loop's counter.
         ranges: Ranges of all counters around and inside.
         known: The counters of this loop and those around it.
@@ -65,7 +111,7 @@ def cuts(
         The values by what has them: the counter, or a scalar of it and of counters around.
     """
     found: dict[Scalar, set[int]] = {}
-    for comparison in comparisons(statement):
+    for comparison in comparisons:
         left, right = (affine(one) for one in comparison.operands)
         if not (fits(bounds(left, ranges), _INT64) and fits(bounds(right, ranges), _INT64)):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, assert_never
 
@@ -24,7 +24,7 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.tir.affine import Range, scalar_range
-from intarsia.native.tir.loop_cuts import Segment, comparisons, cut, cuts, ranges_inside
+from intarsia.native.tir.loop_cuts import Comparisons, Segment, cut, cuts, ranges_inside
 from intarsia.native.tir.rewriting import (
     BufferNames,
     Replacement,
@@ -85,7 +85,7 @@ class LoopPartition(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with its loops cut."""
-        if not comparisons(function.body):
+        if not Comparisons().of(function.body):
             return function
         budget = self.max_statements - _stores(function.body)
         walker = _Walker(BufferNames.of(function), max(3, self.max_parts), budget)
@@ -113,6 +113,7 @@ class _Walker:
     names: BufferNames
     max_parts: int
     budget: int
+    comparisons: Comparisons = field(default_factory=Comparisons)
 
     def visit(self, statement: Statement, ranges: dict[LoopVar, Range]) -> list[Statement]:
         match statement:
@@ -136,9 +137,9 @@ class _Walker:
 
     def loop(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
         here = {**ranges, loop.var: (0, loop.extent - 1)}
-        if loop.extent == 0 or not comparisons(loop.body):
+        if loop.extent == 0 or not self.comparisons.of(loop.body):
             return [loop]
-        found = cuts(loop.body, loop.var, ranges_inside(loop.body, here), set(here))
+        found = cuts(self.comparisons.of(loop.body), loop.var, ranges_inside(loop.body, here), set(here))
         own = found.pop(loop.var, set())
         if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
             trimmed = self.trimmed(loop, own, ranges)
@@ -159,7 +160,7 @@ class _Walker:
         segments, main = cut(0, loop.extent, at, self.max_parts)
         whole = simplified(loop.body, {**ranges, loop.var: (0, loop.extent - 1)})
         known = partial(self.known, loop, ranges)
-        found = self.refined(loop.body, segments, main, known, len(comparisons(whole)))
+        found = self.refined(loop.body, segments, main, known, len(self.comparisons.of(whole)))
         if found is None:
             return None
         after: list[Statement] = []
@@ -186,13 +187,13 @@ class _Walker:
         """
         stores = _stores(body)
         parts = [_Part(one, known(one), position == main) for position, one in enumerate(segments)]
-        is_better = any(len(comparisons(part.body)) < before for part in parts)
+        is_better = any(len(self.comparisons.of(part.body)) < before for part in parts)
         if not is_better or not self.paid((len(parts) - 1) * stores):
             return None
         found: list[_Part] = []
         for part in parts:
             size = part.segment.size
-            is_small = 1 < size <= _SMALL and not part.is_main and comparisons(part.body)
+            is_small = 1 < size <= _SMALL and not part.is_main and self.comparisons.of(part.body)
             if is_small and self.paid((size - 1) * stores):
                 ones = (Segment(value, value + 1) for value in range(part.segment.begin, part.segment.end))
                 found += [_Part(one, known(one), False) for one in ones]
@@ -239,7 +240,7 @@ class _Walker:
             other = None if first.otherwise is None else self.versions(first.otherwise, others, ranges)
             return with_branches(first, self.versions(first.then, others, ranges), other)
         known = partial(_assuming, body, scalar, ranges)
-        parts = self.refined(body, segments, main, known, len(comparisons(body)))
+        parts = self.refined(body, segments, main, known, len(self.comparisons.of(body)))
         if parts is None:
             return self.versions(body, others, ranges)
         result: Statement | None = None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from intarsia.ir.loop_walk import Event, scalar_post_order, walk
-from intarsia.ir.prim_func import Buffer, For, ForKind, Load, LoopVar, Scalar, Statement
+from intarsia.ir.prim_func import Buffer, For, ForKind, Load, LoopVar, Scalar, Statement, Store
 from intarsia.native.tir.accesses import ElementAccess, accesses, are_apart, places
 from intarsia.native.tir.affine import Range
-from intarsia.native.tir.rewriting import Indices, Replacement
+from intarsia.native.tir.rewriting import Indices, Replacement, loop_vars
 
 EXPANDED: Final = (ForKind.VECTORIZED, ForKind.UNROLLED)
 """Kinds of loops whose counters are constants in the end."""
@@ -74,7 +74,7 @@ def expanded_inside(body: Statement) -> frozenset[LoopVar] | None:
 def tiles(loop: For, ranges: dict[LoopVar, Range]) -> list[RegisterTile]:
     """The tiles of a serial loop that it stores to, of buffers from outside of it that are in memory."""
     inner = expanded_inside(loop.body)
-    if inner is None:
+    if inner is None or not _returns_somewhere(loop, inner):
         return []
     by_buffer: dict[Buffer, list[ElementAccess]] = {}
     for access in dict.fromkeys(accesses(loop)):
@@ -84,6 +84,20 @@ def tiles(loop: For, ranges: dict[LoopVar, Range]) -> list[RegisterTile]:
         if any(access.is_store for access in group):
             found += _tiles_of(buffer, group, inner, ranges)
     return found
+
+
+def _returns_somewhere(loop: For, inner: frozenset[LoopVar]) -> bool:
+    """Whether there is a buffer of which all that is stored inside has indices without moving counters.
+
+    A quick look at stores only: most outer loops move all that they store.
+    """
+    inside = [visit.statement for visit in walk(loop) if visit.event is Event.ENTER]
+    moving = {one.var for one in inside if isinstance(one, For)} - inner
+    fixed: dict[str, bool] = {}
+    for one in inside:
+        if isinstance(one, Store) and fixed.get(one.buffer.name, True):
+            fixed[one.buffer.name] = all(loop_vars(index).isdisjoint(moving) for index in one.indices)
+    return any(fixed.values())
 
 
 def _tiles_of(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from intarsia.ir.loop_walk import Event, operands, scalar_post_order, scalars, walk
+from intarsia.ir.loop_walk import operands, scalar_post_order, walk
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -94,15 +94,6 @@ def with_branches(statement: IfThenElse, then: Statement, otherwise: Statement |
     if then is statement.then and otherwise is statement.otherwise:
         return statement
     return IfThenElse(statement.cond, then, otherwise)
-
-
-def every_scalar(statement: Statement) -> Iterator[Scalar]:
-    """Every scalar inside a statement."""
-    for visit in walk(statement):
-        if visit.event is Event.ENTER:
-            for root in scalars(visit.statement):
-                for scalar, _ in scalar_post_order(root):
-                    yield scalar
 
 
 def loop_vars(scalar: Scalar) -> set[LoopVar]:

@@ -125,7 +125,7 @@ class _Walker:
             return []
         indices = tuple(map(self.scalars.index, store.indices))
         value = self.scalars.simplified(store.value)
-        if value == Load(store.buffer, indices):
+        if isinstance(value, Load) and value == Load(store.buffer, indices):
             return []
         if value is store.value and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return [store]
@@ -176,7 +176,7 @@ class _Walker:
     def knowing(self, ranges: dict[LoopVar, Range], known: dict[Scalar, bool]) -> Iterator[None]:
         """Know more for a while."""
         before = self.scalars
-        self.scalars = ScalarSimplifier({**before.ranges, **ranges}, {**before.known, **known})
+        self.scalars = before.knowing(ranges, known)
         yield
         self.scalars = before
 

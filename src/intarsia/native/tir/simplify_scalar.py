@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import frexp
+from typing import TypeAlias
 
 from intarsia.ir.dtype import DType
 from intarsia.ir.loop_walk import LEAVES, operands
@@ -20,6 +21,9 @@ _LINEAR = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL})
 _TRUE, _FALSE = Literal(True, DType.BOOL), Literal(False, DType.BOOL)
 
 
+_Facts: TypeAlias = tuple[tuple[tuple[LoopVar, Range], ...], tuple[tuple[Scalar, bool], ...]]
+
+
 @dataclass(slots=True)
 class ScalarSimplifier:
     """Simplifies scalars where something is known.
@@ -31,18 +35,35 @@ class ScalarSimplifier:
 
     ranges: dict[LoopVar, Range] = field(default_factory=dict)
     known: dict[Scalar, bool] = field(default_factory=dict)
-    _indices: dict[Scalar, Scalar | None] = field(default_factory=dict, repr=False)
-    """Indices that were simplified; None for those that stay."""
+    _loads: dict[int, tuple[Load, Scalar]] = field(default_factory=dict, repr=False)
+    _indices: dict[int, tuple[Scalar, Scalar]] = field(default_factory=dict, repr=False)
+    """What was simplified, by identity, and what it is then: both stay alive."""
+    _inside: dict[_Facts, ScalarSimplifier] = field(default_factory=dict, repr=False)
+
+    def knowing(self, ranges: dict[LoopVar, Range], known: dict[Scalar, bool]) -> ScalarSimplifier:
+        """The simplifier that knows more: one for all places that know the same, so that it remembers."""
+        facts = tuple(ranges.items()), tuple(known.items())
+        found = self._inside.get(facts)
+        if found is None:
+            found = ScalarSimplifier({**self.ranges, **ranges}, {**self.known, **known})
+            self._inside[facts] = found
+        return found
 
     def index(self, scalar: Scalar) -> Scalar:
         """As `simplified`, remembered: written out loops have the same indices over and over."""
         if isinstance(scalar, LEAVES):
             return self.simplified(scalar)
-        if scalar not in self._indices:
-            after = self.simplified(scalar)
-            self._indices[scalar] = None if after is scalar else after
-        known = self._indices[scalar]
-        return scalar if known is None else known
+        found = self._indices.get(id(scalar))
+        if found is None:
+            found = self._indices[id(scalar)] = scalar, self.simplified(scalar)
+        return found[1]
+
+    def _load(self, load: Load) -> Scalar:
+        found = self._loads.get(id(load))
+        if found is None:
+            found = load, with_operands(load, tuple(map(self.index, load.indices)))
+            self._loads[id(load)] = found
+        return found[1]
 
     def simplified(self, scalar: Scalar) -> Scalar:
         """The scalar in fewer operations; the same object if there is nothing to save."""
@@ -52,7 +73,7 @@ class ScalarSimplifier:
             found = self.ranges.get(scalar)
             return Literal(found[0], DType.INT64) if found and found[0] == found[1] else scalar
         if isinstance(scalar, Load):
-            return with_operands(scalar, tuple(map(self.index, scalar.indices)))
+            return self._load(scalar)
         if isinstance(scalar, Arith) and self._is_simple(scalar):
             return scalar
         match scalar:
@@ -62,7 +83,7 @@ class ScalarSimplifier:
                 return scalar if after == scalar else after
             case _:
                 after = with_operands(scalar, tuple(map(self.simplified, operands(scalar))))
-                return self._rule(after)
+                return after if _is_plain_sum_or_product(after) else self._rule(after)
 
     def _is_simple(self, scalar: Arith) -> bool:
         """Whether it is i * n or i * n + m: most indices, for which there is nothing to save."""
@@ -196,6 +217,13 @@ class ScalarSimplifier:
         if isinstance(sides, bool):
             return _TRUE if sides == (scalar.op is ArithOp.EQ) else _FALSE
         return scalar if sides is None else Arith(scalar.op, sides)
+
+
+def _is_plain_sum_or_product(scalar: Scalar) -> bool:
+    """Whether it is one of floats or of unsigned integers without a number, for which there is no rule."""
+    if not isinstance(scalar, Arith) or scalar.op not in _LINEAR or scalar_dtype(scalar) in _SIGNED:
+        return False
+    return not any(isinstance(one, Literal) for one in scalar.operands)
 
 
 def _folded(scalar: Scalar) -> Scalar | None:

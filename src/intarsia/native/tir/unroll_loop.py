@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from intarsia.ir import DType, IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Literal, Statement, Store
+from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
     BufferNames,
-    Replacement,
     block,
     block_like,
     flat,
@@ -74,8 +74,11 @@ class UnrollLoop(PrimFuncPass):
         """The loop function, unrolled."""
         config = ctx.option(UNROLL_LOOP)
         given = function.attrs.get(AUTO_UNROLL_MAX_STEP, config.auto_max_step)
-        walker = _Walker(config, given if isinstance(given, int) else 0, BufferNames.of(function))
-        return with_prim_func_fields(function, body=walker.visit(function.body).statement)
+        walker = _Walker(config, given if isinstance(given, int) else 0)
+        body = walker.visit(function.body).statement
+        if walker.chosen:
+            body = _Writer(frozenset(walker.chosen), BufferNames.of(function)).statement(body)
+        return with_prim_func_fields(function, body=body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,17 @@ class _Unrolled:
 
 @dataclass(slots=True)
 class _Walker:
+    """Decides.
+
+    Attributes:
+        config: What is asked for.
+        auto_max_step: As there, of this function.
+        chosen: The loops, by identity, that are to be written out; they are parts of what was visited.
+    """
+
     config: UnrollLoopConfig
     auto_max_step: int
-    names: BufferNames
+    chosen: set[int] = field(default_factory=set)
 
     def visit(self, statement: Statement) -> _Unrolled:
         match statement:
@@ -141,15 +152,8 @@ class _Walker:
         if not self.config.explicit_unroll:
             marked = For(kept.var, kept.extent, kept.body, ForKind.UNROLLED) if is_small else kept
             return _Unrolled(marked, steps, depth, inside.has_loop)
-        return _Unrolled(self.written_out(kept), steps, depth, inside.has_loop)
-
-    def written_out(self, loop: For) -> Statement:
-        copies = []
-        for number in range(loop.extent):
-            names = self.names if number else None  # the first keeps the names of its buffers
-            counters = {loop.var: Literal(number, DType.INT64)}
-            copies.append(Replacement(counters, names=names).statement(loop.body))
-        return block(copies)
+        self.chosen.add(id(kept))
+        return _Unrolled(kept, steps, depth, inside.has_loop)
 
 
 def _flat_all(parts: list[_Unrolled]) -> list[Statement]:
@@ -163,3 +167,73 @@ def _over(statement: Statement, parts: list[_Unrolled]) -> _Unrolled:
         max((part.depth for part in parts), default=0),
         any(part.has_loop for part in parts),
     )
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes loops out, outer ones first, so that each statement is copied once for all loops around it.
+
+    Attributes:
+        chosen: The loops, by identity.
+        names: Of the function's buffers: copies get new ones.
+        copies: Scalars where the walk is.
+        is_first: Whether the walk is in the first iteration of all loops around that are written out.
+    """
+
+    chosen: frozenset[int]
+    names: BufferNames
+    copies: NumberedCopies = field(default_factory=NumberedCopies)
+    is_first: bool = True
+
+    def statement(self, statement: Statement) -> Statement:
+        match statement:
+            case Store():
+                return self.store(statement)
+            case Block():
+                return block_like(statement, [self.statement(inner) for inner in flat(statement)])
+            case For():
+                if id(statement) in self.chosen:
+                    return self.written_out(statement)
+                return with_body(statement, self.statement(statement.body))
+            case Allocate():
+                return self.allocate(statement)
+            case IfThenElse():
+                cond = self.copies.scalar(statement.cond)
+                then = self.statement(statement.then)
+                otherwise = None if statement.otherwise is None else self.statement(statement.otherwise)
+                if cond is statement.cond:
+                    return with_branches(statement, then, otherwise)
+                return IfThenElse(cond, then, otherwise)
+            case _:
+                assert_never(statement)
+
+    def written_out(self, loop: For) -> Statement:
+        was_first, numbers, found = self.is_first, self.copies.numbers, []
+        for number in range(loop.extent):
+            numbers[loop.var] = Literal(number, DType.INT64)
+            self.is_first = was_first and number == 0
+            found.append(self.statement(loop.body))
+        numbers.pop(loop.var, None)
+        self.is_first = was_first
+        return block(found)
+
+    def store(self, store: Store) -> Store:
+        value = self.copies.scalar(store.value)
+        indices = tuple(map(self.copies.scalar, store.indices))
+        buffer = self.copies.buffers.get(store.buffer, store.buffer) if self.copies.buffers else store.buffer
+        is_same = buffer is store.buffer and value is store.value
+        if is_same and all(a is b for a, b in zip(indices, store.indices, strict=True)):
+            return store
+        return Store(buffer, indices, value)
+
+    def allocate(self, allocate: Allocate) -> Allocate:
+        if self.is_first:  # it keeps its name
+            after = with_body(allocate, self.statement(allocate.body))
+            assert isinstance(after, Allocate)
+            return after
+        around, old = self.copies, allocate.buffer
+        new = replace(old, name=self.names.fresh(old.name))
+        self.copies = around.with_buffer(old, new)
+        body = self.statement(allocate.body)
+        self.copies = around
+        return Allocate(new, body)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from intarsia.autoschedule.measuring.loaded_task import LoadedTask
+from intarsia.autoschedule.measuring.loaded_task import GuardedOutput, LoadedTask
+from intarsia.measure.difference import sure_limit
 from intarsia.measure.gate import Gate
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.tolerance import tolerance_for
 from intarsia.native.llvm.thread_pool import ThreadPool
 from intarsia.support.aligned_memory import ALIGNMENT
 
@@ -49,3 +52,21 @@ def test_an_array_at_the_address_of_another_is_not_taken_for_it() -> None:
 
 def test_no_operands_are_one_turn() -> None:
     assert task().turns((), 1000) == [()]
+
+
+@pytest.mark.parametrize(("error", "is_right"), [(0.0, True), (1e-6, True), (1e-2, False), (np.nan, False)])
+def test_results_are_checked_the_same_with_and_without_a_sure_limit(error: float, is_right: bool) -> None:
+    expected = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
+    gate = Gate(("y",), (expected,), (tolerance_for("float32", 100),), "given")
+    limit = sure_limit(expected, gate.tolerances[0])
+    assert limit is not None
+    found = []
+    for limits in ((), (None,), (limit,)):
+        output = GuardedOutput.of(expected)
+        loaded = LoadedTask({}, {"y": output}, gate, ThreadPool(1), limits=limits)
+        loaded.spoil_outputs()
+        output.array[...] = expected
+        output.array[17, 3] += np.float32(error)
+        found.append(loaded.checked())
+    assert found[0] == found[1] == found[2]
+    assert (found[0].error is MeasureError.OK) == is_right

@@ -80,3 +80,15 @@ def test_a_finalist_that_fails_is_out() -> None:
     assert found.best_state == B
     found.settle([B], [inf])
     assert (found.best_state, found.best_cost) == (C, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("cost", "best"), [(0.99, A), (0.98, B)], ids=["equal within noise", "clearly faster"]
+)
+def test_the_preferred_finalist_is_beaten_by_what_is_clearly_faster(cost: float, best: LoopState) -> None:
+    found = MeasuredStates(preferred=A.text)
+    for state, first in ((A, 1.0), (B, 0.5)):
+        found.add(state, first)
+    assert found.best_state == B
+    found.settle([B, A], [cost, 1.0])
+    assert found.best_state == best

@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 from tests.native_workloads import conv2d_nchw_bn_relu, matmul, zero_rank_compute
 
@@ -265,3 +267,23 @@ def test_a_skipped_region_stands_on_its_own() -> None:
     skipped = state.pragma("C.local", 0, "debug_skip_region")
     assert skipped["C.local"].is_skipped
     assert skipped.attach_map.places == {}
+
+
+def test_what_does_not_change_is_the_same_state() -> None:
+    state = ComputeDAG(matmul(8, 8, 8)).init_state
+    split = state.split("C", "i", [4])
+    assert split.with_fields(attach_map=split.attach_map) is split
+    known = {2: [loop.range for loop in split["C"].iters]}
+    assert split.stage_id("C") == 2
+    assert split.with_ranges(known) is split
+    other = split.with_ranges({2: [Range(0, 1), *known[2][1:]]})
+    assert extents(other, "C")[0] == 1
+    assert other["C"].iters[1] is split["C"].iters[1]
+
+
+def test_notes_are_neither_copied_nor_pickled() -> None:
+    state = ComputeDAG(matmul(8, 8, 8)).init_state.split("C", "i", [4])
+    state.notes["found"] = 1
+    again = pickle.loads(pickle.dumps(state))
+    assert again == state
+    assert (again.notes, state.unroll("C", "j").notes, state.notes) == ({}, {}, {"found": 1})

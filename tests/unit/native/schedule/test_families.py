@@ -10,12 +10,20 @@ from tests.schedule_families import PROGRAMS, SMALL, program_task
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
+from intarsia.native.lowering.placements import find_placements
 from intarsia.native.schedule import default_state
 from intarsia.native.schedule.convolution import ConvolutionChoice
 from intarsia.native.schedule.families import schedule_family
 from intarsia.native.schedule.gemm_family import GemmChoice
-from intarsia.native.schedule.schedule_family import Knob, ScheduleFamily, divisors_up_to, sizes_of_pieces
+from intarsia.native.schedule.schedule_family import (
+    Choice,
+    Knob,
+    ScheduleFamily,
+    divisors_up_to,
+    sizes_of_pieces,
+)
 
 
 def family_of(name: str, threads: int = 2) -> ScheduleFamily:
@@ -99,3 +107,30 @@ def test_sizes_that_knobs_have() -> None:
     assert Knob.of("size", (3, 1, 3), 2).values == (1, 2, 3)
     assert sizes_of_pieces(10, 4) == (1, 2, 3, 4, 5, 10)
     assert divisors_up_to(12, 5) == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["convolution", "product"])
+def test_a_state_that_a_choice_has_made_is_not_made_again(name: str) -> None:
+    family, made = family_of(name), list[Choice]()
+
+    def make(choice: Choice) -> LoopState:
+        made.append(choice)
+        return family.make(choice)
+
+    counting = replace(family, make=make)
+    state = counting.state_of(counting.default)
+    assert state is not None
+    assert counting.choice_of(state) == counting.default
+    assert made == [counting.default]
+    again = LoopState.replay(state.initial_dag, state.transform_steps)
+    bounded = infer_bound(state.initial_dag, again)
+    assert [counting.choice_of(bounded), counting.choice_of(bounded)] == [counting.default] * 2
+    assert made == [counting.default] * 2  # once for the state that came from elsewhere
+
+
+def test_a_state_with_all_ranges_is_bounded_by_itself() -> None:
+    family = family_of("convolution")
+    state = family.state_of(family.default)
+    assert state is not None
+    assert infer_bound(state.initial_dag, state) is state
+    assert find_placements(state) is find_placements(state)

@@ -2,7 +2,8 @@ import pytest
 from tests.tir_checks import checked, in_module, lines_of, parsed
 
 from intarsia.ir import PrimFunc
-from intarsia.ir.prim_func import For, ForKind
+from intarsia.ir.loop_walk import walk
+from intarsia.ir.prim_func import For, ForKind, Store
 from intarsia.native.tir import UnrollLoop, UnrollLoopConfig
 from intarsia.transform import PassContext
 
@@ -81,3 +82,32 @@ def test_a_loop_without_iterations_leaves_nothing() -> None:
 def test_the_config_may_be_the_dataclass() -> None:
     with PassContext(config={"tir.UnrollLoop": UnrollLoopConfig(auto_max_step=12)}):
         assert stores(checked(UnrollLoop(), parsed(NEST))) == 12
+
+
+def test_a_nest_with_buffers_is_written_out_in_order() -> None:
+    function = parsed(
+        """def prim @f(x: Buffer[(2, 2), float32], y: Buffer[(2, 2), float32]) {
+          for unrolled i in 2 {
+            for unrolled j in 2 { alloc t: Buffer[(), float32] { t[] = x[i, j]; y[j, i] = t[]; } }
+          }
+        }"""
+    )
+    after = checked(UnrollLoop(), function)
+    texts = [line.strip() for line in lines_of(after) if "= t" in line or "= x" in line]
+    assert texts == [
+        *("t[] = x[0, 0];", "y[0, 0] = t[];", "t_1[] = x[0, 1];", "y[1, 0] = t_1[];"),
+        *("t_2[] = x[1, 0];", "y[0, 1] = t_2[];", "t_3[] = x[1, 1];", "y[1, 1] = t_3[];"),
+    ]
+
+
+def test_each_statement_of_a_deep_nest_is_copied_once() -> None:
+    """Equal indices are one object, so that what comes later looks at each once."""
+    function = parsed(
+        """def prim @f(x: Buffer[(64,), float32], y: Buffer[(4, 4, 4), float32]) {
+          for unrolled i in 4 { for unrolled j in 4 { for unrolled k in 4 { y[i, j, k] = x[i * 4 + k]; } } }
+        }"""
+    )
+    after = checked(UnrollLoop(), function)
+    loads = [visit.statement.value for visit in walk(after.body) if isinstance(visit.statement, Store)]
+    assert len(loads) == 64
+    assert len({id(load) for load in loads}) == 16
