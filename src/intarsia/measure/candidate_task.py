@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from intarsia.build import build
+from intarsia.measure.accuracy import bounded, error_bound_of_text
 from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.gate import run_arrays
 from intarsia.measure.measure_input import Candidate, PlainData
@@ -95,8 +96,11 @@ def _measured(workload: WorkloadFolder, target: str, executable: Executable, pol
 
 
 def checked_outcome(workload: WorkloadFolder, target: str, executable: Executable) -> Outcome:
-    """Whether a candidate computes what the reference does; what it raises propagates."""
-    gate = workload.gate()
+    """Whether a candidate computes what the reference does, within the bound that its program has, if any.
+
+    What it raises propagates.
+    """
+    gate = bounded(workload.gate(), error_bound_of_text(executable.program))
     outputs = run_arrays(executable, workload.inputs())
     report = gate.check(outputs)
     if report.passed:

@@ -29,6 +29,9 @@ class TargetOption:
         help: One line that says what it does.
         minimum: The least number allowed, or None.
         choices: The only values allowed; empty if all are.
+        toolchains: Who understands it; empty if it means something to all of them.
+        default: What they do without it, if that is one value on all machines.
+        keeps_results: Whether results are the same to the last few bits whatever the value.
     """
 
     name: str
@@ -36,6 +39,18 @@ class TargetOption:
     help: str
     minimum: int | None = None
     choices: tuple[OptionValue, ...] = ()
+    toolchains: tuple[str, ...] = ()
+    default: OptionValue | None = None
+    keeps_results: bool = True
+
+    @property
+    def values(self) -> tuple[OptionValue, ...]:
+        """All values, if they can be listed."""
+        return (True, False) if self.type is bool else self.choices
+
+    def is_understood_by(self, toolchain: str | None) -> bool:
+        """Whether a target with that toolchain, or with none, may carry it."""
+        return not self.toolchains or toolchain in self.toolchains
 
     def parse(self, text: str) -> OptionValue:
         """The value that `text` stands for.
@@ -65,8 +80,8 @@ class TargetOption:
         return value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0 and must print like it
 
     def _refusal(self, value: OptionValue) -> UsageError:
-        if self.choices or self.type is bool:
-            expected = " or ".join(map(option_text, self.choices or (True, False)))
+        if self.values:
+            expected = " or ".join(map(option_text, self.values))
         else:
             expected = _EXPECTED[self.type]
             expected += "" if self.minimum is None else f", at least {self.minimum}"

@@ -50,6 +50,7 @@ class Target:
             toolchains += [] if self.toolchain is None else [self.toolchain]
             _refuse_repetition([*(name for name, _ in options), *("toolchain" for _ in toolchains)])
             _check_toolchains(toolchains)
+            _check_understood([name for name, _ in options], toolchains[0] if toolchains else None)
         except UsageError as error:
             error.add_note(f'in target "{self.kind}"')
             raise
@@ -154,6 +155,18 @@ def _refuse_repetition(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"target option -{name} is given {names.count(name)} times; expected once")
+
+
+def _check_understood(names: list[str], toolchain: str | None) -> None:
+    """Refuse options of other toolchains."""
+    for name in names:
+        option = TARGET_OPTIONS[name]
+        if not option.is_understood_by(toolchain):
+            who = "a target without toolchain" if toolchain is None else f"toolchain {toolchain}"
+            raise UsageError(
+                f"{who} does not understand -{name}; expected {' or '.join(option.toolchains)}",
+                help=option.help,
+            )
 
 
 def _check_toolchains(names: list[str]) -> None:

@@ -47,7 +47,7 @@ def build_region(source: KernelSource) -> NativeRegion:
     planned = planned_region(source)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     dags = (kernel.dag for kernel in plan.kernels)
-    compiled = compile_dags(dags, isa, threads, kernel_cache(), book)
+    compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options)
     build = _Build(plan, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
 from intarsia.native.dag import ComputeDAG, structural_key
+from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.native.llvm.compile_kernel import SYMBOL, compile_kernel
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.llvm.kernel_cache import CachedKernel, KernelCache, kernel_key
@@ -54,6 +55,7 @@ def compile_dags(
     threads: int,
     cache: KernelCache,
     book: ScheduleBook | None = None,
+    options: CodegenOptions = DEFAULT_OPTIONS,
 ) -> dict[ComputeDAG, CompiledDag]:
     """The kernels of DAGs, each made once.
 
@@ -63,6 +65,7 @@ def compile_dags(
         threads: How many threads will run it.
         cache: Where kernels are found and kept.
         book: Schedules; what it does not have gets its default schedule.
+        options: How LLVM makes the code.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -72,10 +75,10 @@ def compile_dags(
     waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
-            key = _key(dag, isa, threads, book)
+            key = _key(dag, isa, threads, book, options)
             known = cache.get(key)
             if known is None:
-                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book))
+                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book, options))
             else:
                 kept[dag] = known
         for dag, (key, made) in waiting.items():
@@ -83,7 +86,7 @@ def compile_dags(
     return {dag: _compiled(dag, kept[dag]) for dag in order}
 
 
-def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None) -> str:
+def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions) -> str:
     """Names do not count, so that equal kernels of several models are one.
 
     Of a book only what it says about this kernel counts: what it does not have is the kernel without a book.
@@ -91,11 +94,12 @@ def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None) -> 
     computed = structural_key(dag)
     history = None if book is None else book.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
-    return kernel_key(digest_text([how, native_version(), computed, str(threads), str(isa.caches)]), isa)
+    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches)])
+    return kernel_key(source, isa, options)
 
 
 def _prepared(
-    dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None
+    dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions
 ) -> Callable[[], CachedKernel]:
     """What generates the code of a DAG: all is decided about it, and its loops are written."""
     from intarsia.native.schedule import scheduled, with_state
@@ -107,7 +111,7 @@ def _prepared(
     lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})
     # In a context of its own: what is switched off for the program is not meant for loops.
     function = passes(lowered, PassContext()).prim_func(_NAME)
-    return partial(_generated, function, isa, _places(dag, chosen))
+    return partial(_generated, function, isa, options, _places(dag, chosen))
 
 
 def _places(dag: ComputeDAG, chosen: ScheduledDag) -> dict[str, Any]:
@@ -122,8 +126,10 @@ def _places(dag: ComputeDAG, chosen: ScheduledDag) -> dict[str, Any]:
     }
 
 
-def _generated(function: PrimFunc, isa: Isa, places: Mapping[str, Any]) -> CachedKernel:
-    kernel = compile_kernel(function, isa)
+def _generated(
+    function: PrimFunc, isa: Isa, options: CodegenOptions, places: Mapping[str, Any]
+) -> CachedKernel:
+    kernel = compile_kernel(function, isa, options)
     facts = {**places, "parameters": [parameter_record(replace(each, name="")) for each in kernel.parameters]}
     return CachedKernel(kernel.object_code, kernel.scratch_bytes, json.dumps(facts, separators=(",", ":")))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intarsia.native.graph import RegionPlan, plan_region
+from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.native.llvm.isa import Isa
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
@@ -20,13 +21,15 @@ class PlannedRegion:
     """A source before its kernels are compiled.
 
     Attributes:
-        isa: What they will run on.
-        threads: On how many threads.
+        isa: What they may use of the CPU.
+        options: How LLVM makes their code.
+        threads: On how many threads they run.
         names: Of the parameters.
         plan: Which kernels, in which order.
     """
 
     isa: Isa
+    options: CodegenOptions
     threads: int
     names: tuple[str, ...]
     plan: RegionPlan
@@ -42,9 +45,19 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     if target.option("optimize", 1) == 0:
         raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
     threads = target.option("threads", usable_cores(Path("/")))
-    function, isa = simplified(source_function(source)), Isa.host()
+    options = CodegenOptions(
+        IrPasses(target.option("llvm_passes", "none")), target.option("llvm_level", DEFAULT_OPTIONS.level)
+    )
+    isa = _isa(target)
+    function = simplified(source_function(source))
     try:
         plan = plan_region(function, isa)
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
-    return PlannedRegion(isa, threads, tuple(param.name for param in function.params), plan)
+    return PlannedRegion(isa, options, threads, tuple(param.name for param in function.params), plan)
+
+
+def _isa(target: Target) -> Isa:
+    """What kernels for a target may use of this machine."""
+    host = Isa.host()
+    return host if target.option("wide_vectors", True) else host.without_wide_vectors()

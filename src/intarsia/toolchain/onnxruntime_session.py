@@ -61,18 +61,43 @@ def create_session(model: ModelProto, source: KernelSource) -> tuple[Any, object
 
 
 def session_options(target: Target) -> Any:
-    """The options of a session for a target (`threads`, `optimize`)."""
-    from onnxruntime import ExecutionMode, GraphOptimizationLevel, SessionOptions
+    """The options of a session for a target (`threads`, `optimize`, and flags of `target.flags`)."""
+    from onnxruntime import ExecutionMode, SessionOptions
 
     options = SessionOptions()
     options.intra_op_num_threads = target.option("threads", usable_cores(Path("/")))
     options.inter_op_num_threads = 1
     options.execution_mode = ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = _FATAL
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    if target.option("optimize", 1) == 0:
-        options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = _graph_level(target)
+    options.enable_cpu_mem_arena = target.option("memory_arena", True)
+    for name, value in _config_entries(target).items():
+        options.add_session_config_entry(name, value)
     return options
+
+
+def _config_entries(target: Target) -> dict[str, str]:
+    """What is set by name."""
+    return {
+        "session.force_spinning_stop": "1",
+        "session.intra_op.allow_spinning": str(int(target.option("spinning", True))),
+        "session.disable_prepacking": str(int(not target.option("prepacking", True))),
+        "session.dynamic_block_base": str(target.option("dynamic_blocks", 0)),
+    }
+
+
+def _graph_level(target: Target) -> Any:
+    from onnxruntime import GraphOptimizationLevel as Level
+
+    if target.option("optimize", 1) == 0:
+        return Level.ORT_DISABLE_ALL
+    levels = {
+        "basic": Level.ORT_ENABLE_BASIC,
+        "extended": Level.ORT_ENABLE_EXTENDED,
+        "layout": Level.ORT_ENABLE_LAYOUT,
+        "all": Level.ORT_ENABLE_ALL,
+    }
+    return levels[target.option("graph_level", "all")]
 
 
 def _lend_weights(options: Any, model: ModelProto, source: KernelSource) -> object:

@@ -1,6 +1,7 @@
 """Models compiled by OpenVINO: options, threads, weights, and the compiled form as bytes.
 
-Precision. f32 is computed as f32: bfloat16 or float16 arithmetic would be another function.
+Precision. f32 is computed as f32 unless the target says otherwise: bfloat16 or float16 arithmetic is another
+function, which is right within a bound that only the user knows (`-inference_precision`).
 
 Threads. One stream of `threads` threads. No pinning: it would set the affinity of the threads of this
 process, which other engines share, and gained nothing here (benchmarks/thread_policy.py).
@@ -14,13 +15,14 @@ The address is always one of an array of the source: locations that the model na
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
-from intarsia.target import Target
+from intarsia.target import OptionValue, Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.external_weights import (
@@ -37,6 +39,20 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
 
 _IN_MEMORY = "*/_ORT_MEM_ADDR_/*"
+
+_PROPERTIES: Final[Mapping[str, tuple[str, Mapping[OptionValue | None, str]]]] = {
+    "core_type": (
+        "SCHEDULING_CORE_TYPE",
+        {"any": "ANY_CORE", "performance": "PCORE_ONLY", "efficient": "ECORE_ONLY"},
+    ),
+    "hyper_threading": ("ENABLE_HYPER_THREADING", {True: "YES", False: "NO"}),
+    "partitioner": ("TBB_PARTITIONER", {"static": "STATIC", "auto": "AUTO"}),
+    "inference_precision": (
+        "INFERENCE_PRECISION_HINT",
+        {"float32": "f32", "bfloat16": "bf16", "float16": "f16"},
+    ),
+}
+"""For options of a target OpenVINO's name, and how it writes their values."""
 
 
 def compile_model(model: ModelProto, source: KernelSource) -> Any:
@@ -113,13 +129,14 @@ def returns_an_input(compiled: Any) -> bool:
 
 
 def model_options(target: Target) -> dict[str, str]:
-    """OpenVINO's properties for a target (`threads`).
+    """OpenVINO's properties for a target (`threads`, `inference_precision`, and flags of `target.flags`).
 
     Raises:
         CompileError: The target asks for what OpenVINO cannot do.
     """
     if target.option("optimize", 1) == 0:
         raise CompileError("openvino cannot switch its optimisations off", help="leave out -optimize=0")
+    given = {name: _PROPERTIES[name] for name, _ in target.options if name in _PROPERTIES}
     return {
         "PERFORMANCE_HINT": "LATENCY",
         "NUM_STREAMS": "1",
@@ -127,6 +144,7 @@ def model_options(target: Target) -> dict[str, str]:
         "ENABLE_CPU_PINNING": "NO",
         "EXECUTION_MODE_HINT": "ACCURACY",
         "INFERENCE_PRECISION_HINT": "f32",
+        **{name: values[target.option(option)] for option, (name, values) in given.items()},
     }
 
 

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -174,6 +174,11 @@ class Isa:
     def has_int8_dot(self) -> bool:
         """Whether one instruction sums products of four int8 into an int32."""
         return bool({"avx512vnni", "avxvnni", "dotprod"} & set(self.features))
+
+    def without_wide_vectors(self) -> Isa:
+        """The part of this instruction set that has no vectors of 64 bytes, nor what came with them."""
+        features = tuple(name for name in self.features if not name.startswith("avx512"))
+        return replace(self, features=features, missing=(*self.missing, *set(self.features) - set(features)))
 
     def lacks(self, code: Isa) -> tuple[str, ...]:
         """What code made for the other needs and this one has not: features, or its architecture."""
