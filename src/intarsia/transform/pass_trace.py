@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import Field, asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import changed_fields, is_option
 
 if TYPE_CHECKING:
     from intarsia.transform.compiler_pass import Pass
@@ -89,8 +90,14 @@ class PassTrace:
 
 
 def plain_options(item: Pass) -> dict[str, object]:
-    """The options of a pass as JSON holds them; `replay.made_pass` makes the pass again."""
-    return {name: _plain(value) for name, value in item.options.items()}
+    """The options of a pass as JSON holds them; `replay.made_pass` makes the pass again.
+
+    Objects of registered option types are there by name, with their fields; clocks and functions that are
+    called back are left out (`transform.option_type`).
+    """
+    known: tuple[Field[Any], ...] = fields(item) if is_dataclass(item) else ()
+    hidden = {each.name for each in known if not each.repr}
+    return {name: _plain(value) for name, value in item.options.items() if name not in hidden}
 
 
 def _plain(value: Any) -> object:
@@ -101,7 +108,9 @@ def _plain(value: Any) -> object:
         case _ if hasattr(value, "flattened"):  # a sequence
             return {"sequence": value.info.name, "passes": [_plain(item) for item in value.passes]}
         case _ if hasattr(value, "info"):  # a pass
-            return {"pass": value.info.name, "options": _plain(value.options)}
+            return {"pass": value.info.name, "options": plain_options(value)}
+        case _ if is_option(value):
+            return {"option": type(value).__name__, "values": _plain(changed_fields(value))}
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case tuple() | list():

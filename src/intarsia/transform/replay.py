@@ -9,6 +9,7 @@ from typing import cast
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
+from intarsia.transform.option_type import made_option
 from intarsia.transform.pass_registry import get_pass
 from intarsia.transform.pass_trace import PassTrace
 from intarsia.transform.sequential import Sequential
@@ -58,7 +59,7 @@ def made_pass(name: str, options: Mapping[str, object]) -> Pass:
 
 
 def _option(value: object) -> object:
-    """A value as a pass holds it: lists are tuples, and a pass inside a pass is one."""
+    """A value as a pass holds it: lists are tuples, and passes and objects inside a pass are such again."""
     match value:
         case list():
             return tuple(map(_option, value))
@@ -73,5 +74,7 @@ def _option(value: object) -> object:
             return Sequential([cast("Pass", _option(item)) for item in passes], name=name)
         case {"pass": str(name), "options": dict(options)}:
             return made_pass(name, options)
+        case {"option": str(name), "values": dict(values)}:
+            return made_option(name, {key: _option(item) for key, item in values.items()})
         case _:
             return value

@@ -2,7 +2,7 @@
 
 transformations, plain_data      what choices name, and what they may carry
 choice, instruction, trace       one way to decide; what is decided; what was decided
-plain_pass                       a pass as a choice
+heuristic_pass                   passes without a feedback loop, as decisions
 evaluator                        who says what a program costs
 measuring_evaluator              by measuring it
 tuning_tree                      what was tried, to be printed
@@ -13,6 +13,7 @@ best_decisions                   a loop around a strategy
 evaluation_log                   evaluations in a file, and a run repeated from it
 prediction                       the best that is known, without measuring
 subgraphs                        parts of a program as programs of their own
+repeated                         the equal parts of a program
 tune_in_turns                    one budget for the tuning passes of a sequence
 validation                       whether a program or sequence can be used at all
 tuning_pass                      passes that decide by measuring
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from intarsia.tune.choice import Choice
     from intarsia.tune.evaluator import Evaluation, Evaluator
+    from intarsia.tune.heuristic_pass import HeuristicPass
     from intarsia.tune.instruction import Instruction
     from intarsia.tune.measuring_evaluator import MeasuringEvaluator
     from intarsia.tune.prediction import predict, query_cost_model
@@ -51,6 +53,7 @@ _HOMES = {
     "Choice": "intarsia.tune.choice",
     "Evaluation": "intarsia.tune.evaluator",
     "Evaluator": "intarsia.tune.evaluator",
+    "HeuristicPass": "intarsia.tune.heuristic_pass",
     "Instruction": "intarsia.tune.instruction",
     "MeasuringEvaluator": "intarsia.tune.measuring_evaluator",
     "Trace": "intarsia.tune.trace",
@@ -74,6 +77,7 @@ __all__ = [
     "Choice",
     "Evaluation",
     "Evaluator",
+    "HeuristicPass",
     "Instruction",
     "MeasuringEvaluator",
     "Trace",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from intarsia.ir import structural_digest
+from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import DatabaseError
 from intarsia.support.files import output_error
-from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator
+from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator, evaluator_of_part
 from intarsia.tune.trace import Trace
 
 
@@ -40,6 +40,10 @@ class LoggingEvaluator:
         except OSError as error:
             raise output_error(self.path, error) from error
         return found
+
+    def for_part(self, mod: IRModule) -> LoggingEvaluator:
+        """One for a part that appends to the same file."""
+        return LoggingEvaluator(evaluator_of_part(self.inner, mod), self.path)
 
 
 @dataclass(eq=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from intarsia.ir import IRModule
 from intarsia.tune.trace import Trace
 
 
@@ -39,3 +40,25 @@ class Evaluator(Protocol):
 
     def evaluate(self, candidates: Sequence[Trace]) -> Sequence[Evaluation]:
         """What each costs, in order."""
+
+
+@runtime_checkable
+class EvaluatorOfParts(Evaluator, Protocol):
+    """One that evaluates programs of one model, and knows how to do so for parts of it."""
+
+    def for_part(self, mod: IRModule) -> Evaluator:
+        """Who evaluates candidates for a part: the same judge for equal parts.
+
+        Args:
+            mod: The part, as a program.
+        """
+
+
+def evaluator_of_part(evaluator: Evaluator, mod: IRModule) -> Evaluator:
+    """Who evaluates candidates for a part; the evaluator itself where it makes no difference.
+
+    Args:
+        evaluator: Who evaluates candidates for the whole.
+        mod: The part, as a program.
+    """
+    return evaluator.for_part(mod) if isinstance(evaluator, EvaluatorOfParts) else evaluator

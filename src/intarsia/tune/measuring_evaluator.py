@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +17,7 @@ from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
 from intarsia.tune.trace import Trace
+from intarsia.tune.tuned_candidate import decisions_of, tuned_candidate
 
 Metric = Callable[[Sequence[float]], float]
 
@@ -33,13 +34,18 @@ class MeasuringEvaluator:
     Programs with the same digest share a measurement: those of this run, and by way of the measurer's
     database those of earlier runs. A program that names no toolchain is given to the target's as a whole.
 
+    Workers get the programs themselves, or, with `by_decisions`, the model and what was decided. Then the
+    candidates are those of a contest of the whole model, which shares their measurements, and workers need
+    to know the transformations: those of packages that announce them, not of a script.
+
     Attributes:
         workload: The model, with its inputs.
         target: Who compiles what the program leaves to it.
         measurer: Builds, runs, and keeps.
         metric: One of METRICS.
         enough: So many measurements of a candidate are enough.
-        budget: When no further candidate is begun; those left over have failed.
+        budget: Of all that it measures: no further candidate is begun then, and those left over have failed.
+        by_decisions: Whether workers make the programs.
 
     Raises:
         UsageError: There is no such metric.
@@ -51,7 +57,11 @@ class MeasuringEvaluator:
     metric: str = "median"
     enough: int = 1
     budget: MeasureBudget = field(default_factory=MeasureBudget)
+    by_decisions: bool = False
     _known: dict[str, Evaluation] = field(default_factory=dict, init=False)
+    _seconds: float = field(default=0.0, init=False)
+    _trials: int = field(default=0, init=False)
+    _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -65,7 +75,7 @@ class MeasuringEvaluator:
         """
         digests = [structural_digest(candidate.out_mod) for candidate in candidates]
         waiting = {
-            digest: candidate.out_mod
+            digest: candidate
             for digest, candidate in zip(digests, candidates, strict=True)
             if digest not in self._known
         }
@@ -76,21 +86,59 @@ class MeasuringEvaluator:
             self._known[digest] = Evaluation(self._known[digest].perf, self._known[digest].fate, is_new=False)
         return found
 
-    def _measure(self, programs: Mapping[str, IRModule]) -> None:
-        items = {digest: self._input(mod) for digest, mod in programs.items()}
-        known = {digest: self.measurer.find(item, self.enough) for digest, item in items.items()}
-        results = self.measurer.measure(tuple(items.values()), self.budget, self.enough)
-        for (digest, item), result in zip(items.items(), results, strict=True):
-            self._known[digest] = self._evaluation(result, is_new=known[digest] is None)
-            self.measurer.testbed.forget(item.workload)
+    def learn(self, mod: IRModule, result: MeasureResult) -> None:
+        """Know what a program costs, of a measurement that somebody else has made on this target."""
+        self._known.setdefault(structural_digest(mod), self._evaluation(result, is_new=False))
 
-    def _input(self, mod: IRModule) -> MeasureInput:
-        """The program with the model's inputs and result, built as it says, or as a whole."""
+    def for_part(self, mod: IRModule) -> _PartEvaluator:
+        """Who evaluates candidates for a part of the model, on random inputs, within the same budget.
+
+        Equal parts share measurements.
+
+        Args:
+            mod: The part, as a program; its parameters are tensors of static shape.
+        """
+        digest = structural_digest(mod)
+        if digest not in self._parts:
+            workload = Workload(mod, f"part of {self.workload.name or 'a model'}")
+            self._parts[digest] = replace(self, workload=workload, by_decisions=False)
+        return _PartEvaluator(self, self._parts[digest])
+
+    def charged(self, part: MeasuringEvaluator, candidates: Sequence[Trace]) -> list[Evaluation]:
+        """What candidates for a part cost, at the expense of this one's budget."""
+        seconds, trials = part._seconds, part._trials
+        part.budget = MeasureBudget(
+            self.budget.seconds - self._seconds + seconds, self.budget.trials - self._trials + trials
+        )
+        found = part.evaluate(candidates)
+        self._seconds += part._seconds - seconds
+        self._trials += part._trials - trials
+        return found
+
+    def input(self, candidate: Trace) -> MeasureInput:
+        """What is measured of a candidate."""
+        mod = candidate.out_mod
+        base = AS_IT_IS if _is_partitioned(mod) else WHOLE
+        if self.by_decisions and candidate.in_mod is self.workload.module:
+            return MeasureInput(self.workload, self.target, tuned_candidate(decisions_of(candidate), base))
         folder = self.measurer.testbed.prepare(self.workload)
         workload = Workload(
             mod, self.workload.name, special_inputs=folder.inputs(), expected=folder.gate().expected
         )
-        return MeasureInput(workload, self.target, AS_IT_IS if _is_partitioned(mod) else WHOLE)
+        return MeasureInput(workload, self.target, base)
+
+    def _measure(self, waiting: Mapping[str, Trace]) -> None:
+        items = {digest: self.input(candidate) for digest, candidate in waiting.items()}
+        known = {digest: self.measurer.find(item, self.enough) for digest, item in items.items()}
+        left = MeasureBudget(self.budget.seconds - self._seconds, self.budget.trials - self._trials)
+        spent = self.measurer.spent
+        results = self.measurer.measure(tuple(items.values()), left, self.enough)
+        self._seconds += self.measurer.spent - spent
+        self._trials += sum(result is not None for result in results)
+        for (digest, item), result in zip(items.items(), results, strict=True):
+            self._known[digest] = self._evaluation(result, is_new=known[digest] is None)
+            if item.workload is not self.workload:
+                self.measurer.testbed.forget(item.workload)
 
     def _evaluation(self, result: MeasureResult | None, is_new: bool) -> Evaluation:
         if result is None:
@@ -98,6 +146,27 @@ class MeasuringEvaluator:
         if not result.is_ok:
             return Evaluation(FAILED, f"{result.error}: {result.message}", is_new)
         return Evaluation(METRICS[self.metric](result.costs), is_new=is_new)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PartEvaluator:
+    """Evaluates candidates for a part, and charges the evaluator of the whole for it.
+
+    Attributes:
+        whole: Who evaluates the whole.
+        part: Who measures the part.
+    """
+
+    whole: MeasuringEvaluator
+    part: MeasuringEvaluator
+
+    def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
+        """What each costs, in order."""
+        return self.whole.charged(self.part, candidates)
+
+    def for_part(self, mod: IRModule) -> _PartEvaluator:
+        """Who evaluates candidates for a part of the part."""
+        return self.whole.for_part(mod)
 
 
 def _is_partitioned(mod: IRModule) -> bool:

@@ -11,6 +11,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
 from intarsia.transform import Pass, PassContext, get_pass, pass_names
+from intarsia.transform.pass_packages import load_pass_packages
 from intarsia.transform.replay import made_pass
 
 Transformation: TypeAlias = Callable[..., IRModule]
@@ -85,6 +86,8 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     Raises:
         UsageError: There is neither, it does not take these arguments, or it returned no module.
     """
+    if name not in TRANSFORMATIONS:
+        load_pass_packages()  # those that passes decide by come with them
     if name in TRANSFORMATIONS:
         after = _called(TRANSFORMATIONS[name], name, mod, args)
     elif name in pass_names():

@@ -11,10 +11,12 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, Sequential
 from intarsia.tune.candidates import evaluate
+from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TraceRecorder, TuningContext
 from intarsia.tune.tuning_pass import TuningPass
+from intarsia.tune.tuning_tree import TuningNode
 
 _FORGOTTEN = 0.5
 """What is left of a pass's expected gain after a slice that brought none."""
@@ -65,7 +67,7 @@ class PassShare:
 
 
 @dataclass(frozen=True)
-class TuneInTurns(Pass, name="TuneInTurns"):
+class TuneInTurns(FeedbackPass, name="TuneInTurns"):
     """Runs passes in a row, and divides trials and time among the tuning ones by expected gain per second.
 
     Each tuning pass first gets a slice of trials. Then the one with the best expected gain per second gets
@@ -85,8 +87,8 @@ class TuneInTurns(Pass, name="TuneInTurns"):
     passes: tuple[Pass, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     slice_trials: int = 8
-    on_report: Callable[[Sequence[PassShare]], object] = lambda _: None
-    clock: Callable[[], float] = time.monotonic
+    on_report: Callable[[Sequence[PassShare]], object] = field(default=lambda _: None, repr=False)
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passes", tuple(self.passes))
@@ -151,11 +153,12 @@ class TuneInTurns(Pass, name="TuneInTurns"):
             for place, item in enumerate(self.passes)
             if place not in shares or shares[place].trials
         ]
-        inner = ctx.on(begun.copy())
+        inner = ctx.on(begun.copy(), TuningNode("row"))
         Sequential(row, name="row")(begun.out_mod, inner)
         assert isinstance(inner.trace, TraceRecorder)
         found = inner.trace.tuned
-        evaluate([found], ctx)
+        ctx.node.take_over(inner.node)
+        evaluate([found], inner)
         return found
 
     def _is_over(self, seconds: float, measured: int) -> bool:

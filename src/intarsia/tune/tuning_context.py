@@ -11,13 +11,9 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, PassTrace
 from intarsia.tune.evaluator import Evaluator
-from intarsia.tune.instruction import Instruction
-from intarsia.tune.plain_pass import pass_choice
+from intarsia.tune.heuristic_pass import APPLIED, HeuristicPass
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_tree import ROOT, TuningNode
-
-APPLIED = "Applied"
-"""The decision of the one-choice instruction that a heuristic pass becomes."""
 
 
 @dataclass(slots=True)
@@ -143,5 +139,5 @@ class TraceRecorder(PassTrace):
         finally:
             self._is_inside = False
         if self.tuned is begun:
-            begun.note(Instruction(item.info.name, {APPLIED: pass_choice(item)}), APPLIED, after)
+            begun.note(HeuristicPass(item).applied, APPLIED, after)
         return after

@@ -9,6 +9,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext
 from intarsia.tune.best_decisions import best_decisions
+from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Exhaustive, SearchLimits, Strategy
 from intarsia.tune.trace import Trace
@@ -16,7 +17,7 @@ from intarsia.tune.tuning_context import TuningContext
 
 
 @dataclass(frozen=True)
-class TuningPass(Pass):
+class TuningPass(FeedbackPass):
     """A pass that makes candidates, finds out what they cost, and takes the best (seed relax_pass_infra).
 
     A tuning pass is a frozen dataclass; most say only what is to be decided:

@@ -46,6 +46,17 @@ class TuningNode:
             if id(candidate) not in known:
                 self.add(decisions_text(candidate, since), candidate)
 
+    def take_over(self, other: TuningNode) -> None:
+        """Add the passes of another node; they replace those of which they try all again."""
+        for child in other.children:
+            tried = {each.name for each in child.children}
+            self.children = [
+                known
+                for known in self.children
+                if known.name != child.name or not {each.name for each in known.children} <= tried
+            ]
+            self.children.append(child)
+
     @property
     def count(self) -> int:
         """How many candidates there are in it that no pass inside has tried in its place."""

@@ -16,7 +16,7 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.passes import InferType
 from intarsia.support.errors import UsageError
 from intarsia.tune import Choice, Instruction, Trace, get_trace, transformation
-from intarsia.tune.plain_pass import pass_choice
+from intarsia.tune.heuristic_pass import HeuristicPass
 
 
 def branches() -> IRModule:
@@ -153,6 +153,6 @@ def test_a_trace_of_another_program_or_of_other_passes_is_refused() -> None:
 
 def test_the_options_of_a_pass_survive_as_a_choice() -> None:
     item = NoteHeuristic(value="no", among=("no", "maybe"))
-    choice = pass_choice(item)
+    choice = HeuristicPass(item).choice
     assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
     assert choice.apply(program()).attrs["heuristic"] == "no"

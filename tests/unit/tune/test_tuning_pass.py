@@ -29,8 +29,9 @@ from intarsia.tune import (
     generate_candidates,
     select_best_candidate,
 )
+from intarsia.tune.heuristic_pass import APPLIED
 from intarsia.tune.strategy import RandomSearch, SearchLimits
-from intarsia.tune.tuning_context import APPLIED, TraceRecorder
+from intarsia.tune.tuning_context import TraceRecorder
 
 
 def test_joint_tuning_finds_what_tuning_in_a_row_misses() -> None:

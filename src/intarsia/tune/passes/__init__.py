@@ -1,16 +1,34 @@
 """The tuning passes, one per file; importing this package registers them.
 
 tune_combine_parallel   whether parallel convolutions and matrix products are combined
+tune_flags              options of toolchains that keep results: threads, sessions, LLVM
 tune_layout             which layout images are in
 tune_order              in which order heuristic passes run
+tune_pipeline           which named sequence of heuristic passes runs
+tune_precision          narrower types, within a bound on the error
 tune_switches           which heuristic passes run at all
+tune_subgraphs          passes that tune one of several equal parts, for all of them
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
 """
 
 from intarsia.tune.passes.tune_combine_parallel import TuneCombineParallel
+from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_order import TuneOrder
+from intarsia.tune.passes.tune_pipeline import TunePipeline
+from intarsia.tune.passes.tune_precision import TunePrecision
 from intarsia.tune.passes.tune_rewrite import TuneRewrite
+from intarsia.tune.passes.tune_subgraphs import TuneSubgraphs
 from intarsia.tune.passes.tune_switches import TuneSwitches
 
-__all__ = ["TuneCombineParallel", "TuneLayout", "TuneOrder", "TuneRewrite", "TuneSwitches"]
+__all__ = [
+    "TuneCombineParallel",
+    "TuneFlags",
+    "TuneLayout",
+    "TuneOrder",
+    "TunePipeline",
+    "TunePrecision",
+    "TuneRewrite",
+    "TuneSubgraphs",
+    "TuneSwitches",
+]

@@ -10,9 +10,8 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, register_pass
 from intarsia.tune.choice import Choice
+from intarsia.tune.heuristic_pass import heuristic_passes
 from intarsia.tune.instruction import Instruction
-from intarsia.tune.passes.tune_switches import heuristic_passes
-from intarsia.tune.plain_pass import pass_choice
 from intarsia.tune.trace import Trace
 from intarsia.tune.transformations import transformation
 from intarsia.tune.tuning_context import TuningContext
@@ -50,7 +49,8 @@ class TuneOrder(TuningPass, opt_level=0):
     def __post_init__(self) -> None:
         """Check the passes."""
         super().__post_init__()
-        object.__setattr__(self, "passes", heuristic_passes(self.passes))
+        object.__setattr__(self, "passes", tuple(self.passes))
+        heuristic_passes(self.passes)
         if len(self.passes) > MOST:
             raise UsageError(
                 f"{len(self.passes)} passes have too many orders; expected at most {MOST}",
@@ -59,11 +59,10 @@ class TuneOrder(TuningPass, opt_level=0):
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # of all passes
         """One."""
-        orders = permutations(self.passes)
         choices = {
-            " ".join(item.info.name for item in order): Choice(
-                in_order, {"passes": [pass_choice(item).to_json() for item in order]}
+            " ".join(each.name for each in order): Choice(
+                in_order, {"passes": [each.choice.to_json() for each in order]}
             )
-            for order in orders
+            for order in permutations(heuristic_passes(self.passes))
         }
         return [Instruction("order", choices)]

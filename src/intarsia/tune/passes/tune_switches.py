@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, register_pass
-from intarsia.tune.choice import Choice
+from intarsia.tune.heuristic_pass import heuristic_passes
 from intarsia.tune.instruction import Instruction
-from intarsia.tune.plain_pass import pass_choice
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
@@ -35,28 +32,9 @@ class TuneSwitches(TuningPass, opt_level=0):
     def __post_init__(self) -> None:
         """Check the passes."""
         super().__post_init__()
-        object.__setattr__(self, "passes", heuristic_passes(self.passes))
+        object.__setattr__(self, "passes", tuple(self.passes))
+        heuristic_passes(self.passes)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # of all passes
         """One for each pass."""
-        return [
-            Instruction(f"run {item.info.name}", {"Off": Choice(), "On": pass_choice(item)})
-            for item in self.passes
-        ]
-
-
-def heuristic_passes(passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """Passes that can be choices.
-
-    Raises:
-        UsageError: There is none, or one is a sequence or a tuning pass.
-    """
-    if not passes:
-        raise UsageError("there is no pass to decide about", help="passes=(FoldConstant(), ...)")
-    for item in passes:
-        if isinstance(item, TuningPass):
-            raise UsageError(
-                f"{item.info.name} decides by itself", help="put it in a row, or into eval_passes, instead"
-            )
-        pass_choice(item)
-    return tuple(passes)
+        return [each.switch for each in heuristic_passes(self.passes)]

@@ -7,7 +7,7 @@ random_search, evolutionary,     anytime (K1): better the longer they run
 simulated_annealing, bandit
 effects                          a model of costs, measured
 dynamic_programming, beam,       run to their end (K2)
-integer_program
+integer_program, greedy
 """
 
 from intarsia.tune.strategy.bandit import Bandit
@@ -15,6 +15,7 @@ from intarsia.tune.strategy.beam import Beam
 from intarsia.tune.strategy.dynamic_programming import DynamicProgramming
 from intarsia.tune.strategy.evolutionary import EvolutionarySearch
 from intarsia.tune.strategy.exhaustive import Exhaustive
+from intarsia.tune.strategy.greedy import Greedy
 from intarsia.tune.strategy.integer_program import IntegerProgram
 from intarsia.tune.strategy.random_search import RandomSearch
 from intarsia.tune.strategy.simulated_annealing import SimulatedAnnealing
@@ -28,6 +29,7 @@ __all__ = [
     "DynamicProgramming",
     "EvolutionarySearch",
     "Exhaustive",
+    "Greedy",
     "IntegerProgram",
     "Point",
     "RandomSearch",

@@ -7,10 +7,12 @@ from math import isfinite, log, sqrt
 from random import Random
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.random_search import random_point
 from intarsia.tune.strategy.trials import Point, Trials
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class Bandit:
     """A bandit for each instruction: decisions with low costs, or with few trials, are drawn (anytime).

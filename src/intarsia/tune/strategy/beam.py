@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.trials import Point, Trials
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class Beam:
     """Decides instruction by instruction, those behind as at the start, and keeps the best (runs to its end).

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.effects import Effects
 from intarsia.tune.strategy.trials import Point, Trials
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class DynamicProgramming:
     """Exact where only decisions of instructions in a row depend on each other (runs to its end).

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from random import Random
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.random_search import random_point
 from intarsia.tune.strategy.trials import Point, Trials
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class EvolutionarySearch:
     """The better points have children, which mix their decisions and change some (anytime).

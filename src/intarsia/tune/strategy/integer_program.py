@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.effects import Decision, Effects
 from intarsia.tune.strategy.trials import Point, Trials
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class IntegerProgram:
     """Exact where no three decisions depend on each other (runs to its end).

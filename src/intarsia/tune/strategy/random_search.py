@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.trials import Point, Trials
 
 LISTED = 100_000
 """Spaces up to this size are shuffled; in larger ones repetitions are so rare that they are drawn again."""
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class RandomSearch:
     """Tries different points in random order, the start first (anytime).

@@ -7,10 +7,12 @@ from math import exp, isfinite
 from random import Random
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 from intarsia.tune.strategy.random_search import random_point
 from intarsia.tune.strategy.trials import Neighbourhood, Point, Trials
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class SimulatedAnnealing:
     """Walks from neighbour to neighbour; one that costs more is taken the less often the later (anytime).

@@ -10,6 +10,7 @@ from math import inf, prod
 from typing import TypeAlias
 
 from intarsia.support.errors import UsageError
+from intarsia.transform.option_type import option_type
 
 Point: TypeAlias = tuple[str, ...]
 """A decision for each instruction, in order."""
@@ -18,6 +19,7 @@ Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
 """What points cost: less is better, infinite is a failure."""
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
     """When a search ends.
@@ -25,12 +27,13 @@ class SearchLimits:
     Attributes:
         trials: After so many points.
         seconds: No point is begun after so much time.
-        should_stop: Asked before each batch of points; a yes ends the search.
+        should_stop: Asked before each batch of points; a yes ends the search. It is no part of the data that
+            limits are written as.
     """
 
     trials: float = inf
     seconds: float = inf
-    should_stop: Callable[[], bool] = lambda: False
+    should_stop: Callable[[], bool] = field(default=lambda: False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.seconds <= 0:

@@ -1,0 +1,86 @@
+"""Passes without and with a feedback loop: what is decided about, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.support.errors import UsageError
+from intarsia.transform import Pass, Sequential
+from intarsia.transform.pass_trace import plain_options
+from intarsia.tune.choice import Choice
+from intarsia.tune.instruction import Instruction
+
+APPLIED: Final = "Applied"
+"""The decision of the one-choice instruction that a heuristic pass becomes in a trace."""
+OFF: Final = "Off"
+ON: Final = "On"
+
+
+class FeedbackPass(Pass):
+    """A pass that decides by evaluating candidates: its decisions stand in a trace, and not itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeuristicPass:
+    """A pass without a feedback loop, as something to decide about (seed relax_pass_infra, HeuristicPass).
+
+    In the seed this is the base class of all passes that are no tuning passes. Here these are all passes but
+    those with a `FeedbackPass` as base, and what a trace and a tuning pass make of one is this.
+
+    Attributes:
+        item: The pass, with its options.
+
+    Raises:
+        UsageError: It is a sequence, which has no name of its own, or a tuning pass, which decides by itself.
+    """
+
+    item: Pass
+
+    def __post_init__(self) -> None:
+        """Check what is often given instead."""
+        if isinstance(self.item, Sequential):
+            raise UsageError(f"the sequence {self.name} is no single pass", help="make a choice of each pass")
+        if isinstance(self.item, FeedbackPass):
+            raise UsageError(
+                f"{self.name} decides by itself", help="put it in a row, or into eval_passes, instead"
+            )
+
+    @property
+    def name(self) -> str:
+        """Of the pass."""
+        return self.item.info.name
+
+    @property
+    def choice(self) -> Choice:
+        """The choice that applies it, by its name and options.
+
+        Raises:
+            UsageError: An option is no plain data.
+        """
+        return Choice(self.name, plain_options(self.item))
+
+    @property
+    def applied(self) -> Instruction:
+        """The instruction with one choice that stands in a trace for what it did."""
+        return Instruction(self.name, {APPLIED: self.choice})
+
+    @property
+    def switch(self) -> Instruction:
+        """Whether it runs; off is the first choice, and wins ties."""
+        return Instruction(f"run {self.name}", {OFF: Choice(), ON: self.choice})
+
+
+def heuristic_passes(passes: Sequence[Pass]) -> tuple[HeuristicPass, ...]:
+    """Passes that are to be decided about.
+
+    Raises:
+        UsageError: There is none, one is a sequence or a tuning pass, or has an option that is no plain data.
+    """
+    if not passes:
+        raise UsageError("there is no pass to decide about", help="passes=(FoldConstant(), ...)")
+    found = tuple(map(HeuristicPass, passes))
+    for each in found:
+        _ = each.choice
+    return found

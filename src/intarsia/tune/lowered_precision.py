@@ -1,0 +1,60 @@
+"""Parts of a program in narrower types, within a bound on the error, as a transformation."""
+
+from __future__ import annotations
+
+from intarsia.ir import Expr, IRModule
+from intarsia.measure.accuracy import with_error_bound
+from intarsia.passes import ToMixedPrecision
+from intarsia.target import TARGET_OPTIONS
+from intarsia.transform import PassContext
+from intarsia.tune.target_options import marked_functions, set_target_options, with_marked_functions
+from intarsia.tune.transformations import transformation
+
+OPTION = "inference_precision"
+"""The option of targets whose toolchains choose by themselves what is computed in a narrower type."""
+
+
+@transformation
+def lowered_precision(mod: IRModule, toolchain: str, dtype: str, bound: float) -> IRModule:
+    """The functions of a toolchain in a narrower type, and the program with the bound that then holds for it.
+
+    A toolchain that understands the option is told by it; the functions of the others are made to compute
+    their heavy operators in the type (`ToMixedPrecision`). A program in which that changes nothing keeps its
+    exactness too.
+
+    Args:
+        mod: The program.
+        toolchain: Name of the toolchain.
+        dtype: "float16" or "bfloat16".
+        bound: Largest error, relative to the largest value of each output.
+
+    Raises:
+        UsageError: The type is another one, or the bound is no positive number.
+
+    Before:
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="openvino", target="cpu -toolchain=openvino"
+        } { Relu(%x) }
+    After: (toolchain="openvino", dtype="bfloat16", bound=0.01)
+        #[attrs(error_bound=0.01)]
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="openvino", target="cpu -toolchain=openvino -inference_precision=bfloat16"
+        } { Relu(%x) }
+    """
+    if TARGET_OPTIONS[OPTION].is_understood_by(toolchain):
+        lowered = set_target_options(mod, toolchain, {OPTION: dtype})
+    else:
+        lowered = _rewritten(mod, toolchain, ToMixedPrecision(dtype))
+    return mod if lowered is mod else with_error_bound(lowered, bound)
+
+
+def _rewritten(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) -> IRModule:
+    """The program with the functions of a toolchain lowered, which passes otherwise leave alone."""
+    ctx = PassContext.current()
+    replacements: dict[Expr, Expr] = {}
+    for each in marked_functions(mod):
+        if each.target.toolchain == toolchain:
+            new = lowering.transform_function(each.function, mod, ctx)
+            if new is not each.function:
+                replacements[each.function] = new
+    return with_marked_functions(mod, replacements)

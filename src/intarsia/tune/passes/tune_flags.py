@@ -1,0 +1,121 @@
+"""How toolchains are told to do their work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from intarsia.support.errors import UsageError
+from intarsia.target import TARGET_OPTIONS, OptionValue, TargetOption
+from intarsia.target.cpu import usable_cores
+from intarsia.target.option import option_text
+from intarsia.transform import register_pass
+from intarsia.tune.choice import Choice
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.strategy import Greedy, Strategy
+from intarsia.tune.target_options import MarkedFunction, given_functions, set_target_options
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+AS_IT_IS: Final = "as it is"
+"""The decision to leave options as they are; it stands first, and wins ties."""
+
+THREADS: Final = "threads"
+
+
+@register_pass
+@dataclass(frozen=True)
+class TuneFlags(TuningPass, opt_level=0):
+    """Decides on the options of toolchains that change speed and not results: threads, session options, LLVM.
+
+    Each flag of each toolchain that the program gives functions to is a decision of its own, the number of
+    threads first. The default strategy decides one after the other and keeps what clearly pays, so that
+    candidates are about as many as there are values in all, not their product.
+
+    Attributes:
+        toolchains: Those whose flags are decided; all that the program gives functions to if empty.
+        flags: Names of the flags; all that a toolchain understands, and threads, if empty.
+        threads: Numbers of threads; 1, 2, 4, ... and all cores if empty.
+        functions: Names of the functions that are tuned, all alike; all of a toolchain if empty.
+        target: Who gets the whole of a program that gives nothing to anybody.
+
+    Raises:
+        UsageError: A flag is unknown, changes results, or has no values that can be listed; there is a number
+            of threads below 1; or nobody gets the program.
+    """
+
+    strategy: Strategy = field(default_factory=Greedy, kw_only=True)
+    toolchains: tuple[str, ...] = field(default=(), kw_only=True)
+    flags: tuple[str, ...] = field(default=(), kw_only=True)
+    threads: tuple[int, ...] = field(default=(), kw_only=True)
+    functions: tuple[str, ...] = field(default=(), kw_only=True)
+    target: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        for name in ("toolchains", "flags", "threads", "functions"):
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
+        for flag in self.flags:
+            _refuse_untunable(TARGET_OPTIONS[flag])
+        for count in self.threads:
+            TARGET_OPTIONS[THREADS].check(count)
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # any context
+        """One for each toolchain and flag; one without an alternative if there is no such toolchain."""
+        begun, found = given_functions(trace.out_mod, self.target)
+        meant = [each for each in found if not self.functions or each.name in self.functions]
+        present = dict.fromkeys(str(each.target.toolchain) for each in meant)
+        decisions = [
+            decision
+            for toolchain in present
+            if not self.toolchains or toolchain in self.toolchains
+            for decision in self._decisions(toolchain, meant)
+        ]
+        return [*begun, *decisions] or [Instruction("flags", {AS_IT_IS: Choice()})]
+
+    def _decisions(self, toolchain: str, meant: Sequence[MarkedFunction]) -> Iterator[Instruction]:
+        targets = [each.target for each in meant if each.target.toolchain == toolchain]
+        for option in self._options(toolchain):
+            values = self._values(option)
+            present = {target.option(option.name) for target in targets}
+            present = {option.default if value is None else value for value in present}
+            if option.name == THREADS and None in present:
+                present = {usable_cores(Path("/")) if value is None else value for value in present}
+            others = [value for value in values if present != {value}]
+            if others:
+                choices = {option_text(value): self._choice(toolchain, option, value) for value in others}
+                yield Instruction(f"{toolchain} -{option.name}", {AS_IT_IS: Choice(), **choices})
+
+    def _options(self, toolchain: str) -> Iterator[TargetOption]:
+        """The options that are decided, of those that the toolchain understands."""
+        own = (name for name in TARGET_OPTIONS if toolchain in TARGET_OPTIONS[name].toolchains)
+        tunable = (name for name in own if TARGET_OPTIONS[name].values and TARGET_OPTIONS[name].keeps_results)
+        for name in self.flags or (THREADS, *tunable):
+            if TARGET_OPTIONS[name].is_understood_by(toolchain):
+                yield TARGET_OPTIONS[name]
+
+    def _values(self, option: TargetOption) -> Sequence[OptionValue]:
+        if option.name != THREADS:
+            return option.values
+        cores = usable_cores(Path("/"))
+        doubled = (2**power for power in range(cores.bit_length()))
+        return self.threads or tuple(dict.fromkeys((*doubled, cores)))
+
+    def _choice(self, toolchain: str, option: TargetOption, value: OptionValue) -> Choice:
+        """The default is said by leaving the option out, so that equal programs are one."""
+        written = None if value == option.default else value
+        some = {"functions": list(self.functions)} if self.functions else {}
+        return Choice(set_target_options, {"toolchain": toolchain, "options": {option.name: written}, **some})
+
+
+def _refuse_untunable(option: TargetOption) -> None:
+    if not option.keeps_results:
+        raise UsageError(
+            f"-{option.name} changes results, so that it is no flag", help="TunePrecision decides on it"
+        )
+    if not option.values and option.name != THREADS:
+        raise UsageError(f"-{option.name} has no values to choose from", help=option.help)

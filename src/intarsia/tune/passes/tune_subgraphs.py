@@ -1,0 +1,92 @@
+"""Repeated structure, tuned once and applied everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from intarsia.ir import DType, IRModule, TensorType, structural_equal
+from intarsia.support.errors import UsageError
+from intarsia.transform import Pass, Sequential, register_pass
+from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import evaluator_of_part
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.repeated import RepeatedPart, in_repeated_parts, repeated_parts
+from intarsia.tune.repeated.repeated_parts import LEAST_OPERATORS
+from intarsia.tune.trace import Trace
+from intarsia.tune.transformations import IDENTITY
+from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+AS_IT_IS = "as it is"
+TUNED = "tuned"
+
+
+@register_pass
+@dataclass(frozen=True)
+class TuneSubgraphs(TuningPass):
+    """Tunes one of the equal parts of a program, such as the layers of a transformer, on its own.
+
+    What its passes decide on the first occurrence of a part is applied to all of them, and the whole is
+    evaluated once: if it is not faster it stays as it is. Occurrences may differ in the values of weights.
+    Parts that are given integers, whose meaning is not known, or values of unknown shape are left alone.
+
+    The decision is one choice, with all that was decided in it, so that a trace replays it anywhere.
+
+    Attributes:
+        passes: What a part goes through; tuning passes among them ask the evaluator of the part.
+        least_operators: So many operators a part has at least.
+
+    Raises:
+        UsageError: There is no pass, or parts may be empty.
+    """
+
+    passes: tuple[Pass, ...] = field(default=(), kw_only=True)
+    least_operators: int = field(default=LEAST_OPERATORS, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        object.__setattr__(self, "passes", tuple(self.passes))
+        if not self.passes:
+            raise UsageError(
+                "there is nothing to tune parts with", help="TuneSubgraphs(passes=(TuneLayout(), ...))"
+            )
+        if self.least_operators < 1:
+            raise UsageError(f"least_operators is {self.least_operators}, expected 1 or more")
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
+        """One: the program as it is, or with tuned parts."""
+        parts = repeated_parts(trace.out_mod, self.least_operators)
+        decided = {each.digest: self._decided(each, ctx) for each in parts if _can_be_run(each.module)}
+        made = {digest: decisions for digest, decisions in decided.items() if decisions}
+        choices = {AS_IT_IS: Choice()}
+        if made:
+            args = {"parts": made, "least_operators": self.least_operators}
+            choices[TUNED] = Choice(in_repeated_parts, args)
+        return [Instruction("repeated parts", choices)]
+
+    def _decided(self, part: RepeatedPart, ctx: TuningContext) -> list[dict[str, Any]]:
+        """What the passes decide on a part, as choices are written; nothing if it stays as it is."""
+        mod = part.module
+        node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
+        inner = ctx.on(Trace(mod), node)
+        inner.evaluator = evaluator_of_part(ctx.evaluator, mod)
+        Sequential(self.passes, name="passes")(mod, inner)
+        assert isinstance(inner.trace, TraceRecorder)
+        node.trace = inner.trace.tuned
+        if structural_equal(node.trace.out_mod, mod):
+            return []
+        choices = (step.instruction.choice(step.decision) for step in node.trace.steps)
+        return [choice.to_json() for choice in choices if choice.transform != IDENTITY]
+
+
+def _can_be_run(mod: IRModule) -> bool:
+    """Whether any numbers are a fair input of each parameter."""
+    return all(
+        isinstance(type_ := param.checked_type, TensorType)
+        and type_.is_static
+        and (type_.dtype.is_float or type_.dtype is DType.BOOL)
+        for param in mod["main"].params
+    )

@@ -1,0 +1,162 @@
+"""Decisions on a repeated part, applied to each of its occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from intarsia.ir import (
+    Call,
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    PrimFunc,
+    Tuple,
+    TupleGetItem,
+    children,
+    rewrite,
+    with_fields,
+)
+from intarsia.op.infer import typed
+from intarsia.op.rewrite_typed import over_rewritten
+from intarsia.passes.functions.inlined_call import InlinableFunction
+from intarsia.passes.regions.outline import Outline
+from intarsia.support.errors import UsageError
+from intarsia.tune.choice import Choice
+from intarsia.tune.repeated.repeated_parts import LEAST_OPERATORS, RepeatedPart, repeated_parts
+from intarsia.tune.repeated.value_graph import with_types
+from intarsia.tune.transformations import transformation
+
+
+@transformation
+def in_repeated_parts(
+    mod: IRModule, parts: Mapping[str, Sequence[Mapping[str, Any]]], least_operators: int = LEAST_OPERATORS
+) -> IRModule:
+    """A program after choices for its repeated parts, each applied to every occurrence of a part.
+
+    An occurrence to which a choice cannot be applied, because it depends on the values of weights, stays as
+    it is; the first occurrence, which was decided on, is none of these.
+
+    Args:
+        mod: The program.
+        parts: For the digest of a part the choices, each as it is written (`Choice.to_json`).
+        least_operators: As `repeated_parts` takes it.
+
+    Raises:
+        UsageError: There is no such part, or a choice cannot be applied to its first occurrence.
+    """
+    mod = with_types(mod)
+    known = {each.digest: each for each in repeated_parts(mod, least_operators)}
+    unknown = next((digest for digest in parts if digest not in known), None)
+    if unknown is not None:
+        raise UsageError(
+            f"the program has no repeated part {unknown[:12]}",
+            help=f"it has: {', '.join(each[:12] for each in known) or 'none'}",
+        )
+    host = _Host(mod)
+    for digest, given in parts.items():
+        choices = [Choice.from_json(each) for each in given]
+        for outline, decided in _decided(known[digest], choices):
+            host.replace(outline, decided)
+    return host.finished()
+
+
+def _decided(part: RepeatedPart, choices: Sequence[Choice]) -> list[tuple[Outline, IRModule]]:
+    """The occurrences that choices can be applied to, with what they become."""
+    found = []
+    for place, outline in enumerate(part.occurrences):
+        after = IRModule.from_expr(outline.function)
+        try:
+            for choice in choices:
+                after = choice.apply(after)
+        except UsageError:
+            if place == 0:
+                raise
+            continue
+        found.append((outline, after))
+    return found
+
+
+class _Host:
+    """A program, some parts of which get replaced."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self._mod = mod
+        self._functions: dict[GlobalVar, Function | PrimFunc] = dict(mod.functions)
+        self._names = {var.name for var in mod.functions}
+        self._outlines: dict[Expr, Outline] = {}
+        self._bodies: dict[Outline, Function] = {}
+        self._attrs = mod.attrs
+
+    def replace(self, outline: Outline, decided: IRModule) -> None:
+        """Put the @main of a program in the place of a part; its other functions get names of their own.
+
+        What its attributes say, such as how exact it is, is said of the whole.
+        """
+        self._attrs = self._attrs.updated(**decided.attrs)
+        renamed = {var: self._free(var) for var in decided.functions if var.name != "main"}
+        targets = {var.name: new for var, new in renamed.items()}
+
+        def named(expr: Expr) -> Expr:
+            return targets.get(expr.name, expr) if isinstance(expr, GlobalVar) else expr
+
+        self._functions.update((renamed[var], one) for var, one in decided.prim_funcs.items())
+        for var, function in decided.graph_functions.items():
+            after = rewrite(function, named)
+            assert isinstance(after, Function)
+            if var.name == "main":
+                self._bodies[outline] = after
+            else:
+                self._functions[renamed[var]] = _with_symbol(after, var.name, renamed[var].name)
+        self._outlines.update((output, outline) for output in outline.outputs)
+
+    def finished(self) -> IRModule:
+        """The program. Linear in it and in what replaces its parts."""
+        main = self._mod["main"]
+        done: dict[Expr, Expr] = {}
+        stack: list[tuple[Expr, bool]] = [(main, False)]
+        while stack:
+            expr, is_ready = stack.pop()
+            if expr in done:
+                continue
+            outline = self._outlines.get(expr)
+            below = children(expr) if outline is None else outline.arguments
+            if not is_ready:
+                stack.append((expr, True))
+                stack.extend((child, False) for child in reversed(below) if child not in done)
+            elif outline is None:
+                done[expr] = over_rewritten(expr, done)
+            else:
+                done.update(self._inlined(outline, tuple(done[each] for each in below)))
+        after = done[main]
+        assert isinstance(after, Function)
+        functions = {var: after if var.name == "main" else one for var, one in self._functions.items()}
+        return IRModule(functions, self._attrs)
+
+    def _inlined(self, outline: Outline, arguments: tuple[Expr, ...]) -> Mapping[Expr, Expr]:
+        """What stands for each output of a part."""
+        body, last = self._bodies[outline], outline.outputs[-1]
+        call = Call(body, arguments, span=last.span, virtual_device=last.virtual_device)
+        value = InlinableFunction(body, is_copied=False).applied(call)
+        if len(outline.outputs) == 1:
+            return {last: value}
+        if isinstance(value, Tuple):
+            return dict(zip(outline.outputs, value.fields, strict=True))
+        return {each: typed(TupleGetItem(value, at)) for at, each in enumerate(outline.outputs)}
+
+    def _free(self, var: GlobalVar) -> GlobalVar:
+        """A global variable with a name that no other function has."""
+        name, number = var.name, 1
+        while name in self._names:
+            number += 1
+            name = f"{var.name}_{number}"
+        self._names.add(name)
+        return with_fields(var, name=name)
+
+
+def _with_symbol(function: Function, old: str, new: str) -> Function:
+    """The function under another name, also where its attributes say so."""
+    if function.attrs.get("global_symbol") != old:
+        return function
+    return with_fields(function, attrs=function.attrs.updated(global_symbol=new))

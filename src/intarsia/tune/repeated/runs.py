@@ -1,0 +1,89 @@
+"""Repetitions in a row of symbols.
+
+Source: Main and Lorentz, "An O(n log n) algorithm for finding all repetitions in a string" (1984); here with
+hashes in place of their tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+_PRIME: Final = (1 << 61) - 1
+_BASE: Final = 0x9E3779B97F4A7C15 % _PRIME
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Symbols that repeat: from `start` on each is the one `period` before it, up to `stop`.
+
+    Attributes:
+        start: Where it begins.
+        stop: Where it ends; at least two periods further.
+        period: The least number of symbols after which they repeat.
+    """
+
+    start: int
+    stop: int
+    period: int
+
+
+def find_runs(symbols: Sequence[int]) -> Iterator[Run]:
+    """Every longest stretch that repeats, by period and then in order. n log^2 n at most.
+
+    Each run of a period p has two anchors in it, multiples of p, from which it is extended both ways. What
+    lies well inside a run of a smaller period is no run of its own.
+
+    Args:
+        symbols: Whole numbers from 0 on.
+    """
+    text = _HashedText(symbols)
+    count = len(symbols)
+    covered = [0] * count  # up to where a run of a smaller period reaches that begins at or before this place
+    for period in range(1, count // 2 + 1):
+        stop = 0
+        for anchor in range(0, count - period, period):
+            other = anchor + period
+            around = covered[max(0, anchor - period)] >= min(count, other + period)
+            if symbols[anchor] != symbols[other] or stop > other or around:
+                continue
+            start = anchor - text.common_before(anchor, other)
+            end = other + text.common_behind(anchor, other)
+            if end - start >= 2 * period:
+                stop = end
+                if covered[start] < end:
+                    yield Run(start, end, period)
+                    covered[start:end] = [max(each, end) for each in covered[start:end]]
+
+
+class _HashedText:
+    """Compares stretches of a text by polynomial hashes (Karp and Rabin)."""
+
+    def __init__(self, symbols: Sequence[int]) -> None:
+        self._count = len(symbols)
+        self._hash = list(accumulate(symbols, lambda h, s: (h * _BASE + s + 1) % _PRIME, initial=0))
+        self._power = list(accumulate(range(self._count), lambda p, _: p * _BASE % _PRIME, initial=1))
+
+    def common_behind(self, left: int, right: int) -> int:
+        """How many symbols from two places on are equal."""
+        return self._longest(self._count - right, lambda n: (left, right, n))
+
+    def common_before(self, left: int, right: int) -> int:
+        """How many symbols before two places are equal."""
+        return self._longest(left, lambda n: (left - n, right - n, n))
+
+    def _longest(self, most: int, stretch: Callable[[int], tuple[int, int, int]]) -> int:
+        low = 0
+        while low < most:
+            middle = (low + most + 1) // 2
+            left, right, length = stretch(middle)
+            if self._of(left, length) == self._of(right, length):
+                low = middle
+            else:
+                most = middle - 1
+        return low
+
+    def _of(self, start: int, length: int) -> int:
+        return (self._hash[start + length] - self._hash[start] * self._power[length]) % _PRIME
