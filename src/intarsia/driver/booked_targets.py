@@ -68,18 +68,36 @@ class BookedRun:
                 help="add --target native, or leave out --schedules",
             )
         toolchain(Native.name)
-        history = ScheduleHistory(self.database, self.host)
         try:
             tasks = extract_tasks(self.module, native)
         except (CompileError, ModelError) as error:
             if request is not None:
                 self.on_note(f"no schedules are searched: {error.problem}")
             return BookedTargets(tuple(targets))
-        book, rows = (history.book(tasks), ()) if request is None else self._tuned(tasks, history, request)
+        book, rows = self.book(tasks, request)
         if not len(book):
             return BookedTargets(tuple(targets), rows)
-        book.save(schedule_folder())
         return BookedTargets((*targets, native.with_options(schedules=book.digest)), rows)
+
+    def book(
+        self, tasks: Sequence[ExtractedTask], request: ScheduleRequest | None
+    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+        """The best schedules of kernels: searched, if that is asked for, else those known already.
+
+        A book that is not empty is kept where builds find it.
+
+        Args:
+            tasks: The kernels, at least one if schedules are searched.
+            request: That schedules are searched, and how long.
+
+        Raises:
+            IntarsiaError: Measuring is impossible, or a result cannot be kept.
+        """
+        history = ScheduleHistory(self.database, self.host)
+        book, rows = (history.book(tasks), ()) if request is None else self._tuned(tasks, history, request)
+        if len(book):
+            book.save(schedule_folder())
+        return book, rows
 
     def _tuned(
         self, tasks: Sequence[ExtractedTask], history: ScheduleHistory, request: ScheduleRequest

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.conflicts import declared_conflicts
+from intarsia.collage.collage import CollageResult
 from intarsia.collage.costs.boundary_costs import BoundaryCosts
-from intarsia.collage.costs.captured_values import CapturedValues
-from intarsia.collage.costs.measure_boundaries import measure_boundaries
-from intarsia.collage.costs.measured_cost_estimator import MeasuredCostEstimator
-from intarsia.collage.costs.measured_costs import BORDER_SHARE
-from intarsia.collage.evolution.placement_space import is_whole
-from intarsia.collage.function_search import CollageOptions
-from intarsia.collage.gather_specs import gather_partition_specs
-from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Placement
+from intarsia.collage.search_placements import LEAST_SEARCH, mixed_placements, search_placements
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.evolve import evolved_placements
@@ -25,8 +17,8 @@ from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.target import Target
 
-LEAST_SECONDS = 3.0
-"""With less time there is no search: borders alone take longer to measure."""
+LEAST_SECONDS = LEAST_SEARCH
+"""With less time there is no search."""
 
 EVOLUTION_SHARE = 1 / 3
 """Share of the search's time for evolving what the covers by measured sums have given, end to end."""
@@ -114,24 +106,12 @@ def search_partitions(
 
     measurer.on_progress = tell
     report(Progress(Stage.SEARCH))
-    boundaries = measure_boundaries(measurer, list(dict.fromkeys((*targets, _HOST))), seconds * BORDER_SHARE)
-    graph = DataflowGraph.of(workload.module["main"])
-    values = CapturedValues.of(workload, graph, measurer.testbed)
-    left = seconds - (measurer.spent - begun)
-    estimator = MeasuredCostEstimator(
-        measurer, workload.module, values, boundaries.run_seconds, max(0.0, left)
-    )
-    specs = gather_partition_specs(targets)
-    options = CollageOptions(conflicts=declared_conflicts())
-    return collage(workload.module, specs, estimator, boundaries, options), boundaries
+    return search_placements(measurer, workload, targets, seconds)
 
 
 def placement_entrants(workload: Workload, found: CollageResult, taken: Sequence[str] = ()) -> list[Entrant]:
     """The placements as candidates for the whole model, but for those that one toolchain runs as a whole."""
-    graph = DataflowGraph.of(workload.module["main"])
-    placements = [record.placement for record in found.placements]
-    mixed = [each for each in placements if each.partitions and not is_whole(graph, each)]
-    return _entrants(workload, mixed, taken)
+    return _entrants(workload, mixed_placements(workload.module, found), taken)
 
 
 def placement_entrant(workload: Workload, placement: Placement, taken: Sequence[str]) -> Entrant:

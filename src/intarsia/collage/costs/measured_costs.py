@@ -46,12 +46,29 @@ def measured_costs(
         raise UnsupportedModelError(
             f"the model draws random numbers ({', '.join(drawn)}), so no result can be checked"
         )
-    every = dict.fromkeys((*targets, Target.for_toolchain("reference")))
     with closing(LocalTestbed.open(this_host())) as testbed:
-        measurer = Measurer(testbed)
-        begun = measurer.spent
         workload = Workload(mod, str(mod.attrs.get("name", "model")))
-        values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), testbed)
-        boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
-        left = max(0.0, seconds - (measurer.spent - begun))
-        yield MeasuredCostEstimator(measurer, mod, values, boundaries.run_seconds, left), boundaries
+        yield part_costs(Measurer(testbed), workload, targets, seconds)
+
+
+def part_costs(
+    measurer: Measurer, workload: Workload, targets: Sequence[Target], seconds: float
+) -> tuple[MeasuredCostEstimator, BoundaryCosts]:
+    """An estimator of what parts of a workload's program cost, and the border costs, which are measured now.
+
+    Args:
+        measurer: Measures, and knows what was measured before.
+        workload: The program, with its inputs.
+        targets: Who is measured; the reference besides.
+        seconds: Time for measuring, that of borders included.
+
+    Raises:
+        IntarsiaError: Measuring is impossible.
+    """
+    begun = measurer.spent
+    every = dict.fromkeys((*targets, Target.for_toolchain("reference")))
+    boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
+    mod = workload.module
+    values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), measurer.testbed)
+    left = max(0.0, seconds - (measurer.spent - begun))
+    return MeasuredCostEstimator(measurer, mod, values, boundaries.run_seconds, left), boundaries

@@ -19,6 +19,7 @@ from intarsia.passes.functions.sealed import is_sealed
 from intarsia.support.errors import UsageError
 from intarsia.support.number_ranges import parse_ranges, ranges_text
 from intarsia.target import Target
+from intarsia.transform.option_type import option_type
 
 KIND = "collage"
 """Kind of the candidates that are placements of a whole program."""
@@ -27,6 +28,7 @@ _LONGEST_NAME = 4
 """Operators that a partition's name lists; of a longer one it tells the number."""
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class Composite:
     """A group of operators within a partition that its toolchain runs as one.
@@ -40,6 +42,7 @@ class Composite:
     nodes: tuple[int, ...]
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class Partition:
     """A sub-graph that one toolchain runs.
@@ -99,6 +102,7 @@ class Partition:
             ) from error
 
 
+@option_type
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Partitions of a module; what is in none is left to the host.

@@ -11,16 +11,24 @@ from typing import Any, Final
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.program_facts import ProgramFacts
 from intarsia.ir import IRModule
-from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.measure_input import Candidate
 from intarsia.support.errors import MissingToolchainError, UsageError
 from intarsia.support.files import write_text
 from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
+from intarsia.tune.tuned_candidate import (
+    Decision,
+    decided_program,
+    decision_from_json,
+    decisions_and_base,
+    decisions_json,
+    tuned_candidate,
+)
 
 FORMAT: Final = "intarsia-plan"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 """Raised whenever older software could misread a plan."""
 
 _OTHER_FILE: Final = "give a file that intarsia tune --plan wrote, or the name of a new one"
@@ -37,7 +45,8 @@ class Plan:
 
     Attributes:
         whole: The target that runs all of it; None if parts are given to several.
-        placement: The parts; without any if there is such a target.
+        placement: The parts; without any if there is such a target, or if decisions have placed them.
+        decisions: What tuning passes have decided on the program before.
         program: What it fits.
         model: Name of the model that it was made for, for people.
         host_digest: Of the machine that it was made on.
@@ -50,6 +59,7 @@ class Plan:
     whole: Target | None
     placement: Placement
     program: ProgramFacts
+    decisions: tuple[Decision, ...] = ()
     model: str = ""
     host_digest: str = ""
     cpu: str = ""
@@ -73,7 +83,7 @@ class Plan:
 
         Args:
             mod: The program.
-            candidate: A placement, or all of it on one toolchain.
+            candidate: A placement, or all of it on one toolchain, behind decisions or not.
             target: Who compiles what the candidate leaves to the target.
             model: Name of the model.
             host: The machine that it was measured on.
@@ -83,11 +93,13 @@ class Plan:
         Raises:
             UsageError: It is of another kind.
         """
-        is_whole = candidate.kind == WHOLE.kind
+        decisions, base = decisions_and_base(candidate)
+        is_placed = base.kind not in (WHOLE.kind, AS_IT_IS.kind)
         return cls(
-            target if is_whole else None,
-            Placement(()) if is_whole else Placement.of_candidate(candidate),
+            target if base.kind == WHOLE.kind else None,
+            Placement.of_candidate(base) if is_placed else Placement(()),
             ProgramFacts.of(mod),
+            decisions,
             model,
             host.digest if host else "",
             host.cpu_model if host else "",
@@ -98,7 +110,8 @@ class Plan:
     @property
     def candidate(self) -> Candidate:
         """The plan as a candidate for the whole program."""
-        return self.placement.candidate if self.whole is None else WHOLE
+        placed = self.placement.candidate if self.placement.partitions else AS_IT_IS
+        return tuned_candidate(self.decisions, placed if self.whole is None else WHOLE)
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -141,7 +154,7 @@ class Plan:
                 text = f"the plan {where} cannot be carried out here: {error.problem}"
                 raise MissingToolchainError(text, help=error.help) from error
         try:
-            self.placement.applied(mod)
+            self.placement.applied(decided_program(mod, self.candidate))
         except UsageError as error:
             raise PlanError(f"the plan {where} is damaged: {error.problem}", help=_OTHER_FILE) from error
 
@@ -156,6 +169,7 @@ class Plan:
             "host": {"digest": self.host_digest, "cpu": self.cpu},
             "predicted_seconds": self.predicted_seconds,
             "measured_seconds": self.measured_seconds,
+            "decisions": decisions_json(self.decisions),
             "whole": None if self.whole is None else str(self.whole),
             "partitions": [each.to_json() for each in self.placement.partitions],
         }
@@ -232,8 +246,9 @@ class _Record:
 
 def _read(data: Mapping[str, Any]) -> Plan:
     record = from_plain(_Record, dict(data), "it")
-    partitions = data.get("partitions")
-    if not isinstance(partitions, list) or bool(partitions) == (record.whole is not None):
+    partitions = _list(data, "partitions")
+    is_placed = bool(partitions) or (bool(data.get("decisions")) and record.whole is None)
+    if is_placed == (record.whole is not None):
         raise ValueError("it has to have either partitions or a target for the whole")
     placement = Placement.of_candidate(Candidate(Placement(()).candidate.kind, partitions))
     for each in placement.partitions:
@@ -242,6 +257,7 @@ def _read(data: Mapping[str, Any]) -> Plan:
         None if record.whole is None else Target.parse(record.whole),
         placement,
         record.program,
+        tuple(map(decision_from_json, _list(data, "decisions"))),
         record.model,
         record.host.digest,
         record.host.cpu,
@@ -249,3 +265,11 @@ def _read(data: Mapping[str, Any]) -> Plan:
         record.measured_seconds,
         record.intarsia,
     )
+
+
+def _list(data: Mapping[str, Any], name: str) -> list[Any]:
+    match data.get(name):
+        case list() as found:
+            return found
+        case _:
+            raise ValueError(f"its {name} are no list")

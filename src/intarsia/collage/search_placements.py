@@ -1,0 +1,55 @@
+"""The best placements of a program by measured sums: what its parts cost, and the borders between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.collage.collage import CollageResult, collage
+from intarsia.collage.conflicts import declared_conflicts
+from intarsia.collage.costs.boundary_costs import BoundaryCosts
+from intarsia.collage.costs.measured_costs import part_costs
+from intarsia.collage.evolution.placement_space import is_whole
+from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions
+from intarsia.collage.gather_specs import gather_partition_specs
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.placement.placement import Placement
+from intarsia.ir import IRModule
+from intarsia.measure.measure_input import Workload
+from intarsia.measure.measurer import Measurer
+from intarsia.target import Target
+
+LEAST_SEARCH = 3.0
+"""Seconds; with less time there is no search: borders alone take longer to measure."""
+
+
+def search_placements(
+    measurer: Measurer,
+    workload: Workload,
+    targets: Sequence[Target],
+    seconds: float,
+    covers: int = DEFAULT_OPTIONS.covers,
+) -> tuple[CollageResult, BoundaryCosts]:
+    """Find the cheapest placements of a workload's program.
+
+    Args:
+        measurer: Measures, and knows what was measured before.
+        workload: The program, with its inputs.
+        targets: Who may run parts of it.
+        seconds: Time for measuring.
+        covers: How many of the cheapest are wanted.
+
+    Raises:
+        UnsupportedModelError: Nobody runs some expression.
+        IntarsiaError: Measuring is impossible.
+    """
+    estimator, boundaries = part_costs(measurer, workload, targets, seconds)
+    options = CollageOptions(covers=covers, conflicts=declared_conflicts())
+    found = collage(workload.module, gather_partition_specs(targets), estimator, boundaries, options)
+    return found, boundaries
+
+
+def mixed_placements(mod: IRModule, found: CollageResult) -> list[Placement]:
+    """The placements of a program that were found, but for those that one toolchain runs as a whole."""
+    graph = DataflowGraph.of(mod["main"])
+    placements = [record.placement for record in found.placements]
+    return [each for each in placements if each.partitions and not is_whole(graph, each)]

@@ -1,0 +1,106 @@
+"""Collage as a tuning pass: who runs the program, and who runs which part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from intarsia.collage.collage_partition import MEASURED
+from intarsia.collage.placement.placement import Placement
+from intarsia.support.errors import UsageError
+from intarsia.target import Target
+from intarsia.transform import Pass, register_pass
+from intarsia.tune.target_options import marked_functions
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+ToolchainPasses: TypeAlias = Mapping[str, Sequence[Pass]] | Sequence[tuple[str, Sequence[Pass]]]
+"""Passes by name of a toolchain, or as pairs of a name and passes, as which they are kept."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class TunePlacement(TuningPass, opt_level=0):
+    """Decides which toolchain runs the program, or which run its parts (seed relax_pass_infra, Collage).
+
+    Candidates are the whole program on each target, and the placements of parts that Collage finds by the
+    sums of what it measures of the parts. They are evaluated end to end, and the best one wins; of equal ones
+    the whole, and the target that is named first. A program that has given something away is left as it is.
+
+    Passes leave alone what is a toolchain's. So `eval_passes`, and those of the toolchain, come before a
+    program is given away as a whole: they decide anew for each target, by what the program costs there. Parts
+    are then searched in the program that the best target alone would get. `placed_passes`, which decide on
+    functions of toolchains, come behind each placement.
+
+    Attributes:
+        targets: Names of toolchains, or texts of targets ("cpu -toolchain=openvino -threads=2"); empty for
+            all that work here.
+        toolchain_passes: By name of a toolchain: what a program goes through, behind `eval_passes`, before
+            it is given to that toolchain as a whole.
+        placed_passes: What each candidate goes through when it is placed.
+        placements: Further placements of parts; those that do not fit the program are left out.
+        estimator: Who tells what parts cost: a name of `COST_ESTIMATORS`, or "measured": the measurer of the
+            context's evaluator. If that does not measure, no parts are searched.
+        seconds: Time for measuring parts; they are searched if there are at least 3.
+        covers: Of the placements that Collage finds so many are evaluated, at most.
+
+    Raises:
+        UsageError: A target is none of a toolchain, `toolchain_passes` name one that is no target, or a
+            number is below 0.
+    """
+
+    targets: tuple[str, ...] = ()
+    toolchain_passes: ToolchainPasses = ()
+    placed_passes: tuple[Pass, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    estimator: str = MEASURED
+    seconds: float = 60.0
+    covers: int = 4
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        passes = tuple((name, tuple(row)) for name, row in dict(self.toolchain_passes).items())
+        object.__setattr__(self, "toolchain_passes", passes)
+        for name in ("targets", "placed_passes", "placements"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.seconds < 0 or self.covers < 0:
+            raise UsageError(f"expected 0 or more, got seconds={self.seconds}, covers={self.covers}")
+        known = [str(each.toolchain) for each in self._named_targets()]
+        for name, _ in passes if known else ():
+            if name not in known:
+                raise UsageError(
+                    f"toolchain_passes has {name!r}, which is no target", help=f"targets: {', '.join(known)}"
+                )
+
+    def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
+        """The program with the best placement that is known when the limits are reached.
+
+        Raises:
+            UsageError: There is no such estimator, or a pass before the placement gives something away.
+            MissingToolchainError: A target's toolchain is not usable here.
+            IntarsiaError: Measuring is impossible.
+        """
+        from intarsia.collage.placement_search import PlacementSearch
+
+        if any(True for _ in marked_functions(trace.out_mod)):
+            return trace.copy()
+        return PlacementSearch(self, ctx, self._targets()).best(trace)
+
+    def _named_targets(self) -> tuple[Target, ...]:
+        from intarsia.passes.annotate_target import toolchain_target
+
+        return tuple(dict.fromkeys(map(toolchain_target, self.targets)))
+
+    def _targets(self) -> tuple[Target, ...]:
+        from intarsia.toolchain import targets, toolchain
+
+        named = self._named_targets()
+        for target in named:
+            toolchain(str(target.toolchain))  # says why it is not usable
+        found = named or targets()
+        if not found:
+            raise UsageError("no toolchain works here, so there is nobody to give the program to")
+        return found
