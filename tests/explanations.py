@@ -16,6 +16,7 @@ from intarsia.driver.explained_function import (
     Tried,
 )
 from intarsia.driver.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.driver.tuning_record import TuningRecord
 
 FAST, SLOW = "cpu -toolchain=fast", "cpu -toolchain=slow"
 
@@ -116,6 +117,8 @@ EXPLANATION = Explanation(
         ),
     ),
     losses=Losses("fast 1, slow 1", 3.11e-3, 3.2e-3, 9e-5, 0.0, 1.9e-4, "slow", -3e-4),
+    decisions=("pipeline: default_heuristic",),
+    tuning=(TuningRecord("slow", False, None, "", False, (TuningRecord("On", True, 2e-3, "", True, ()),)),),
     notes=(),
 )
 
@@ -127,5 +130,7 @@ UNTUNED = replace(
         for each in EXPLANATION.contest
     ),
     losses=None,
+    decisions=(),
+    tuning=(),
     notes=("the parts that are shown are the cheapest by what has been measured of each alone",),
 )

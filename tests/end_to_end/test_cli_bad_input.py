@@ -73,6 +73,21 @@ CASES = {
         2,
         "there is no file none.onnx\nhelp: check the path",
     ),
+    "unknown pipeline": (
+        ["tune", "good.onnx", "--pipeline", "default_tunning", "-q"],
+        2,
+        "unknown pipeline 'default_tunning'\nhelp: did you mean default_tuning or default_tir or default_heuristic?",
+    ),
+    "unknown pass": (
+        ["tune", "good.onnx", "--passes", "TuneLayout,TuneLayouts", "-q"],
+        2,
+        "unknown pass 'TuneLayouts'\nhelp: did you mean TuneLayout or ConvertLayout or TuneFlags?",
+    ),
+    "pipeline and passes": (
+        ["tune", "good.onnx", "--passes", "none", "--pipeline", "default_tuning", "-q"],
+        2,
+        "give either a pipeline or passes\nhelp: a pipeline is a sequence of passes",
+    ),
     "truncated file": (
         ["tune", "truncated.onnx", "-q"],
         3,

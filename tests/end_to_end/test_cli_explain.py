@@ -17,7 +17,7 @@ TARGETS = ("--target", "onnxruntime", "--target", "openvino")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with mnist tuned for two engines, and the database of that."""
+    """A folder with mnist tuned for two engines, as it is, and the database of that."""
     path = tmp_path_factory.mktemp("explained")
     command = (
         "tune",
@@ -25,6 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *TARGETS,
         "--budget",
         "16s",
+        "--passes",
+        "none",
         "--database",
         "m.db",
         "-o",
@@ -157,6 +159,29 @@ def test_one_engine_is_explained_without_a_search() -> None:
     assert "1       onnxruntime  Pad to Add, 13  1..13" in found
     (node,) = explained("one.intarsia", "block1/conv")["nodes"]
     assert node["region"]["toolchain"] == "onnxruntime"
+
+
+def test_the_tree_of_what_tuning_passes_tried() -> None:
+    command = ["tune", "zoo:mnist", "--target", "onnxruntime", "--budget", "6s", "--database", "traced.db"]
+    assert within([*command, "--passes", "TunePipeline,TuneLayout", "-o", "traced.intarsia"]).code == 0
+    document = explained("traced.intarsia", "--trace")
+    (tree,) = document["tuning"]
+    passes = {each["name"]: each["children"] for each in tree["children"]}
+    assert set(passes) == {"as it is", "TunePipeline", "TuneLayout"}
+    assert {each["name"] for each in passes["TunePipeline"]} == {"none", "default_heuristic"}
+    assert all(each["seconds"] or each["fate"] for each in passes["TunePipeline"])
+    found = text("traced.intarsia", "--trace").splitlines()
+    assert (found[0], found[2]) == ("onnxruntime", "  TunePipeline")
+    assert any(line.startswith("    default_heuristic: ") for line in found)
+    assert "was chosen, which decides" in found[-1]
+    assert "onnxruntime: TunePipeline: " in text("traced.intarsia")
+
+
+def test_no_tree_where_nothing_was_tried(folder: Path) -> None:
+    assert "no tuning pass tried anything" in text("m.intarsia", "--trace")
+    for arguments in (["m.intarsia", "2"], ["zoo:mnist"], ["m.intarsia", "--all"]):
+        done = within(["explain", *arguments, "--trace"])
+        assert (done.code, "--trace is about what tuning passes tried" in done.err) == (2, True)
 
 
 def test_completion_offers_models() -> None:

@@ -55,9 +55,9 @@ def test_an_unknown_node(node: str, help_text: str) -> None:
 
 
 def test_an_explanation_of_another_version() -> None:
-    saved(EXPLANATION.to_text().replace('"version":1', '"version":2', 1))
+    saved(EXPLANATION.to_text().replace('"version":2', '"version":3', 1))
     assert error("m", code=3) == (
-        "error: the explanation in m has version 2, expected 1\n"
+        "error: the explanation in m has version 3, expected 2\n"
         "help: read it with the version of Intarsia that saved it, or tune the model again\n"
     )
 

@@ -95,9 +95,9 @@ def test_nested_deeply(path: Path) -> None:
 
 
 def test_another_version(path: Path) -> None:
-    changed(path, version=2, intarsia="7.0")
+    changed(path, version=3, intarsia="7.0")
     assert message(path) == (
-        f"the plan {path} has version 2, expected 1: Intarsia 7.0 wrote it, this is 0.1.0"
+        f"the plan {path} has version 3, expected 2: Intarsia 7.0 wrote it, this is 0.1.0"
         "\nhelp: tune again with the name of a new file"
     )
 
@@ -108,7 +108,9 @@ def test_another_version(path: Path) -> None:
         ({"host": 3}, "it.host is 3, expected an object"),
         ({"measured_seconds": "fast"}, "it.measured_seconds is 'fast', expected a number"),
         ({"whole": None}, "it has to have either partitions or a target for the whole"),
-        ({"partitions": 3}, "it has to have either partitions or a target for the whole"),
+        ({"partitions": 3}, "its partitions are no list"),
+        ({"decisions": {}}, "its decisions are no list"),
+        ({"decisions": [{"decision": "Off"}]}, "a decision is malformed: KeyError('choice')"),
     ],
 )
 def test_damaged_fields(path: Path, values: dict[str, Any], problem: str) -> None:

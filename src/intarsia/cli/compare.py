@@ -70,10 +70,11 @@ def compare(
 
 
 def _check(program: Program, arrays: Mapping[str, Array], gate: Gate) -> GateReport:
+    from intarsia.measure.accuracy import bounded, error_bound
     from intarsia.measure.gate import run_arrays
 
     try:
-        return gate.check(run_arrays(program.executable, arrays))
+        return bounded(gate, error_bound(program.module)).check(run_arrays(program.executable, arrays))
     except IntarsiaError as error:
         error.add_note(f"in {program.name}")
         raise

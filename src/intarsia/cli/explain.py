@@ -30,6 +30,9 @@ def explain(
     ] = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="List every candidate that is known.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="The tree of what tuning passes tried, instead.")
+    ] = False,
     targets: Targets,
     shapes: Shapes,
     inputs: Inputs,
@@ -49,11 +52,17 @@ def explain(
     from intarsia.cli.range_argument import parse_ranges
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
+    from intarsia.cli.trace_report import trace_report
     from intarsia.driver.explain_model import explain_model
     from intarsia.measure.inputs import with_input_ranges
     from intarsia.toolchain.this_host import this_host
 
     argument = ModelArgument.parse(model)
+    if trace and (node is not None or everything or not argument.is_artifact):
+        raise UsageError(
+            "--trace is about what tuning passes tried for an artifact, whole",
+            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --trace",
+        )
     if argument.is_artifact:
         argument.refuse_choices(
             target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
@@ -69,6 +78,8 @@ def explain(
             explanation = explain_model(
                 module, argument.name, known, this_host(), asked, None if asked else threads, given
             )
+    if trace:
+        return trace_report(explanation)
     return explain_report(explanation, node, everything=everything)
 
 

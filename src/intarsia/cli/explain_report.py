@@ -60,6 +60,8 @@ def _blocks(explanation: Explanation, everything: bool) -> Iterable[Block]:
     found = f"{explanation.chosen} was chosen" if explanation.chosen else "what has been measured"
     yield f"{explanation.model}: {found} on {explanation.cpu} ({explanation.cores} cores)"
     yield from _contest(explanation.contest, everything)
+    if explanation.decisions:
+        yield f"decided on the program first: {'; '.join(explanation.decisions)}"
     regions = _numbered(explanation)
     if regions:
         yield _region_table(regions)
@@ -88,7 +90,7 @@ def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Blo
     yield Table(headers, rows, frozenset({1, 3}), chosen)
     yield from (f"{each.name}: {each.status}: {each.reason}" for each in shown if each.reason)
     if hidden:
-        yield f"{len(hidden)} more mixes of toolchains were measured: {ALL}"
+        yield f"{len(hidden)} more ways to run it were measured: {ALL}"
 
 
 def _standing(record: ContestRecord) -> str:

@@ -22,6 +22,7 @@ _WORDS = {
     Stage.IMPORT: "importing the model",
     Stage.REFERENCE: "computing the reference result",
     Stage.SCHEDULES: "searching schedules:",
+    Stage.TUNE: "tuning the program:",
     Stage.SEARCH: "searching for partitions:",
     Stage.MEASURE: "measuring",
     Stage.RACE: "racing the best",

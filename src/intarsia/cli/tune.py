@@ -57,6 +57,22 @@ def tune(
             help="Who runs what: taken up from FILE if it exists, and written to it at the end.",
         ),
     ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "--pipeline",
+            metavar="NAME",
+            help="The passes that decide on the program by measuring: default_tuning, experiment_tuning.",
+        ),
+    ] = None,
+    passes: Annotated[
+        str | None,
+        typer.Option(
+            "--passes",
+            metavar="A,B",
+            help="Such passes by name (intarsia passes lists them), in place of a pipeline; none for none.",
+        ),
+    ] = None,
     schedules: Annotated[
         bool,
         typer.Option(
@@ -111,7 +127,8 @@ def tune(
     kept_plan = None if plan is None else Path(plan)
     if locked:
         asked = schedules or schedule_trials is not None or None
-        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials, schedules=asked)
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked}
+        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(place), argument.place)
     if kept_plan is not None and not locked:
         check_plan_place(kept_plan, argument.place, Path(place))
@@ -134,6 +151,8 @@ def tune(
             threads=None if candidates else threads,
             database=kept,
             cluster=cluster,
+            pipeline=pipeline,
+            passes=_pass_names(passes),
             schedules=schedules,
             schedule_trials=schedule_trials,
             plan=kept_plan,
@@ -144,6 +163,12 @@ def tune(
         )
     result.save(place)
     return tune_report(argument.name, result, Path(place), require_latency, None if locked else plan)
+
+
+def _pass_names(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip() and text.strip() != "none"]
 
 
 def _only_a_model(argument: ModelArgument) -> ModelArgument:

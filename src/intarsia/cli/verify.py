@@ -84,6 +84,7 @@ def verify(
     from intarsia.cli.program import engine_targets, load_artifact, main_inputs, tested_shapes
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
+    from intarsia.measure.accuracy import bounded, error_bound
     from intarsia.measure.gate import Gate
 
     console: Console = context.obj
@@ -97,7 +98,7 @@ def verify(
     module = argument.import_model(fixed) if program is None else program.module
     examples = {} if program is None else tested_shapes(program.executable)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
-    gate = Gate.for_module(module, arrays)
+    gate = bounded(Gate.for_module(module, arrays), error_bound(module))
     if program is None:
         checks = [_of_target(module, each, arrays, gate) for each in targets or engine_targets(threads)]
     else:

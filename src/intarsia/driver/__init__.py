@@ -8,6 +8,7 @@ booked_targets   native with searched schedules as one more toolchain
 schedules        the search of all kernels' schedules; kernel_search: of one; schedule_allowance: how long
 schedule_history, schedule_model   what was found before, and what the cost model has learned
 schedule_records   what was found, as plain data
+tune_schedule      searched schedules as a decision of a tuning pass
 plans     what an earlier run has found, and keeping what this one finds
 entrant   a way to run the whole model
 contest   entrants measured one by one, the fast ones raced end to end

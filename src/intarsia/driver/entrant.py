@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intarsia.driver.records import Status
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.tune.tuned_candidate import decided_program, decisions_and_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class Entrant:
     def key(self) -> tuple[str, str]:
         """Equal for entrants that are the same program: the target, and the digest of the candidate."""
         return candidate_key(self.input)
+
+
+def after_decisions(item: MeasureInput) -> MeasureInput:
+    """The same behind its decisions: the program that they lead to, and what is done with it."""
+    decisions, base = decisions_and_base(item.candidate)
+    if not decisions:
+        return item
+    workload = replace(item.workload, module=decided_program(item.workload.module, item.candidate))
+    return MeasureInput(workload, item.target, base)
 
 
 def candidate_key(item: MeasureInput) -> tuple[str, str]:

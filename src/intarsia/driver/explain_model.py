@@ -99,7 +99,9 @@ def explain_model(
     measurer = Measurer(NoTestbed(host), database, should_stop=lambda: True)  # what is not known stays so
     workload = Workload(module, name, dict(inputs or {}))
     contest = _contest(workload, chosen, measurer)
-    bare = Explanation(name, host.digest, host.cpu_model, host.cores, "", (), (), 0.0, contest, None, ())
+    bare = Explanation(
+        name, host.digest, host.cpu_model, host.cores, "", (), (), 0.0, contest, None, (), (), ()
+    )
     able = engines(chosen)
     if not able:
         return replace(bare, functions=explain_functions(module, (), None), notes=("no engine works here",))

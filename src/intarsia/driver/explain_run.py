@@ -12,18 +12,21 @@ from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import KIND, Partition, Placement, stable_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.comparison import Comparison
-from intarsia.driver.entrant import Entrant
+from intarsia.driver.entrant import Entrant, after_decisions
 from intarsia.driver.explain_function import ChosenPartition, explain_function
 from intarsia.driver.explained_function import FunctionRecord
 from intarsia.driver.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.partition import SearchedPartitions
 from intarsia.driver.records import CandidateRecord
+from intarsia.driver.tuned_programs import TunedPrograms
 from intarsia.ir import Function, IRModule
-from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.measure_input import MeasureInput
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
+from intarsia.tune.tuned_candidate import decisions_and_base
 
 PROFILE_SECONDS: Final = 0.5
 """For timing each kernel of the winner."""
@@ -37,6 +40,7 @@ def explain_run(
     records: Sequence[CandidateRecord],
     host: Host,
     searched: SearchedPartitions | None,
+    tuned: TunedPrograms | None,
     kernel_seconds: Mapping[str, float],
 ) -> Explanation:
     """Why the winner of a contest won, part by part.
@@ -47,24 +51,28 @@ def explain_run(
         records: What became of them, the winner first.
         host: This machine.
         searched: How partitions were searched, if they were.
+        tuned: What tuning passes have found, if there were any.
         kernel_seconds: What each kernel of the winner takes, if that was taken.
     """
     module = winner.input.workload.module
+    won, decisions = after_decisions(winner.input), decisions_and_base(winner.input.candidate)[0]
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     predicted = {} if searched is None else _predicted(entrants, searched, module)
-    partitions = _partitions(winner, kernel_seconds)
+    partitions = _partitions(won, kernel_seconds)
     return Explanation(
         model=winner.input.workload.name,
         host=host.digest,
         cpu=host.cpu_model,
         cores=host.cores,
         chosen=winner.name,
-        functions=explain_functions(module, partitions, searched),
+        functions=explain_functions(won.workload.module, partitions, None if decisions else searched),
         borders=borders(boundaries),
         run_seconds=boundaries.run_seconds,
         contest=tuple(_contest_record(each, predicted.get(each.name)) for each in records),
         losses=_losses(records, searched, predicted),
-        notes=_notes(searched),
+        decisions=tuple(text for text, _ in decisions),
+        tuning=() if tuned is None else tuned.tree,
+        notes=(*_notes(searched), *(() if tuned is None else tuned.shares)),
     )
 
 
@@ -134,15 +142,17 @@ def _notes(searched: SearchedPartitions | None) -> tuple[str, ...]:
     return ()
 
 
-def _partitions(winner: Entrant, seconds: Mapping[str, float]) -> list[ChosenPartition]:
+def _partitions(winner: MeasureInput, seconds: Mapping[str, float]) -> list[ChosenPartition]:
     """The partitions of the winner; of one toolchain for the whole model, its functions."""
-    module, candidate = winner.input.workload.module, winner.input.candidate
+    module, candidate = winner.workload.module, winner.candidate
     if candidate.kind == KIND:
         placement = Placement.of_candidate(candidate)
         pairs = zip(placement.partitions, placement.function_names(module), strict=True)
         return [ChosenPartition(partition, seconds.get(name)) for partition, name in pairs]
+    if candidate.kind == AS_IT_IS.kind:
+        return []
     total = sum(seconds.values()) if seconds else None
-    target = str(winner.input.target)
+    target = str(winner.target)
     return [
         ChosenPartition(whole_partition(var.name, function, target), total if var.name == "main" else None)
         for var, function in module.graph_functions.items()

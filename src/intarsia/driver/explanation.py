@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from intarsia.driver.explained_function import FunctionRecord, SearchRecord
+from intarsia.driver.tuning_record import TuningRecord
 from intarsia.support.errors import ArtifactError
 from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import from_plain, to_plain
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the records; raised when older software could misread them."""
 
 
@@ -99,6 +100,8 @@ class Explanation:
         run_seconds: What every run of a program costs besides its kernels.
         contest: All ways to run the whole model, the winner first.
         losses: How far the search was off, if its answer was measured.
+        decisions: What the winner decided on the program first, in words.
+        tuning: What tuning passes tried, a tree for each target.
         notes: What else is to be known, in sentences.
     """
 
@@ -112,6 +115,8 @@ class Explanation:
     run_seconds: float
     contest: tuple[ContestRecord, ...]
     losses: Losses | None
+    decisions: tuple[str, ...]
+    tuning: tuple[TuningRecord, ...]
     notes: tuple[str, ...]
 
     @property

@@ -17,6 +17,7 @@ from intarsia.support.errors import ArtifactError
 from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
+from intarsia.transform import Pass
 
 _WHERE: Final = "a finished run in the database"
 
@@ -74,6 +75,7 @@ def question_digest(
     trials: int | None,
     seed: int,
     searches: bool,
+    passes: Sequence[Pass],
     plan: Plan | None,
 ) -> str:
     """Digest of all that a run is asked; equal for runs of which the second one has nothing to do.
@@ -86,8 +88,10 @@ def question_digest(
         trials: Candidates that are measured at most.
         seed: Of inputs, of the evolution and of the order in the race.
         searches: Whether partitions are searched.
+        passes: What decides on the program.
         plan: What takes part besides.
     """
     own = None if plan is None else (str(plan.whole), plan.candidate.digest)
-    asked = (list(map(str, targets)), seconds, trials, seed, searches, own, sorted(declared_conflicts()))
+    searched = searches, list(map(repr, passes))
+    asked = (list(map(str, targets)), seconds, trials, seed, *searched, own, sorted(declared_conflicts()))
     return digest_text((VERSION, workload.digest, host.digest, json.dumps(asked)))

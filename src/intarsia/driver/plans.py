@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from intarsia.collage.placement.plan import Plan
@@ -68,9 +69,11 @@ def kept_plan(
 def plan_entrant(workload: Workload, plan: Plan, others: Sequence[Entrant]) -> Entrant | None:
     """A plan as a candidate for the whole model; None if one of the others is the same program."""
     if plan.whole is not None:
-        entrant = Entrant(whole_name(plan.whole), MeasureInput(workload, plan.whole, plan.candidate))
+        name = f"{whole_name(plan.whole)}{' tuned' if plan.decisions else ''}"
+        entrant = Entrant(name, MeasureInput(workload, plan.whole, plan.candidate))
     else:
-        entrant = placement_entrant(workload, plan.placement, [each.name for each in others])
+        placed = placement_entrant(workload, plan.placement, [each.name for each in others])
+        entrant = replace(placed, input=replace(placed.input, candidate=plan.candidate))
     is_known = any(candidate_key(each.input) == entrant.key for each in others)
     return None if is_known else entrant
 

@@ -57,6 +57,7 @@ class Stage(StrEnum):
     IMPORT = "import"
     REFERENCE = "reference"
     SCHEDULES = "schedules"
+    TUNE = "tune"
     SEARCH = "search"
     MEASURE = "measure"
     RACE = "race"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from intarsia.measure.database import Database
     from intarsia.measure.testbed import Testbed
     from intarsia.target import Host, Target
+    from intarsia.transform import Pass
 
 SCHEDULE_SHARE: Final = 0.5
 """Share of the budget for searching schedules, where that is asked for."""
@@ -42,6 +43,8 @@ def tune(
     database: Database | None = None,
     cluster: str | None = None,
     partitions: bool = True,
+    pipeline: str | None = None,
+    passes: Sequence[Pass | str] | None = None,
     schedules: bool = False,
     schedule_trials: int | None = None,
     plan: Path | None = None,
@@ -67,6 +70,9 @@ def tune(
         database: Where measurements are looked up and kept.
         cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether parts of the model may be given to different toolchains.
+        pipeline: Name of the sequence of passes that decide on the program by measuring; "default_tuning" if
+            neither this nor `passes` is given.
+        passes: The passes themselves, or their names, in its place; none for no such decisions.
         schedules: Whether schedules of native kernels are searched first, with half of the budget. Those
             that earlier runs have found on this machine take part in any case.
         schedule_trials: Schedules that are measured at most, those of earlier runs counted.
@@ -94,6 +100,7 @@ def tune(
     from intarsia.driver.schedule_history import ScheduleHistory
     from intarsia.driver.schedule_records import BookedTargets
     from intarsia.driver.tune_run import TuneRun
+    from intarsia.driver.tuning_pipelines import deciding_passes
     from intarsia.frontend.onnx import from_onnx
     from intarsia.ir import IRModule
     from intarsia.measure.measure_input import Workload
@@ -103,8 +110,10 @@ def tune(
     seconds = parse_budget(budget)
     if locked:
         asked = schedules or schedule_trials is not None or None
-        refuse_choices(plan, targets=targets, threads=threads, trials=trials, schedules=asked)
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked}
+        refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
     chosen = () if locked else baseline_targets(targets, threads)
+    deciding = () if locked else deciding_passes(pipeline, passes)
     gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
     report = on_progress or _silent
     report(Progress(Stage.IMPORT))
@@ -134,6 +143,7 @@ def tune(
             trials=trials,
             seed=seed,
             searches=partitions and not locked,
+            passes=deciding,
             plan=kept,
             report=report,
             should_stop=should_stop or _never,

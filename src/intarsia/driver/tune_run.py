@@ -19,6 +19,8 @@ from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_p
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.records import Progress, Stage
 from intarsia.driver.result import TuneResult
+from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
+from intarsia.measure.accuracy import bounded, error_bound
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, RunRecord
 from intarsia.measure.gate import Gate
@@ -33,9 +35,13 @@ from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
+from intarsia.transform import Pass
 
 SEARCH_SHARE = 0.6
-"""Share of the budget for the search of partitions; the rest is for the race of the best."""
+"""Share of the budget for searching; the rest is for the race of the best."""
+
+TUNE_SHARE: Final = 1 / 3
+"""Share of the time for searching that decisions on the program get, if partitions are searched as well."""
 
 _HOST: Final = Target.for_toolchain("reference")
 """Who runs what no partition of a plan has."""
@@ -54,6 +60,7 @@ class TuneRun:
         trials: Candidates that are measured at most, or None.
         seed: Of the evolution and of the order in the race.
         searches: Whether partitions are searched.
+        passes: What decides on the program before, by measuring; those that are no tuning passes just run.
         plan: What an earlier run has found, or None.
         report: Told what is being done.
         should_stop: A yes ends the run with what has been measured.
@@ -67,6 +74,7 @@ class TuneRun:
     trials: int | None
     seed: int
     searches: bool
+    passes: Sequence[Pass]
     plan: Plan | None
     report: Callable[[Progress], object]
     should_stop: Callable[[], bool]
@@ -88,9 +96,11 @@ class TuneRun:
             return repeated
         self.testbed.prepare(self.workload)
         contest = self._contest()
-        searched = self._search(contest)
+        begun = contest.measurer.spent
+        tuned = self._tune(contest)
+        searched = self._search(contest, self._search_seconds - (contest.measurer.spent - begun))
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
-        result = self._told(contest, winner, searched, start)
+        result = self._told(contest, winner, searched, tuned, start)
         self._keep(result)
         return result
 
@@ -107,8 +117,9 @@ class TuneRun:
         inputs = self.workload.inputs(self.seed)
         gate = Gate.for_module(module, inputs)
         try:
-            executable = build(instantiate(module, target, run.plan.candidate))
-            is_right = gate.check(run_arrays(executable, inputs)).passed
+            program = instantiate(module, target, run.plan.candidate)
+            executable = build(program)
+            is_right = bounded(gate, error_bound(program)).check(run_arrays(executable, inputs)).passed
         except (CompileError, ExecutionError):  # a whole run tells why, and finds another winner
             return None
         if not is_right:
@@ -151,12 +162,13 @@ class TuneRun:
             trials=self.trials,
             seed=self.seed,
             searches=self.searches,
+            passes=self.passes,
             plan=plan,
         )
 
     @property
     def _search_seconds(self) -> float:
-        return self.seconds * SEARCH_SHARE if self.searches else 0.0
+        return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
 
     def _contest(self) -> Contest:
         """Each toolchain alone, whatever the time: the result is never worse than the best of them."""
@@ -168,15 +180,26 @@ class TuneRun:
         contest.enter(first, MeasureBudget(trials=self.trials or math.inf))
         return contest
 
-    def _search(self, contest: Contest) -> SearchedPartitions | None:
+    def _tune(self, contest: Contest) -> TunedPrograms | None:
+        """Decisions on the program, if there is time, and a way to check the result."""
+        seconds = self._search_seconds * (TUNE_SHARE if self.searches else 1.0)
+        if not self.passes or seconds < LEAST_TUNING_SECONDS or not self._is_free(contest):
+            return None
+        return enter_tuned_programs(contest, self.workload, self._able(contest), self.passes, seconds)
+
+    def _search(self, contest: Contest, seconds: float) -> SearchedPartitions | None:
         """Partitions, if there is time, something to choose, and a way to check the result."""
-        able, seconds = self._able(contest), self._search_seconds
-        is_free = self.trials is None and not contest.random_operators and not self.should_stop()
-        if len(able) < 2 or seconds < LEAST_SECONDS or not is_free:
+        able = self._able(contest)
+        if not self.searches or len(able) < 2 or seconds < LEAST_SECONDS or not self._is_free(contest):
             return None
         plan = self.plan
-        seeds = [plan.placement] if plan is not None and plan.whole is None else []
+        is_seed = plan is not None and plan.whole is None and not plan.decisions
+        seeds = [plan.placement] if plan is not None and is_seed else []
         return enter_partitions(contest, self.workload, able, seconds, self.seed, seeds)
+
+    def _is_free(self, contest: Contest) -> bool:
+        """Whether there may be more candidates than toolchains alone, and their results can be checked."""
+        return self.trials is None and not contest.random_operators and not self.should_stop()
 
     def _able(self, contest: Contest) -> list[Target]:
         """Who may run parts of the model: of native with and without a schedule book the faster one."""
@@ -186,7 +209,12 @@ class TuneRun:
         return without_slower(engines(self.targets), costs.__getitem__)
 
     def _told(
-        self, contest: Contest, winner: Entrant, searched: SearchedPartitions | None, start: float
+        self,
+        contest: Contest,
+        winner: Entrant,
+        searched: SearchedPartitions | None,
+        tuned: TunedPrograms | None,
+        start: float,
     ) -> TuneResult:
         name, host = self.workload.name, self.testbed.host
         folder = self.testbed.prepare(self.workload)
@@ -198,7 +226,7 @@ class TuneRun:
         run = KeptRun(
             records,
             winning_plan(winner, name, host, timing.median if timing else None, searched),
-            explain_run(winner, contest.entrants, records, host, searched, times),
+            explain_run(winner, contest.entrants, records, host, searched, tuned, times),
         )
         return self._result(executable, run, folder.gate(), arrays, start)
 

@@ -40,9 +40,9 @@ def changed(change: dict[str, Any]) -> str:
         ),
         (
             changed({"version": 9}),
-            "the explanation in x.intarsia has version 9, expected 1\nhelp: read it with",
+            "the explanation in x.intarsia has version 9, expected 2\nhelp: read it with",
         ),
-        ("[]", "the explanation in x.intarsia has version null, expected 1"),
+        ("[]", "the explanation in x.intarsia has version null, expected 2"),
     ],
 )
 def test_damage(text: str, problem: str) -> None:

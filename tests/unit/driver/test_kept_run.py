@@ -18,6 +18,7 @@ from intarsia.driver import tune_run
 from intarsia.driver.kept_run import KeptRun, question_digest
 from intarsia.driver.records import Progress
 from intarsia.driver.result import TuneResult
+from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
@@ -134,6 +135,7 @@ def test_a_run_of_another_version_is_asked_again(database: Database, outcome: st
         trials=None,
         seed=0,
         searches=True,
+        passes=deciding_passes(None, None),
         plan=None,
     )
     kept = database.find_run(key)
@@ -156,7 +158,7 @@ def test_what_is_kept_is_json_in_ascii(database: Database) -> None:
 
 def test_another_machine_is_another_question() -> None:
     workload = Workload(mlp(), "mlp", {})
-    asked = {"seconds": 1.0, "trials": None, "seed": 0, "searches": True, "plan": None}
+    asked = {"seconds": 1.0, "trials": None, "seed": 0, "searches": True, "passes": (), "plan": None}
     here, there = this_host(), Host.detect(root=Path("/nowhere"), cores=3)
     digests = {question_digest(workload, host, (), **asked) for host in (here, there)}  # type: ignore[arg-type]  # each of its own type
     assert len(digests) == 2
