@@ -4,7 +4,8 @@ Usage: python -m benchmarks.autoschedule [--tables throughput search] [--tasks N
        [--trials 1000] [--against tvm] [--no-default] [--default-seed] [--folder F] [--json] [--markdown]
 
 The first table is about the different convolutions of ResNet-50, `--throughput-trials` candidates each: how
-many are found, built, checked and measured in a second, and where the time goes.
+many are found, built, checked and measured in a second, and where the time goes. They share the workers, as
+the kernels of a model do; the first one waits for them to start. The race of the best few is apart.
 
 The second one is about single tasks, each searched from several seeds, native and MetaSchedule of the
 `apache-tvm` wheel taking turns: trials a second, and trials and seconds until something is measured that has
@@ -40,6 +41,7 @@ from benchmarks.search_winners import in_turns
 from benchmarks.search_workloads import SearchWorkload, workloads
 from benchmarks.tvm_environment import TvmEnvironment
 
+from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
 from intarsia.native.llvm.isa import Isa
 
 TASKS = ("convolution", "dense", "depthwise")
@@ -47,7 +49,7 @@ SHARES = (0.90, 0.95)
 Rows = list[tuple[str, ...]]
 THROUGHPUT_HEADER = (
     *("task", "candidates", "failed", "s", "a second", "build s", "measure s", "search s", "model s"),
-    "best, GFLOP/s",
+    *("race s", "built and measured a second", "best, GFLOP/s"),
 )
 SEARCH_HEADER = (
     *("task", "seed", "by", "trials", *THROUGHPUT_HEADER[2:-1]),
@@ -63,13 +65,14 @@ WINNERS_HEADER = ("task", "by", "seed", "us when found", "us in turns", "of peak
 def throughput(settings: SearchSettings, trials: int, only: str) -> Rows:
     """The lines of the first table, the last one of all convolutions together."""
     logs, rows = [], []
-    for case in CASES:
-        if case.network == "ResNet-50" and case.operator == "Conv" and only in case.name:
-            log = searched(dag_of(case, settings.isa), replace(settings, trials=trials), 0)
+    chosen = [case for case in CASES if case.network == "ResNet-50" and case.operator == "Conv"]
+    with PoolMeasurer.open(settings.isa, workers=settings.threads) as workers:
+        for case in (case for case in chosen if only in case.name):
+            log = searched(dag_of(case, settings.isa), replace(settings, trials=trials), 0, workers)
             logs.append(log)
             rows.append((case.name, *_costs(log), f"{case.operations / log.best / 1e9:.0f}"))
             print(" | ".join(rows[-1]), flush=True)
-    parts = ("whole", "build", "measure", "search", "model")
+    parts = ("whole", "build", "measure", "search", "model", "race")
     sums = {part: sum(getattr(log, part) for log in logs) for part in parts}
     failed = {"any": sum(sum(log.failed.values()) for log in logs)}
     points = tuple(point for log in logs for point in log.points)
@@ -77,10 +80,11 @@ def throughput(settings: SearchSettings, trials: int, only: str) -> Rows:
 
 
 def _costs(log: SearchLog) -> tuple[str, ...]:
-    count, parts = len(log.points), (log.build, log.measure, log.search, log.model)
+    count, parts = len(log.points), (log.build, log.measure, log.search, log.model, log.race)
     seconds = (f"{each:.1f}" for each in parts)
-    failed = sum(log.failed.values())
-    return (str(count), str(failed), f"{log.whole:.1f}", f"{count / log.whole:.1f}", *seconds)
+    failed, pace = sum(log.failed.values()), count / (log.build + log.measure)
+    whole = f"{log.whole:.1f}", f"{count / log.whole:.1f}"
+    return (str(count), str(failed), *whole, *seconds, f"{pace:.1f}")
 
 
 def bars(done: Sequence[Search]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Self
@@ -72,11 +73,12 @@ class SearchLog:
         points: Seconds since its begin and the cost of each measured schedule, None of a failure.
         whole: Seconds, from starting workers to the winner.
         build: Seconds spent waiting for builds, and for the reference result.
-        measure: Seconds spent running.
+        measure: Seconds spent running candidates.
         search: Seconds spent finding candidates.
         model: Seconds spent teaching the learned model and asking it, features included.
         failed: Failures by kind.
         winner: How to make the winner again: steps, or the folder of a library; "" if nothing works.
+        race: Seconds spent on timing the best few once more, in turns.
     """
 
     points: tuple[tuple[float, float | None], ...]
@@ -87,6 +89,7 @@ class SearchLog:
     model: float
     failed: Mapping[str, int]
     winner: str
+    race: float = 0.0
 
     @property
     def best(self) -> float:
@@ -116,7 +119,8 @@ class TimedMeasurer:
         began: When the search began, in seconds since 1970.
         points: As in SearchLog.
         measuring: Seconds inside of it.
-        running: Those in which kernels run.
+        running: Those in which candidates run.
+        racing: Those in which the best few run once more.
         failed: As in SearchLog.
     """
 
@@ -125,6 +129,7 @@ class TimedMeasurer:
     points: list[tuple[float, float | None]] = field(default_factory=list)
     measuring: float = 0.0
     running: float = 0.0
+    racing: float = 0.0
     failed: Counter[str] = field(default_factory=Counter)
 
     def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
@@ -139,11 +144,10 @@ class TimedMeasurer:
         return found
 
     def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
-        """See ScheduleMeasurer.remeasure; the last race is no trial, its seconds are seconds of running."""
+        """See ScheduleMeasurer.remeasure; the last race is no trial."""
         begin = time.perf_counter()
         found = self.pool.remeasure(task, states)
-        seconds = time.perf_counter() - begin
-        self.measuring, self.running = self.measuring + seconds, self.running + seconds
+        self.racing += time.perf_counter() - begin
         return found
 
 
@@ -176,8 +180,17 @@ class TimedModel(LearnedModel):
         return found
 
 
-def searched(dag: ComputeDAG, settings: SearchSettings, seed: int) -> SearchLog:
-    """Search a schedule of a DAG, whose constants may be laid out as it wants."""
+def searched(
+    dag: ComputeDAG, settings: SearchSettings, seed: int, workers: PoolMeasurer | None = None
+) -> SearchLog:
+    """Search a schedule of a DAG, whose constants may be laid out as it wants.
+
+    Args:
+        dag: What is computed.
+        settings: How.
+        seed: Of the search.
+        workers: That measure; new ones, which the clock sees start, if not given.
+    """
     isa, threads = settings.isa, settings.threads
     hardware = HardwareParams.of_isa(isa, threads)
     own = SearchTask.of_dag(dag, Target.for_toolchain("native", threads=threads), hardware)
@@ -188,7 +201,7 @@ def searched(dag: ComputeDAG, settings: SearchSettings, seed: int) -> SearchLog:
     space = SpaceOptions(micro_kernels=isa) if settings.has_default else SpaceOptions()
     seeds = (default_state(dag, isa, threads),) if settings.has_default else ()
     began, start = time.time(), time.perf_counter()
-    with PoolMeasurer.open(isa, workers=threads) as pool:
+    with nullcontext(workers) if workers else PoolMeasurer.open(isa, workers=threads) as pool:
         measurer = TimedMeasurer(pool, began)
         policy = SketchPolicy(
             *(task, model, measurer), space=space, rng=Random(seed), seeds=seeds, draft=draft
@@ -204,6 +217,7 @@ def searched(dag: ComputeDAG, settings: SearchSettings, seed: int) -> SearchLog:
         model.seconds,
         dict(measurer.failed),
         "" if best is None else json.dumps([step_to_json(step) for step in best.transform_steps]),
+        measurer.racing,
     )
 
 

@@ -76,7 +76,8 @@ CASES = {
     "unknown pipeline": (
         ["tune", "good.onnx", "--pipeline", "default_tunning", "-q"],
         2,
-        "unknown pipeline 'default_tunning'\nhelp: did you mean default_tuning or default_tir or default_heuristic?",
+        "unknown pipeline 'default_tunning'\n"
+        "help: did you mean default_tuning or default_tir or default_heuristic?",
     ),
     "unknown pass": (
         ["tune", "good.onnx", "--passes", "TuneLayout,TuneLayouts", "-q"],

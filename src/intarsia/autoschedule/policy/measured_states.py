@@ -8,7 +8,6 @@ from typing import Final
 
 from intarsia.native.loop_state import LoopState
 
-
 _CLEARLY: Final = 0.985
 """What takes less than this share of the time of another program is faster for sure, in turns with it."""
 
@@ -87,8 +86,8 @@ class MeasuredStates:
         """Let the best be one of a few that were measured again, against one another.
 
         Their new costs take the place of the old ones; other programs, each of which may be there by one
-        lucky measurement, do not count, unless all finalists failed this time. The preferred program, if it is
-        one of them, is beaten only by what is clearly faster.
+        lucky measurement, do not count, unless all finalists failed this time. The preferred program, if it
+        is one of them, is beaten only by what is clearly faster.
         """
         again = []
         for state, cost in zip(finalists, costs, strict=True):
