@@ -2,8 +2,9 @@
 
 For each model `tune` runs twice, with the same budget and a database that both share: without tuning passes,
 and with those of `--pipeline`. Then both winners are timed in turns in one process. A ratio is the median
-time of the winner without by that of the winner with them: above 1 the passes gain. What is neither building
-nor running in workers is overhead, as a share of the time of the run.
+time of the winner without by that of the winner with them: above 1 the passes gain; where both are the same
+program there is nothing to compare. What is neither building nor running in workers is overhead, as a share
+of the time of the run, and of the run without passes.
 
 Usage: python benchmarks/tuned_programs.py [NAME ...] [--budget 60s] [--race 20s] [--target T ...]
        [--pipeline default_tuning] [--results FILE] [--json] [--markdown]
@@ -43,7 +44,7 @@ from intarsia.runtime.executable import Executable
 TARGETS = ("onnxruntime", "openvino", "native")
 HEADER = (
     *("model", "without, ms", "winner without", "winner with", "without / with (95 %)"),
-    *("decided", "tried", "overhead"),
+    *("decided", "tried", "overhead (without)"),
 )
 
 
@@ -125,36 +126,38 @@ def record_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What is to be told of a model."""
     module = from_onnx(build_model(name))
     with TemporaryDirectory() as folder, Database.open(Path(folder) / "measurements.db") as database:
-        without, _ = tuned(module, database, options, [])
+        without, overhead_without = tuned(module, database, options, [])
         result, overhead = tuned(module, database, options, None)
     programs = {"without": without.executable, "with": result.executable}
     seconds, ratio = raced(module, programs, parse_budget(options.race))
     explained = result.explanation
+    is_same = result.plan.is_same(without.plan)
     return {
         "model": name,
         "seconds": seconds,
         "without": without.chosen.name,
         "with": result.chosen.name,
-        "ratio": [ratio.ratio, ratio.low, ratio.high],
+        "ratio": None if is_same else [ratio.ratio, ratio.low, ratio.high],
         "decisions": list(explained.decisions),
         "tried": sum(each.candidates for each in explained.tuning),
         "shares": [note for note in explained.notes if "slices" in note],
         "overhead": overhead,
+        "overhead_without": overhead_without,
     }
 
 
 def row(found: dict[str, Any]) -> tuple[str, ...]:
     """A line of the table."""
-    ratio, low, high = found["ratio"]
+    ratio = "the same" if found["ratio"] is None else "{:.3f} ({:.3f} to {:.3f})".format(*found["ratio"])
     return (
         found["model"],
         f"{found['seconds'] * 1e3:.3f}",
         found["without"],
         found["with"],
-        f"{ratio:.3f} ({low:.3f} to {high:.3f})",
+        ratio,
         "; ".join(found["decisions"]) or "-",
         str(found["tried"]),
-        f"{found['overhead']:.1%}",
+        f"{found['overhead']:.1%} ({found['overhead_without']:.1%})",
     )
 
 

@@ -127,7 +127,7 @@ class _Run:
         ctx = TuningContext(evaluator)
         ctx.node.name = whole_name(self._target)
         if any(isinstance(item, TuningPass) for item in passes):
-            limits = SearchLimits(seconds=self._seconds, should_stop=self._contest.should_stop)
+            limits = SearchLimits(seconds=self._seconds, should_stop=self._is_over)
             clock = lambda: measurer.spent  # noqa: E731  # what is known counts as when it was measured
             TuneInTurns(tuple(passes), limits, _SLICE, self.shares.extend, clock)(mod, ctx)
         else:
@@ -136,6 +136,10 @@ class _Run:
             assert isinstance(inner.trace, TraceRecorder)
             evaluate([inner.trace.tuned], ctx)
         return ctx.node
+
+    def _is_over(self) -> bool:
+        """Whether candidates would not be measured any more: then none are made."""
+        return self._evaluator.is_spent or self._contest.should_stop()
 
     def entrants(self, tree: TuningNode) -> list[Entrant]:
         """The best programs that are not the one as it is, nor much slower."""

@@ -86,6 +86,11 @@ class MeasuringEvaluator:
             self._known[digest] = Evaluation(self._known[digest].perf, self._known[digest].fate, is_new=False)
         return found
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the budget is used up, so that nothing more is measured."""
+        return self._seconds >= self.budget.seconds or self._trials >= self.budget.trials
+
     def learn(self, mod: IRModule, result: MeasureResult) -> None:
         """Know what a program costs, of a measurement that somebody else has made on this target."""
         self._known.setdefault(structural_digest(mod), self._evaluation(result, is_new=False))

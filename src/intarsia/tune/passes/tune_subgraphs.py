@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from intarsia.ir import DType, IRModule, TensorType, structural_equal
@@ -73,13 +73,20 @@ class TuneSubgraphs(TuningPass):
         node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
         inner = ctx.on(Trace(mod), node)
         inner.evaluator = evaluator_of_part(ctx.evaluator, mod)
-        Sequential(self.passes, name="passes")(mod, inner)
+        Sequential([self._ending(item) for item in self.passes], name="passes")(mod, inner)
         assert isinstance(inner.trace, TraceRecorder)
         node.trace = inner.trace.tuned
         if structural_equal(node.trace.out_mod, mod):
             return []
         choices = (step.instruction.choice(step.decision) for step in node.trace.steps)
         return [choice.to_json() for choice in choices if choice.transform != IDENTITY]
+
+    def _ending(self, item: Pass) -> Pass:
+        """A pass that ends when this one is to end."""
+        if not isinstance(item, TuningPass):
+            return item
+        own, stops = item.limits, (item.limits.should_stop, self.limits.should_stop)
+        return replace(item, limits=replace(own, should_stop=lambda: any(stop() for stop in stops)))
 
 
 def _can_be_run(mod: IRModule) -> bool:
