@@ -1,7 +1,7 @@
 """What deciding on the program by measuring adds to dividing it: `default_tuning` against Collage alone.
 
-For each model `tune` runs twice, with the same budget and a database that both share: without tuning passes,
-and with those of `--pipeline`. Then both winners are timed in turns in one process. A ratio is the median
+For each model `tune` runs twice, with the same budget and a new database: without tuning passes, and with
+those of `--pipeline`. Then both winners are timed in turns in one process. A ratio is the median
 time of the winner without by that of the winner with them: above 1 the passes gain; where both are the same
 program there is nothing to compare. What is neither building nor running in workers is overhead, as a share
 of the time of the run, and of the run without passes.
@@ -95,11 +95,15 @@ def testbed_clock() -> Iterator[Clock]:
 
 
 def tuned(
-    module: IRModule, database: Database, options: argparse.Namespace, passes: list[str] | None
+    module: IRModule, options: argparse.Namespace, passes: list[str] | None
 ) -> tuple[TuneResult, float]:
     """The result, and the share of the time in which no worker was at work."""
     begun = time.perf_counter()
-    with testbed_clock() as clock:
+    with (
+        testbed_clock() as clock,
+        TemporaryDirectory() as folder,
+        Database.open(Path(folder) / "measurements.db") as database,
+    ):
         result = ia.tune(
             module,
             budget=options.budget,
@@ -125,9 +129,8 @@ def raced(module: IRModule, programs: dict[str, Executable], seconds: float) -> 
 def record_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """What is to be told of a model."""
     module = from_onnx(build_model(name))
-    with TemporaryDirectory() as folder, Database.open(Path(folder) / "measurements.db") as database:
-        without, overhead_without = tuned(module, database, options, [])
-        result, overhead = tuned(module, database, options, None)
+    without, overhead_without = tuned(module, options, [])
+    result, overhead = tuned(module, options, None)
     programs = {"without": without.executable, "with": result.executable}
     seconds, ratio = raced(module, programs, parse_budget(options.race))
     explained = result.explanation
