@@ -28,7 +28,7 @@ class TuningRecord:
 
     @property
     def candidates(self) -> int:
-        """How many candidates that were measured are in it, those of passes inside included."""
+        """How many candidates are in it, those of passes inside and those without a time included."""
         own = int(self.is_candidate and (self.seconds is not None or bool(self.fate)))
         return own + sum(child.candidates for child in self.children)
 

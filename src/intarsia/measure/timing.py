@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from intarsia.measure.cache_flush import cache_flush_of_this_machine
 from intarsia.measure.clock import MONOTONIC_CLOCK, Clock
 from intarsia.measure.median_interval import SMALLEST_SAMPLE, median_interval
 from intarsia.support.errors import UsageError
+from intarsia.support.paused_collection import collection_paused
 
 MAX_CALLS = 1_000_000
 """The most calls of one warm-up or repeat: a function that takes no time on the clock must end as well."""
@@ -182,7 +181,7 @@ def take_sample(
     if policy.flush_cache:
         calls, shortest = 1, 0.0
         (flush or cache_flush_of_this_machine())()
-    with _garbage_collector_paused():
+    with collection_paused():
         start = clock()
         while done == 0 or (elapsed < shortest and done < MAX_CALLS):
             for _ in itertools.repeat(None, calls):
@@ -190,15 +189,3 @@ def take_sample(
             done += calls
             elapsed = clock() - start
     return Sample(max(1, elapsed) * 1e-9 / done, done)  # at least one tick: ratios of times must exist
-
-
-@contextmanager
-def _garbage_collector_paused() -> Iterator[None]:
-    """A collection costs milliseconds that belong to the whole process, not to the function being timed."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

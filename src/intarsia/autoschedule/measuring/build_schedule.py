@@ -8,7 +8,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
-from intarsia.autoschedule.measuring.paused_collection import collection_paused
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel, compile_schedule
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome, failure_outcome
@@ -16,6 +15,7 @@ from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_json import StepJson, step_from_json
 from intarsia.native.schedule import with_state
+from intarsia.support.paused_collection import collection_paused
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ from random import Random
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
-from intarsia.autoschedule.measuring.paused_collection import collection_paused
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy.coordinate_descent import CoordinateDescent
 from intarsia.autoschedule.policy.known_records import known_records
@@ -22,6 +21,7 @@ from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
+from intarsia.support.paused_collection import collection_paused
 
 
 class SketchPolicy:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from tests.partitioned_programs import partitioned, unpartitioned
+from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
 from intarsia.ir import IRModule, structural_digest
@@ -142,17 +141,9 @@ def test_a_trace_is_replayed_in_another_process() -> None:
     ctx = context({"-threads=1 ": -3.0, "-llvm_passes=O2 ": -1.0, "-graph_level=basic ": -1.0})
     best = TuneFlags().tune(Trace(program()), ctx)
     assert "-graph_level=basic -threads=1" in str(best.out_mod)
-    script = """
-import sys
-from tests.unit.tune.passes.test_tune_flags import program
-from intarsia.ir import structural_digest
-from intarsia.tune import Trace
-print(structural_digest(Trace.from_json(sys.stdin.read(), program()).out_mod))
-"""
-    found = subprocess.run(
-        [sys.executable, "-c", script], input=best.to_json(), capture_output=True, text=True, check=True
+    assert replayed_digest(best, "tests.unit.tune.passes.test_tune_flags", "program") == structural_digest(
+        best.out_mod
     )
-    assert found.stdout.split() == [structural_digest(best.out_mod)]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf, isfinite
 
 import pytest
 from tests.partitioned_programs import partitioned, unpartitioned
+from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
 from intarsia.ir import IRModule, structural_digest
@@ -121,17 +120,9 @@ def test_the_pass_is_plain_data() -> None:
 
 def test_a_trace_is_replayed_in_another_process() -> None:
     best = TunePrecision(tolerance=0.01).tune(Trace(program()), context(float16=0.1, bfloat16=0.2))
-    script = """
-import sys
-from tests.unit.tune.passes.test_tune_precision import program
-from intarsia.ir import structural_digest
-from intarsia.tune import Trace
-print(structural_digest(Trace.from_json(sys.stdin.read(), program()).out_mod))
-"""
-    found = subprocess.run(
-        [sys.executable, "-c", script], input=best.to_json(), capture_output=True, text=True, check=True
-    )
-    assert found.stdout.split() == [structural_digest(best.out_mod)]
+    assert replayed_digest(
+        best, "tests.unit.tune.passes.test_tune_precision", "program"
+    ) == structural_digest(best.out_mod)
 
 
 @pytest.mark.parametrize(

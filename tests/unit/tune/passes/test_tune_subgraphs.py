@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.layered_programs import convolutions, layers
+from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
 from intarsia.frontend.onnx.importer import from_onnx
@@ -123,17 +122,7 @@ def test_the_decision_replays_in_a_new_process() -> None:
     passes = (TuneRewrite(rules=("product_as_gemm",)), TuneCombineParallel())
     best = TuneSubgraphs(passes=passes).tune(Trace(layers(4)), TuningContext(CostTable(gemm)))
     assert best.size == 1
-    script = """
-import sys
-from tests.layered_programs import layers
-from intarsia.ir import structural_digest
-from intarsia.tune import Trace
-print(structural_digest(Trace.from_json(sys.stdin.read(), layers(4)).out_mod))
-"""
-    found = subprocess.run(
-        [sys.executable, "-c", script], input=best.to_json(), capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == structural_digest(best.out_mod)
+    assert replayed_digest(best, "tests.layered_programs", "layers", 4) == structural_digest(best.out_mod)
 
 
 def test_a_recorded_run_is_repeated_without_asking(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from intarsia.autoschedule.measuring.paused_collection import collection_paused
+from intarsia.support.paused_collection import collection_paused
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])
