@@ -59,6 +59,17 @@ def two_products(batch: int, rows: int, width: int) -> tuple[te.Tensor, ...]:
     return q, k, v, o
 
 
+def turned_product(m: int, n: int, k: int) -> tuple[te.Tensor, ...]:
+    """A product whose right matrix is given transposed, with a bias."""
+    a, b, bias = (
+        te.placeholder(shape, name=name) for name, shape in (("A", (m, k)), ("B", (n, k)), ("b", (n,)))
+    )
+    axis = te.reduce_axis(k, "k")
+    turned = te.compute((k, n), lambda i, j: b[j, i], name="turned")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, axis] * turned[axis, j], axis=axis), name="C")
+    return a, b, bias, te.compute((m, n), lambda i, j: c[i, j] + bias[j], name="shifted")
+
+
 def convolution(blocks: int, made: int, size: int, stride: int = 1) -> tuple[te.Tensor, ...]:
     """A convolution of 3 by 3 with padding and a bias, all blocked."""
     window = Window(size, (size - 1) // stride + 1, 3, stride, 1, 1, 1)
@@ -105,6 +116,7 @@ def row_norm(rows: int, width: int) -> tuple[te.Tensor, ...]:
 PROGRAMS: dict[str, Callable[[], tuple[te.Tensor, ...]]] = {
     "packed_product": lambda: product(29, 50, 24, constant=True),
     "product": lambda: product(26, 37, 20, constant=False),
+    "turned_product": lambda: turned_product(6, 21, 50),
     "two_products": lambda: two_products(2, 40, 34),
     "convolution": lambda: convolution(2, 4, 9),
     "strided_convolution": lambda: convolution(1, 3, 11, 2),

@@ -12,6 +12,9 @@ for blocks of tiles, parallel
 
 If neither rows nor a panel stay in the second-level cache, sums are cut into pieces: the block is computed
 into scratch memory with pieces outermost, and what follows comes when it is complete.
+
+If a variable right matrix is given transposed and is too seldom used for a copy of it to pay, vectors run
+along the sums: see `gemm_lanes`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.schedule.gemm_block import PIECES, GemmBlock, gemm_block
 from intarsia.native.schedule.gemm_form import GemmForm, gemm_form
+from intarsia.native.schedule.gemm_lanes import lane_parts, with_lane_loops
 from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
 from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.lane_reduction import with_lane_reductions
@@ -33,6 +37,10 @@ _LEAST_WORK = 64
 """Products below which tiles are not worth it."""
 _REUSED = 4
 """Over how many tiles a panel must be used for a copy of it to pay."""
+_LANES_COST = 8
+"""What it takes to add up the lanes of one result, in elements of a matrix that are moved: by measurement."""
+_LEAST_VECTORS = 2
+"""Sums of fewer vectors are done before their lanes are added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class GemmPlan:
         copies: Whether panels of the right matrix are copied where they are used.
         is_by_rows: Whether all tiles of some rows are computed before the next rows, not those of a panel.
         steps: Of the sum that are written one after another.
+        is_along_sum: Whether the lanes of vectors are parts of the sum, not columns.
     """
 
     form: GemmForm
@@ -56,6 +65,7 @@ class GemmPlan:
     copies: bool
     is_by_rows: bool = False
     steps: int = 1
+    is_along_sum: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -79,6 +89,10 @@ def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
     products = frozenset(plan.form.op.name for plan in plans)
     kept = {plan.form.right.name for plan in plans if plan.copies}
     state = with_inlined(task.dag.init_state, kept)
+    for plan in plans:
+        right, is_read_there = plan.form.right.name, plan.is_along_sum and plan.form.right_is_moved
+        if is_read_there and state[right].compute_at is not ComputeAt.INLINED:
+            state = state.compute_inline(right)
     state = with_lane_reductions(state, task, products | kept)
     done = {stage.op.name for stage in state.stages if stage.compute_at is ComputeAt.INLINED}
     for plan in plans:
@@ -87,26 +101,42 @@ def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
     return with_rows(state, task, frozenset(done))
 
 
+def may_run_along_sum(form: GemmForm, task: ScheduleTask) -> bool:
+    """Whether the lanes of vectors can be parts of the sum, so that nothing has to be moved."""
+    if form.right_is_packed or not form.runs_along_sum:
+        return False
+    if form.right_is_moved:  # then it is read where it was
+        is_shared = task.dag.readers[form.right] != (form.op,)
+        if is_shared or task.analyzer.is_output(form.right):
+            return False
+    lanes = task.lanes(form.op)
+    return lanes > 1 and form.depth >= _LEAST_VECTORS * lanes
+
+
 def _plan(op: Operation, task: ScheduleTask) -> GemmPlan | None:
     form = gemm_form(op, task.analyzer)
     if form is None or work_of([form.op]) < _LEAST_WORK:
         return None
-    if not (form.right_is_packed or form.right_runs_along_columns):
+    is_along_sum = may_run_along_sum(form, task) and (
+        not form.right_runs_along_columns or form.rows * _LANES_COST <= form.depth
+    )
+    if not (form.right_is_packed or form.right_runs_along_columns or is_along_sum):
         return None
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
-    tile = _tile(form, task, threads)
-    block = gemm_block(form, tile, task.isa.caches, threads)
+    tile = _tile(form, task, threads, is_along_sum)
+    block = gemm_block(form, tile, task.isa.caches, threads, may_cut=not is_along_sum)
     least = 2 if form.right_is_moved else _REUSED * tile.rows
-    copies = not form.right_is_packed and form.rows >= least
-    return GemmPlan(form, tile, block, threads, copies)
+    copies = not (form.right_is_packed or is_along_sum) and form.rows >= least
+    return GemmPlan(form, tile, block, threads, copies, is_along_sum=is_along_sum)
 
 
-def _tile(form: GemmForm, task: ScheduleTask, threads: int) -> GemmTile:
+def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) -> GemmTile:
     size = form.op.dtypes[0].numpy.itemsize
     is_large = form.depth * form.columns * size > threads * task.isa.caches.second
     is_far = is_large and form.right_is_packed  # as it was given, tiles of one vector make no stream of it
     lanes = task.lanes(form.op)
-    return gemm_tile(form.rows, form.columns, lanes, task.accumulators, threads * PIECES, is_far)
+    sizes = form.rows, form.columns, lanes, task.accumulators
+    return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum)
 
 
 def _with_product(
@@ -130,6 +160,9 @@ def _with_product(
         result = sink.name
     done = {product, result}
     state = _with_result_loops(state, result, plan)
+    if plan.is_along_sum:
+        state, parts = lane_parts(state, product, task.lanes(form.op))
+        return with_lane_loops(state, product, parts, form, result), done | {*parts}
     panel = None
     if plan.copies:
         state, panel = _with_panel(state, product, form, others)

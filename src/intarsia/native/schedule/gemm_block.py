@@ -48,7 +48,9 @@ class GemmBlock:
     depth: int
 
 
-def gemm_block(form: GemmForm, tile: GemmTile, caches: CacheSizes, threads: int) -> GemmBlock:
+def gemm_block(
+    form: GemmForm, tile: GemmTile, caches: CacheSizes, threads: int, *, may_cut: bool = True
+) -> GemmBlock:
     """The block of a product.
 
     Sums are cut only if neither the rows of the left matrix nor a panel of the right one stay in the cache.
@@ -58,13 +60,14 @@ def gemm_block(form: GemmForm, tile: GemmTile, caches: CacheSizes, threads: int)
         tile: What stays in registers.
         caches: Of a core.
         threads: How many there are.
+        may_cut: Whether sums may be cut.
     """
     size = form.op.dtypes[0].numpy.itemsize
     down, across = -(-form.rows // tile.rows), -(-form.columns // tile.columns)
     batch = prod(axis.extent for axis in form.op.axes) // max(1, form.rows * form.columns)
     depth, most_rows, most_columns = form.depth, caches.second // _LEFT_SHARE, across
     is_long = depth * tile.columns * size * _PANEL_SHARE >= caches.second
-    if is_long and form.rows * depth * size > most_rows:
+    if may_cut and is_long and form.rows * depth * size > most_rows:
         most_rows = caches.second // _RESULT_SHARE
         steps = caches.second // (_STEPS_SHARE * tile.columns), caches.first // (_TILE_SHARE * tile.rows)
         depth = _even(form.depth, min(steps) // size)

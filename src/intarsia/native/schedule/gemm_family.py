@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from intarsia.native.dag import loop_name
 from intarsia.native.loop_state import ComputeAt, LoopState
 from intarsia.native.loop_state.stage import axes_of
-from intarsia.native.schedule.gemm import GemmPlan, gemm_plans, state_of_plans
+from intarsia.native.schedule.gemm import GemmPlan, gemm_plans, may_run_along_sum, state_of_plans
 from intarsia.native.schedule.gemm_block import GemmBlock
 from intarsia.native.schedule.gemm_tile import GemmTile
 from intarsia.native.schedule.schedule_family import (
@@ -26,6 +26,8 @@ _MOST_VECTORS: Final = 8
 _MOST_STEPS: Final = 4
 _LEAST_SUMS: Final = 8
 """Fewer sums in registers wait for each other, unless the rule has no more."""
+_AS_IT_LIES, _COPIED, _ALONG_SUM = range(3)
+"""How a right matrix may be read."""
 _PIECES: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 """Into how many pieces tiles, and sums, are cut."""
 
@@ -35,13 +37,13 @@ class GemmChoice(NamedTuple):
 
     Attributes:
         rows: Of a tile.
-        columns: Of a tile.
+        columns: Of a tile, a vector for each column if they run along the sum.
         down: Into how many blocks the tiles are cut from top to bottom.
         across: Into how many from left to right.
         deep: Into how many pieces sums are cut.
-        copies: Whether panels of the right matrix are copied where they are used.
+        reads: How the right matrix is read: as it lies, from copied panels, or along the sum.
         is_by_rows: As in `GemmPlan`.
-        steps: As in `GemmPlan`.
+        steps: As in `GemmPlan`; along the sum there is one, and no sum is cut.
     """
 
     rows: int
@@ -49,7 +51,7 @@ class GemmChoice(NamedTuple):
     down: int
     across: int
     deep: int
-    copies: int
+    reads: int
     is_by_rows: int
     steps: int
 
@@ -99,20 +101,26 @@ class _Product:
         self.plan, self.form = plan, plan.form
         self.lanes = task.lanes(self.form.op)
         self._registers = task.isa.vector_registers
+        self._may_run_along_sum = may_run_along_sum(plan.form, task)
         self.default = self._choice_of(plan)
 
     def knobs(self, *, named: bool) -> list[Knob]:
         """The knobs; their names begin with that of the operation if asked for."""
         form, lanes = self.form, self.lanes
-        vectors = range(1, min(_MOST_VECTORS, -(-form.columns // lanes)) + 1)
-        may_copy = not form.right_is_packed and form.row is not None
+        most = form.columns if self._may_run_along_sum else -(-form.columns // lanes)
+        widths = [count * lanes for count in range(1, min(_MOST_VECTORS, most) + 1)]
+        if not self._may_run_along_sum:
+            widths = [min(width, form.columns) for width in widths]
+        reads = [_ALONG_SUM] if self._may_run_along_sum else []
+        if form.right_runs_along_columns and not form.right_is_packed and form.row is not None:
+            reads += [_AS_IT_LIES, _COPIED]
         values = (
             range(1, min(form.rows, self._registers) + 1),
-            [min(count * lanes, form.columns) for count in vectors],
+            [*widths, *(min(width, form.columns) for width in widths)],
             [count for count in _PIECES if count <= form.rows],
-            [count for count in _PIECES if count <= -(-form.columns // lanes)],
+            [count for count in _PIECES if count <= most],
             [count for count in _PIECES if count * lanes <= form.depth],
-            (0, 1) if may_copy else (),
+            reads,
             (0, 1) if form.row is not None else (),
             divisors_up_to(form.depth, _MOST_STEPS),
         )
@@ -124,39 +132,47 @@ class _Product:
         """Sums and a step's vectors are in registers, and there are enough sums."""
         if choice == self.default:
             return True
-        vectors = -(-choice.columns // self.lanes)
-        sums = choice.rows * vectors
-        least = min(_LEAST_SUMS, self.default.rows * -(-self.default.columns // self.lanes))
-        is_small = choice.rows == 1 or sums + vectors <= self._registers
-        return least <= sums and is_small and self.plan_of(choice).block.depth % choice.steps == 0
+        plan = self.plan_of(choice)
+        rows, vectors = plan.tile.rows, self._vectors(plan)
+        least = min(_LEAST_SUMS, self.plan.tile.rows * self._vectors(self.plan))
+        is_small = rows == 1 or rows * vectors + vectors <= self._registers
+        return least <= rows * vectors and is_small and plan.block.depth % plan.steps == 0
+
+    def _vectors(self, plan: GemmPlan) -> int:
+        """How many vectors a row of a tile has."""
+        return plan.tile.columns if plan.is_along_sum else -(-plan.tile.columns // self.lanes)
 
     def settled(self, choice: GemmChoice) -> GemmChoice:
         """As many pieces as there are really; only loops that stand in each other have an order."""
-        has_order = not choice.copies and choice.deep == 1
-        return self._choice_of(self.plan_of(choice))._replace(is_by_rows=int(has_order and choice.is_by_rows))
+        plan = self.plan_of(choice)
+        has_order = not plan.copies and not plan.is_cut
+        return self._choice_of(replace(plan, is_by_rows=has_order and plan.is_by_rows))
 
     def plan_of(self, choice: GemmChoice) -> GemmPlan:
         """The plan of a choice."""
-        form = self.form
-        tile = GemmTile(choice.rows, choice.columns)
+        form, is_along_sum = self.form, choice.reads == _ALONG_SUM
+        columns = -(-choice.columns // self.lanes) if is_along_sum else choice.columns
+        tile = GemmTile(choice.rows, min(columns, form.columns))
         down, across = -(-form.rows // tile.rows), -(-form.columns // tile.columns)
-        sizes = -(-down // choice.down), -(-across // choice.across), -(-form.depth // choice.deep)
+        depth = form.depth if is_along_sum else -(-form.depth // choice.deep)
+        block = GemmBlock(-(-down // choice.down), -(-across // choice.across), depth)
         return replace(
             self.plan,
             tile=tile,
-            block=GemmBlock(*sizes),
-            copies=bool(choice.copies),
+            block=block,
+            copies=choice.reads == _COPIED,
             is_by_rows=bool(choice.is_by_rows),
-            steps=choice.steps,
+            steps=1 if is_along_sum else choice.steps,
+            is_along_sum=is_along_sum,
         )
 
     def _choice_of(self, plan: GemmPlan) -> GemmChoice:
         form, tile, block = self.form, plan.tile, plan.block
         down, across = -(-form.rows // tile.rows), -(-form.columns // tile.columns)
         pieces = -(-down // block.rows), -(-across // block.columns), -(-form.depth // block.depth)
-        return GemmChoice(
-            tile.rows, tile.columns, *pieces, int(plan.copies), int(plan.is_by_rows), plan.steps
-        )
+        columns = tile.columns * (self.lanes if plan.is_along_sum else 1)
+        reads = _ALONG_SUM if plan.is_along_sum else _COPIED if plan.copies else _AS_IT_LIES
+        return GemmChoice(tile.rows, columns, *pieces, reads, int(plan.is_by_rows), plan.steps)
 
     def read(self, state: LoopState) -> GemmChoice | None:
         """What the loops of a state tell."""
@@ -179,6 +195,7 @@ class _Product:
             block=GemmBlock(loops.get(f"{row}.1", 1), loops.get(f"{column}.1", 1), form.depth),
             copies=f"{right}.panel" in names or state[right].compute_at is ComputeAt.ITER,
             is_by_rows=form.row is not None and stands_outside(loops, f"{row}.1", f"{column}.1"),
+            is_along_sum=f"{state.stages[product].op.name}.rf" in names,
         )
         return self._choice_of(
             self._with_depth(plan, loop_extents(state, product), _axis_names(state, product))

@@ -23,6 +23,8 @@ class GemmForm:
         right_is_packed: Whether the right one is a constant that may be laid out as it is read.
         right_runs_along_columns: Whether elements of the right one for neighbouring columns are neighbours.
         right_is_moved: Whether the right one is made of elements in another order, as a transposed matrix is.
+        runs_along_sum: Whether neighbouring elements of both are summed, those of the right one where they
+            were before they are moved.
     """
 
     op: ComputeOp
@@ -33,6 +35,7 @@ class GemmForm:
     right_is_packed: bool
     right_runs_along_columns: bool
     right_is_moved: bool
+    runs_along_sum: bool
 
     @property
     def rows(self) -> int:
@@ -78,7 +81,25 @@ def gemm_form(op: Operation, analyzer: AccessAnalyzer) -> GemmForm | None:
         right_is_packed=_is_packed(op, right_op, analyzer),
         right_runs_along_columns=right.indices[-1] == op.axes[column].var,
         right_is_moved=_is_moved(right_op),
+        runs_along_sum=_runs_along_sum(op, left, producers[left.buffer], right, right_op),
     )
+
+
+def _runs_along_sum(op: ComputeOp, left: Load, left_op: Operation, right: Load, right_op: Operation) -> bool:
+    """Whether neighbours in memory are summed: of the right matrix, or of what it is a transposed copy of."""
+    k = op.reduce_axes[0].var
+    if left.indices[-1] != k or _is_moved(left_op):
+        return False
+    if not _is_moved(right_op):
+        return right.indices[-1] == k
+    assert isinstance(right_op, ComputeOp), "others move nothing"
+    if right_op.reduce_axes or len(right_op.bodies) != 1:
+        return False
+    axes = {axis.var: place for place, axis in enumerate(right_op.axes)}
+    match right_op.bodies[0]:
+        case Load(indices=(*_, LoopVar() as last)) if last in axes:
+            return right.indices[axes[last]] == k
+    return False
 
 
 def _is_moved(op: Operation) -> bool:

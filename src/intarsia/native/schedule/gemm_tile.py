@@ -38,7 +38,13 @@ class GemmTile:
 
 @cache
 def gemm_tile(
-    rows: int, columns: int, lanes: int, accumulators: int, pieces: int = 1, is_far: bool = False
+    rows: int,
+    columns: int,
+    lanes: int,
+    accumulators: int,
+    pieces: int = 1,
+    is_far: bool = False,
+    is_along_sum: bool = False,
 ) -> GemmTile:
     """The tile for which a machine takes the least time.
 
@@ -54,7 +60,10 @@ def gemm_tile(
         accumulators: How many vector registers may hold sums.
         pieces: Into how many the columns of a single row are cut, so that all threads are busy.
         is_far: Whether the right matrix is too large for the second-level cache.
+        is_along_sum: Whether vectors run along the sums, so that a column has a vector of its own, and an
+            element of the left matrix is one too.
     """
+    lanes = 1 if is_along_sum else lanes
     most = -(-columns // lanes // pieces) if rows == 1 else -(-columns // lanes)
     tiles = [
         GemmTile(m, n * lanes)
@@ -63,27 +72,29 @@ def gemm_tile(
         if m == 1 or m * n + n < accumulators + _OPERANDS
     ]
     far = _FAR_VECTOR if is_far and rows > 1 else 0.0  # with a single row all tiles wait as long
-    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far))
+    row = _VECTOR if is_along_sum else _ROW
+    best = min(tiles, key=lambda tile: _time(tile, rows, columns, lanes, far, row))
     return GemmTile(best.rows, min(best.columns, columns))
 
 
-def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float) -> float:
+def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: float) -> float:
     """Half cycles for each step of the sums, plus a little for each shape of the code.
 
-    The first tile of each panel waits for its vectors, `far` half cycles each.
+    The first tile of each panel waits for its vectors, `far` half cycles each; what is loaded of a row takes
+    `row` of them.
     """
     down, across = _pieces(rows, tile.rows), _pieces(columns, tile.columns)
     total = 0.0
     for n, times in across:
         vectors = -(-n // lanes)
-        steps = sum(count * _step(m, vectors) for m, count in down)
-        first = _step(down[0][0], vectors)
+        steps = sum(count * _step(m, vectors, row) for m, count in down)
+        first = _step(down[0][0], vectors, row)
         total += times * (steps + max(0.0, far * vectors - _HIDDEN * first))
     return total * (1 + _VARIANT * (len(down) * len(across) - 1))
 
 
-def _step(rows: int, vectors: int) -> float:
-    return max(rows * vectors, _CHAINS, rows + vectors) + _STEP + _ROW * rows + _VECTOR * vectors
+def _step(rows: int, vectors: int, row: float) -> float:
+    return max(rows * vectors, _CHAINS, rows + vectors) + _STEP + row * rows + _VECTOR * vectors
 
 
 def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
