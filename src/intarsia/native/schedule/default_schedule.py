@@ -10,6 +10,7 @@ from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
 from intarsia.native.schedule.blocked import blocked_state
+from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.gemm import gemm_state
 from intarsia.native.schedule.row_schedule import row_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
@@ -23,7 +24,7 @@ A rule lives in a file of its own, named after what it is for, and is added to R
 `inlining.with_inlined`, and `stage_loops.with_loops` for stages that it does not care about.
 """
 
-RULES: Final[tuple[Rule, ...]] = (blocked_state, gemm_state, row_state)
+RULES: Final[tuple[Rule, ...]] = (blocked_state, gemm_state, channels_last_state, row_state)
 """In this order: the special ones first; `row_state` applies to every DAG."""
 
 

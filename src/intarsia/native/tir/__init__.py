@@ -4,9 +4,10 @@ interpret          runs a loop function (generated_python, scalar_math)
 simplify           fewer operations (simplify_scalar, integer_rules, affine)
 loop_partition     guards out of loops (loop_cuts)
 vectorize_loop     vectorised loops innermost (accesses)
+mark_small_loops   what will be unrolled, before registers are given out (unroll_choice)
 register_promotion accumulators in registers (register_tile, accesses)
 storage_rewrite    shared scratch memory (buffer_lifetime)
-unroll_loop        iterations written out
+unroll_loop        iterations written out (unroll_choice)
 default_tir        all of them, in order
 rewriting          taking statements apart and together again
 """
@@ -14,6 +15,7 @@ rewriting          taking statements apart and together again
 from intarsia.native.tir.default_tir import default_tir
 from intarsia.native.tir.interpret import interpret
 from intarsia.native.tir.loop_partition import LoopPartition
+from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
 from intarsia.native.tir.simplify import Simplify
 from intarsia.native.tir.storage_rewrite import StorageRewrite
@@ -23,6 +25,7 @@ from intarsia.native.tir.vectorize_loop import NOT_VECTORIZED, VectorizeLoop
 __all__ = [
     "NOT_VECTORIZED",
     "LoopPartition",
+    "MarkSmallLoops",
     "RegisterPromotion",
     "Simplify",
     "StorageRewrite",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from intarsia.native.tir.loop_partition import LoopPartition
+from intarsia.native.tir.mark_small_loops import MarkSmallLoops
 from intarsia.native.tir.register_promotion import RegisterPromotion
 from intarsia.native.tir.simplify import Simplify
 from intarsia.native.tir.storage_rewrite import StorageRewrite
@@ -15,8 +16,8 @@ from intarsia.transform import Sequential, register_pipeline
 def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
     """What a loop function goes through between its schedule and the code generator.
 
-    Guards leave the loops, vectorised loops become innermost, accumulators move into registers, scratch
-    memory is shared, and what is marked so is unrolled.
+    Guards leave the loops, vectorised loops become innermost, small loops are marked where a function asks
+    for it, accumulators move into registers, scratch memory is shared, and what is marked is unrolled.
 
     Args:
         vector_bytes: How many bytes a vector register of the machine holds.
@@ -27,6 +28,7 @@ def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
             Simplify(),
             LoopPartition(),
             VectorizeLoop(),
+            MarkSmallLoops(),
             RegisterPromotion(vector_bytes, registers),
             StorageRewrite(),
             UnrollLoop(),

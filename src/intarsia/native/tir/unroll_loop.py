@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from intarsia.ir import DType, IRModule, PrimFunc, with_prim_func_fields
+from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Literal, Statement, Store
 from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
@@ -16,6 +17,7 @@ from intarsia.native.tir.rewriting import (
     with_body,
     with_branches,
 )
+from intarsia.native.tir.unroll_choice import UnrollLimits, marked_loops
 from intarsia.transform import PassContext, PrimFuncPass, register_config_option, register_pass
 
 AUTO_UNROLL_MAX_STEP: Final = "auto_unroll_max_step"
@@ -29,11 +31,15 @@ class UnrollLoopConfig:
     Attributes:
         auto_max_step: A serial loop is unrolled if it then stores no more than so often; 0: none is.
         auto_max_depth: How many loops inside each other are unrolled without being marked.
+        auto_max_stores: Up to how many stores a function may grow by that; where it would grow further, the
+            loops come first in which most is done, and borders stay loops. A single nest has room with the
+            largest hint of schedule searches, 512; what keeps sums in registers adds stores later.
         explicit_unroll: Whether iterations are written out; else loops are marked for the code generator.
     """
 
     auto_max_step: int = 0
     auto_max_depth: int = 8
+    auto_max_stores: int = 512
     explicit_unroll: bool = True
 
 
@@ -49,7 +55,8 @@ class UnrollLoop(PrimFuncPass):
 
     What is small stands in the config `tir.UnrollLoop` (a vectorised loop inside counts once), or in the
     attribute `auto_unroll_max_step` of a function. Grows the function by the extents of the loops that are
-    marked. Another run may unroll more where `auto_max_depth` stopped the first.
+    marked, and by small ones up to `auto_max_stores` stores, those first in which most is done. Another run
+    may unroll more where a limit stopped the first: copies of a loop that stayed count one by one then.
 
     Before:
         def prim @f(x: Buffer[(2, 8), float32], y: Buffer[(2, 8), float32]) {
@@ -72,101 +79,23 @@ class UnrollLoop(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function, unrolled."""
-        config = ctx.option(UNROLL_LOOP)
-        given = function.attrs.get(AUTO_UNROLL_MAX_STEP, config.auto_max_step)
-        walker = _Walker(config, given if isinstance(given, int) else 0)
-        body = walker.visit(function.body).statement
-        if walker.chosen:
-            body = _Writer(frozenset(walker.chosen), BufferNames.of(function)).statement(body)
+        body = marked_loops(function.body, unroll_limits(function, ctx))
+        if ctx.option(UNROLL_LOOP).explicit_unroll and _has_marked(body):
+            body = _Writer(BufferNames.of(function)).statement(body)
         return with_prim_func_fields(function, body=body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unrolled:
-    """A statement after the pass.
-
-    Attributes:
-        statement: The statement.
-        steps: How many stores it carries out, those of a vectorised loop once.
-        depth: How many loops inside each other were unrolled without being marked.
-        has_loop: Whether a loop is left in it that is neither vectorised nor to be unrolled.
-    """
-
-    statement: Statement
-    steps: int = 1
-    depth: int = 0
-    has_loop: bool = False
+def unroll_limits(function: PrimFunc, ctx: PassContext) -> UnrollLimits:
+    """Up to where loops of a function are unrolled without being marked."""
+    config = ctx.option(UNROLL_LOOP)
+    given = function.attrs.get(AUTO_UNROLL_MAX_STEP, config.auto_max_step)
+    steps = given if isinstance(given, int) else 0
+    return UnrollLimits(steps, config.auto_max_depth, config.auto_max_stores)
 
 
-@dataclass(slots=True)
-class _Walker:
-    """Decides.
-
-    Attributes:
-        config: What is asked for.
-        auto_max_step: As there, of this function.
-        chosen: The loops, by identity, that are to be written out; they are parts of what was visited.
-    """
-
-    config: UnrollLoopConfig
-    auto_max_step: int
-    chosen: set[int] = field(default_factory=set)
-
-    def visit(self, statement: Statement) -> _Unrolled:
-        match statement:
-            case Store():
-                return _Unrolled(statement)
-            case Block():
-                parts = [self.visit(inner) for inner in flat(statement)]
-                return _over(block_like(statement, _flat_all(parts)), parts)
-            case For():
-                return self.loop(statement)
-            case Allocate():
-                inside = self.visit(statement.body)
-                return _over(with_body(statement, inside.statement), [inside])
-            case IfThenElse():
-                then = self.visit(statement.then)
-                if statement.otherwise is None:
-                    return _over(with_branches(statement, then.statement, None), [then])
-                other = self.visit(statement.otherwise)
-                return _over(with_branches(statement, then.statement, other.statement), [then, other])
-            case _:
-                assert_never(statement)
-
-    def loop(self, loop: For) -> _Unrolled:
-        inside = self.visit(loop.body)
-        kept = with_body(loop, inside.statement)
-        assert isinstance(kept, For)
-        if loop.kind is ForKind.VECTORIZED:
-            return _over(kept, [inside])
-        steps = loop.extent * inside.steps
-        is_small = (
-            loop.kind is ForKind.SERIAL
-            and steps <= self.auto_max_step
-            and inside.depth < self.config.auto_max_depth
-            and not inside.has_loop
-        )
-        if not is_small and loop.kind is not ForKind.UNROLLED:
-            return _Unrolled(kept, steps, inside.depth, has_loop=True)
-        depth = inside.depth + is_small
-        if not self.config.explicit_unroll:
-            marked = For(kept.var, kept.extent, kept.body, ForKind.UNROLLED) if is_small else kept
-            return _Unrolled(marked, steps, depth, inside.has_loop)
-        self.chosen.add(id(kept))
-        return _Unrolled(kept, steps, depth, inside.has_loop)
-
-
-def _flat_all(parts: list[_Unrolled]) -> list[Statement]:
-    return [inner for part in parts for inner in flat(part.statement)]
-
-
-def _over(statement: Statement, parts: list[_Unrolled]) -> _Unrolled:
-    return _Unrolled(
-        statement,
-        sum(part.steps for part in parts),
-        max((part.depth for part in parts), default=0),
-        any(part.has_loop for part in parts),
-    )
+def _has_marked(body: Statement) -> bool:
+    loops = (visit.statement for visit in walk(body) if isinstance(visit.statement, For))
+    return any(loop.kind is ForKind.UNROLLED for loop in loops)
 
 
 @dataclass(slots=True)
@@ -174,13 +103,11 @@ class _Writer:
     """Writes loops out, outer ones first, so that each statement is copied once for all loops around it.
 
     Attributes:
-        chosen: The loops, by identity.
         names: Of the function's buffers: copies get new ones.
         copies: Scalars where the walk is.
         is_first: Whether the walk is in the first iteration of all loops around that are written out.
     """
 
-    chosen: frozenset[int]
     names: BufferNames
     copies: NumberedCopies = field(default_factory=NumberedCopies)
     is_first: bool = True
@@ -192,7 +119,7 @@ class _Writer:
             case Block():
                 return block_like(statement, [self.statement(inner) for inner in flat(statement)])
             case For():
-                if id(statement) in self.chosen:
+                if statement.kind is ForKind.UNROLLED:
                     return self.written_out(statement)
                 return with_body(statement, self.statement(statement.body))
             case Allocate():

@@ -64,7 +64,10 @@ def test_the_sequence_has_a_name() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Simplify", "LoopPartition", "UnrollLoop", "VectorizeLoop", "StorageRewrite", "RegisterPromotion"],
+    [
+        *("Simplify", "LoopPartition", "VectorizeLoop", "MarkSmallLoops", "RegisterPromotion"),
+        *("StorageRewrite", "UnrollLoop"),
+    ],
 )
 def test_passes_have_names(name: str) -> None:
     assert get_pass(name).info.name == name

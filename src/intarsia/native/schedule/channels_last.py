@@ -1,0 +1,191 @@
+"""Convolutions with channels last: a tile of pixels by channels stays in registers during its sums.
+
+for bands of rows, parallel
+  the padded copy of what the band reads
+  for tiles of channels, for rows of the band, for tiles of pixels
+    for taps, for channels of the input
+      for pixels of the tile, unrolled
+        for channels of the tile, vectorised
+          tile += input * weight
+    for pixels, for channels: result = what follows(tile)
+
+A row of the image is the left matrix of a product, and the weights of a tap are the right one, so that a tile
+is that of a product. Constant weights are laid out in the order in which a tile reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Final, NamedTuple
+
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Arith, ArithOp, Load, LoopVar, Scalar
+from intarsia.native.loop_state import LoopState
+from intarsia.native.schedule.blocked_chain import BlockedChain, chain_end
+from intarsia.native.schedule.convolution_order import ENOUGH, share_of_time
+from intarsia.native.schedule.gemm_tile import GemmTile, gemm_tile
+from intarsia.native.schedule.inlining import with_inlined
+from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
+from intarsia.native.schedule.stage_loops import with_loops
+from intarsia.native.te import ComputeOp, Operation
+
+_KIND: Final = "channels last"
+_LEAST_WORK: Final = 64
+"""Products below which tiles are not worth it."""
+_BAND_SHARE: Final = 4
+"""The part of the second-level cache, 1 of so many, for what a band reads."""
+_WEIGHT_SHARE: Final = 2
+"""The part for weights that each thread reads again for each band."""
+_LEAST_BAND: Final = 3
+"""Rows of a band that is padded on its own: of fewer, too many are copied twice."""
+_PIECES: Final = 4
+"""How many bands each thread gets at least, so that a late one holds up nobody for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelsLastForm:
+    """A sum over taps and channels of products of an input and weights.
+
+    Attributes:
+        op: The operation; its last axis is that of channels, the one before is that of pixels.
+        image: What is read for each pixel.
+        is_padded: Whether that is computed for it, as a padded copy is.
+    """
+
+    op: ComputeOp
+    image: Operation
+    is_padded: bool
+
+    @property
+    def weight_bytes(self) -> int:
+        """A weight for each channel of the result and each step of its sums."""
+        extents = (self.op.axes[-1].extent, *(axis.extent for axis in self.op.reduce_axes))
+        return prod(extents) * self.op.dtypes[0].numpy.itemsize
+
+    @property
+    def row_bytes(self) -> int:
+        """What the results of one row read of the image."""
+        return prod(self.image.buffers[0].shape[-2:]) * self.op.dtypes[0].numpy.itemsize
+
+
+def channels_last_form(op: Operation, task: ScheduleTask) -> ChannelsLastForm | None:
+    """An operation as a convolution with channels last; None if it is none."""
+    if not isinstance(op, ComputeOp) or op.combiner is None or op.combiner.name != "sum":
+        return None
+    if len(op.axes) < 3 or len(op.reduce_axes) < 2 or len(op.bodies) != 1:
+        return None
+    match op.bodies[0]:
+        case Arith(op=ArithOp.MUL, operands=(Load() as left, Load() as right)):
+            image, weight = (left, right) if _has(right.indices, op.axes[-1].var) else (right, left)
+        case _:
+            return None
+    *others, channel = (axis.var for axis in op.axes)
+    is_last = weight.indices[-1] == channel and not _has(image.indices, channel)
+    is_shared = not any(_has(weight.indices, var) for var in others)
+    if not (is_last and is_shared and image.buffer != weight.buffer):
+        return None
+    if not _has(image.indices[-1:], op.reduce_axes[-1].var) or len(image.buffer.shape) != len(op.axes):
+        return None
+    source = next(tensor.op for tensor in op.inputs if tensor.buffer == image.buffer)
+    is_own = task.dag.readers[source] == (op,) and not task.dag.is_output(source)
+    is_computed = isinstance(source, ComputeOp) and source.combiner is None
+    return ChannelsLastForm(op, source, is_own and is_computed)
+
+
+def _has(indices: Iterable[Scalar], var: LoopVar) -> bool:
+    return any(part == var for index in indices for part, _ in scalar_post_order(index))
+
+
+def channels_last_state(task: ScheduleTask) -> LoopState | None:
+    """The state of a DAG around one convolution with channels last; None for others."""
+    found = [form for op in task.dag.ops if (form := channels_last_form(op, task)) is not None]
+    if len(found) != 1 or work_of([found[0].op]) < _LEAST_WORK:
+        return None
+    (form,) = found
+    threads = task.threads if task.is_parallel(work_of([form.op])) else 1
+    width, channels = (axis.extent for axis in form.op.axes[-2:])
+    tile = gemm_tile(width, channels, task.lanes(form.op), task.accumulators)
+    order = _order(form, tile, task, threads)
+    chain = _chain(form, task)
+    state = _with_results(chain, tile, order, is_parallel=threads > 1)
+    state = _with_sums(state, chain)
+    if chain.pad is not None and order.pads_bands:
+        lane = state[chain.pad].iters[-1].name
+        state = state.compute_at(chain.pad, chain.target, len(form.op.axes) - 3)
+        state = state.vectorize(chain.pad, lane)
+    elif chain.pad is not None:
+        state = with_loops(state, chain.pad, task)
+    return chain.with_rest(state, task)
+
+
+def _chain(form: ChannelsLastForm, task: ScheduleTask) -> BlockedChain:
+    """All that is cheap inlined, with the stage that sums, and the one that writes the results."""
+    op, end = form.op, chain_end(task, form.op)
+    state, anchor = task.dag.init_state, op.name
+    if end is op:
+        state, anchor = state.cache_write(op, "local"), f"{op.name}.local"
+    pad = form.image.name if form.is_padded else None
+    state = with_inlined(state, {anchor, end.name, *([pad] if pad else [])})
+    return BlockedChain(state, _KIND, anchor, end.name, pad)
+
+
+def _with_results(chain: BlockedChain, tile: GemmTile, order: _Order, *, is_parallel: bool) -> LoopState:
+    """Bands of rows or tiles of channels outermost, then the rest of them, and the elements of a tile."""
+    state, target = chain.state, chain.target
+    *outer, row, width, channel = (loop.name for loop in state[target].iters)
+    state = state.split(target, channel, [tile.columns]).split(target, width, [tile.rows])
+    state = state.split(target, row, [order.band])
+    shared = [f"{row}.0", f"{channel}.0"]
+    first, second = reversed(shared) if order.is_by_channels else shared
+    inner = [f"{width}.1", f"{channel}.1"]
+    state = state.reorder(target, [*outer, first, second, f"{row}.1", f"{width}.0", *inner])
+    if is_parallel:
+        state = state.parallel(target, first)
+    return state.unroll(target, inner[0]).vectorize(target, inner[1])
+
+
+def _with_sums(state: LoopState, chain: BlockedChain) -> LoopState:
+    """In a tile: each step of the sums for all results."""
+    anchor, count = chain.anchor, len(chain.reduction.axes)
+    names = [loop.name for loop in state[anchor].iters]
+    *outer, width, channel = names[:count]
+    state = state.reorder(anchor, [*outer, *names[count:], width, channel])
+    return state.unroll(anchor, width).vectorize(anchor, channel).compute_at(anchor, chain.target, count)
+
+
+class _Order(NamedTuple):
+    """In which order tiles are computed.
+
+    Attributes:
+        band: Rows that are computed together.
+        is_by_channels: Whether all rows of some channels come before the next ones, so that weights are read
+            once; threads share the channels then, else the bands.
+        pads_bands: Whether the image is padded band by band, by the thread that reads it.
+    """
+
+    band: int
+    is_by_channels: bool
+    pads_bands: bool
+
+
+def _order(form: ChannelsLastForm, tile: GemmTile, task: ScheduleTask, threads: int) -> _Order:
+    """What a band reads stays in a cache, and all threads get as much.
+
+    A band that is left at the end is code of its own, so that bands should divide the rows.
+    """
+    rows, second = form.op.axes[-3].extent, task.isa.caches.second
+    by_channels = share_of_time(-(-form.op.axes[-1].extent // tile.columns), threads)
+    is_balanced = by_channels >= min(ENOUGH, share_of_time(rows, threads))
+    if form.weight_bytes > second // _WEIGHT_SHARE and is_balanced:
+        return _Order(rows, is_by_channels=True, pads_bands=False)
+    most = max(1, min(rows, second // _BAND_SHARE // max(1, form.row_bytes)))
+    if threads > 1:
+        most = max(1, min(most, rows // (threads * _PIECES)))
+
+    def worth(size: int) -> tuple[bool, bool, int]:
+        return share_of_time(-(-rows // size), threads) >= ENOUGH, rows % size == 0, size
+
+    band = max(range(1, most + 1), key=worth)
+    return _Order(band, is_by_channels=False, pads_bands=band >= _LEAST_BAND)
