@@ -3,8 +3,8 @@
 For each model `tune` runs twice, with the same budget and a new database: without tuning passes, and with
 those of `--pipeline`. Then both winners are timed in turns in one process. A ratio is the median
 time of the winner without by that of the winner with them: above 1 the passes gain; where both are the same
-program there is nothing to compare. What is neither building nor running in workers is overhead, as a share
-of the time of the run, and of the run without passes.
+program there is nothing to compare. What is neither building nor running in workers, nor timing the kernels
+of the winner, is overhead, as a share of the time of the run, and of the run without passes.
 
 Usage: python benchmarks/tuned_programs.py [NAME ...] [--budget 60s] [--race 20s] [--target T ...]
        [--pipeline default_tuning] [--results FILE] [--json] [--markdown]
@@ -50,7 +50,7 @@ HEADER = (
 
 @dataclass
 class Clock:
-    """How long the testbed was at work."""
+    """How long something was built or measured."""
 
     seconds: float = 0.0
     depth: int = 0
@@ -84,12 +84,13 @@ class Clock:
 
 @contextmanager
 def testbed_clock() -> Iterator[Clock]:
-    """Times the testbeds of this process."""
+    """Times the testbeds of this process, and its timing of kernels."""
     clock = Clock()
     with (
         patch.object(LocalTestbed, "prepare", clock.around(LocalTestbed.prepare)),
         patch.object(LocalTestbed, "measure", clock.around(LocalTestbed.measure)),
         patch.object(LocalTestbed, "race", clock.around(LocalTestbed.race)),
+        patch.object(Executable, "profile", clock.around(Executable.profile)),
     ):
         yield clock
 
@@ -97,7 +98,7 @@ def testbed_clock() -> Iterator[Clock]:
 def tuned(
     module: IRModule, options: argparse.Namespace, passes: list[str] | None
 ) -> tuple[TuneResult, float]:
-    """The result, and the share of the time in which no worker was at work."""
+    """The result, and the share of the time in which nothing was built or measured."""
     begun = time.perf_counter()
     with (
         testbed_clock() as clock,

@@ -23,6 +23,7 @@ from intarsia.measure.measurer import MeasureBudget, MeasureProgress
 from intarsia.target import Target
 from intarsia.transform import Pass, Sequential
 from intarsia.tune.candidates import evaluate
+from intarsia.tune.made_once import MadeOnce
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
@@ -88,7 +89,7 @@ def enter_tuned_programs(
     results = contest.results()
     known = {target: results.get((str(target), WHOLE.digest)) for target in targets}
     chosen = _fastest({target: each for target, each in known.items() if each is not None and each.is_ok})
-    tree, lines = [], []
+    tree, lines, made = [], [], MadeOnce()
     begun = contest.measurer.spent
 
     def tell(progress: MeasureProgress) -> None:
@@ -98,7 +99,7 @@ def enter_tuned_programs(
         if contest.should_stop():
             break
         contest.measurer.on_progress = tell
-        run = _Run(contest, workload, target, seconds / len(chosen))
+        run = _Run(contest, workload, target, seconds / len(chosen), made)
         found = run.tuned(known[target], passes)
         tree.append(_record(found))
         lines += [f"{whole_name(target)}: {share}" for share in run.shares]
@@ -109,8 +110,11 @@ def enter_tuned_programs(
 class _Run:
     """Tuning for one target."""
 
-    def __init__(self, contest: Contest, workload: Workload, target: Target, seconds: float) -> None:
+    def __init__(
+        self, contest: Contest, workload: Workload, target: Target, seconds: float, made: MadeOnce
+    ) -> None:
         self.shares: list[PassShare] = []
+        self._made = made
         self._contest = contest
         self._target = target
         self._seconds = seconds
@@ -124,7 +128,7 @@ class _Run:
         mod = evaluator.workload.module
         if whole is not None:
             evaluator.learn(mod, whole)
-        ctx = TuningContext(evaluator)
+        ctx = TuningContext(evaluator, self._made)
         ctx.node.name = whole_name(self._target)
         if any(isinstance(item, TuningPass) for item in passes):
             limits = SearchLimits(seconds=self._seconds, should_stop=self._is_over)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from intarsia.ir import DType, IRModule, structural_digest
+from intarsia.measure.constant_digests import digest_constants
 from intarsia.measure.inputs import random_inputs
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
@@ -64,6 +65,7 @@ class Workload:
             f"{name}:{DType.of(array)}{array.shape}:{digest_bytes(array.tobytes()).hex()}"
             for name, array in sorted(self.special_inputs.items())
         )
+        digest_constants(self.module)
         program = structural_digest(self.module)
         return digest_text((program, *data)) if self.special_inputs else program
 

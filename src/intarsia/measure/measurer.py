@@ -160,13 +160,19 @@ class Measurer:
 
         None if it knows fewer. More are used if more were used before in this run.
         """
+        seen = self._sufficient(item, enough)
+        return None if seen is None else self._use(item, seen)
+
+    def knows(self, item: MeasureInput, enough: int = 1) -> bool:
+        """Whether `find` would find something; it counts for nothing."""
+        return self._sufficient(item, enough) is not None
+
+    def _sufficient(self, item: MeasureInput, enough: int) -> MeasureRecord | None:
         record = self.record(item)
         if record is None:
             return None
         seen = self._seen(item, record, enough)
-        if seen.is_ok and len(seen.measurements) < enough:
-            return None
-        return self._use(item, seen)
+        return None if seen.is_ok and len(seen.measurements) < enough else seen
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
         """All measurements of a candidate on this host that the database knows."""

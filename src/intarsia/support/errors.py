@@ -8,7 +8,8 @@
     │   ├── PlanError                     a damaged plan, or for another program (collage.placement.plan)
     │   ├── IllegalStepError              a step that loops do not allow (native.loop_state.illegal_step)
     │   ├── PassOrderError                passes in an order that cannot work (transform.pass_order)
-    │   └── ReplayError                   a trace that cannot be replayed (transform.replay)
+    │   ├── ReplayError                   a trace that cannot be replayed (transform.replay)
+    │   └── NothingTriedError             a search that ended before its first trial (tune.strategy.trials)
     ├── ModelError                    3   the model
     │   ├── InvalidModelError             not a valid model (truncated, cyclic, ill-typed)
     │   ├── UnsupportedModelError         valid, but beyond what Intarsia handles

@@ -10,6 +10,7 @@ from intarsia.transform import Pass
 from intarsia.tune.candidates import consider_eval_passes, decided, evaluate
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Point, SearchLimits, Strategy, Trials
+from intarsia.tune.strategy.trials import NothingTriedError
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 
@@ -53,7 +54,10 @@ def best_decisions(
     trials = Trials([each.decisions for each in instructions], costs, limits)
     if trials.is_over:
         return trace.copy()
-    best = strategy.search(trials)
+    try:
+        best = strategy.search(trials)
+    except NothingTriedError:  # the wish to stop has come since
+        return trace.copy()
     if best not in found:
         raise UsageError(
             f"no combination of {', '.join(each.name for each in instructions)} is open",

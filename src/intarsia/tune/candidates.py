@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import product
 
 from intarsia.support.errors import UsageError
@@ -42,9 +43,11 @@ def decided(
     """A trace that goes on with decisions; None if a choice is not open where it would be applied."""
     candidate = trace.copy()
     for instruction, decision in zip(instructions, decisions, strict=True):
-        if not instruction.choice(decision).is_open(candidate.out_mod):
+        choice, mod = instruction.choice(decision), candidate.out_mod
+        if not choice.is_open(mod):
             return None
-        candidate.add(instruction, decision, ctx)
+        after = ctx.made.of(mod, ("choice", choice.text), partial(choice.apply, mod, ctx))
+        candidate.note(instruction, decision, after)
     return candidate
 
 
@@ -76,6 +79,7 @@ def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
     for candidate, found in zip(waiting, ctx.evaluator.evaluate(waiting), strict=True):
         candidate.perf, candidate.fate = found.perf, found.fate
         ctx.counts.measured += found.is_new
+        ctx.counts.distinct += found.is_new if found.is_first is None else found.is_first
 
 
 def select_best_candidate(candidates: Sequence[Trace]) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -71,6 +72,11 @@ class Choice:
         }
         default = {"transform": IDENTITY, "args": {}, "constraint": ALWAYS, "constraint_args": {}}
         return {key: value for key, value in found.items() if value != default[key]}
+
+    @property
+    def text(self) -> str:
+        """Equal for equal choices."""
+        return json.dumps(self.to_json(), sort_keys=True)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

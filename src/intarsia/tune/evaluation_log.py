@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from intarsia.ir import IRModule, structural_digest
@@ -59,6 +59,7 @@ class ReplayEvaluator:
 
     path: Path
     _known: dict[str, Evaluation] = field(default_factory=dict, init=False)
+    _asked: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         try:
@@ -77,8 +78,14 @@ class ReplayEvaluator:
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
         """What each cost then; what was not evaluated then has failed."""
-        unknown = Evaluation(FAILED, f"not in {self.path}", is_new=False)
-        return [self._known.get(structural_digest(one.out_mod), unknown) for one in candidates]
+        return [self._answer(structural_digest(one.out_mod)) for one in candidates]
+
+    def _answer(self, digest: str) -> Evaluation:
+        if digest not in self._known:
+            return Evaluation(FAILED, f"not in {self.path}", is_new=False)
+        is_first = digest not in self._asked
+        self._asked.add(digest)
+        return replace(self._known[digest], is_first=is_first)
 
 
 def _line(candidate: Trace, said: Evaluation) -> str:

@@ -19,11 +19,13 @@ class Evaluation:
         perf: By the metric, less is better; infinite if it failed.
         fate: Why it failed, for people; "" if it did not.
         is_new: Whether it was measured now, and not known before.
+        is_first: Whether nobody has asked for the program in this run before; None if that is the same.
     """
 
     perf: float
     fate: str = ""
     is_new: bool = True
+    is_first: bool | None = None
 
     @property
     def is_ok(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from intarsia.ir import Function, IRModule, structural_digest
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
@@ -62,6 +63,7 @@ class MeasuringEvaluator:
     _seconds: float = field(default=0.0, init=False)
     _trials: int = field(default=0, init=False)
     _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
+    _digests: WeakKeyDictionary[IRModule, str] = field(default_factory=WeakKeyDictionary, init=False)
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -73,7 +75,7 @@ class MeasuringEvaluator:
         Raises:
             IntarsiaError: The model cannot be computed at all, or measuring has broken down.
         """
-        digests = [structural_digest(candidate.out_mod) for candidate in candidates]
+        digests = [self._digest(candidate.out_mod) for candidate in candidates]
         waiting = {
             digest: candidate
             for digest, candidate in zip(digests, candidates, strict=True)
@@ -83,7 +85,7 @@ class MeasuringEvaluator:
         found = []
         for digest in digests:
             found.append(self._known[digest])
-            self._known[digest] = Evaluation(self._known[digest].perf, self._known[digest].fate, is_new=False)
+            self._known[digest] = replace(self._known[digest], is_new=False, is_first=False)
         return found
 
     @property
@@ -93,7 +95,8 @@ class MeasuringEvaluator:
 
     def learn(self, mod: IRModule, result: MeasureResult) -> None:
         """Know what a program costs, of a measurement that somebody else has made on this target."""
-        self._known.setdefault(structural_digest(mod), self._evaluation(result, is_new=False))
+        known = replace(self._evaluation(result, is_new=False), is_first=False)
+        self._known.setdefault(self._digest(mod), known)
 
     def for_part(self, mod: IRModule) -> _PartEvaluator:
         """Who evaluates candidates for a part of the model, on random inputs, within the same budget.
@@ -103,7 +106,7 @@ class MeasuringEvaluator:
         Args:
             mod: The part, as a program; its parameters are tensors of static shape.
         """
-        digest = structural_digest(mod)
+        digest = self._digest(mod)
         if digest not in self._parts:
             workload = Workload(mod, f"part of {self.workload.name or 'a model'}")
             self._parts[digest] = replace(self, workload=workload, by_decisions=False)
@@ -132,25 +135,31 @@ class MeasuringEvaluator:
         )
         return MeasureInput(workload, self.target, base)
 
+    def _digest(self, mod: IRModule) -> str:
+        """Of a program, found again by identity."""
+        if mod not in self._digests:
+            self._digests[mod] = structural_digest(mod)
+        return self._digests[mod]
+
     def _measure(self, waiting: Mapping[str, Trace]) -> None:
         items = {digest: self.input(candidate) for digest, candidate in waiting.items()}
-        known = {digest: self.measurer.find(item, self.enough) for digest, item in items.items()}
+        known = {digest: self.measurer.knows(item, self.enough) for digest, item in items.items()}
         left = MeasureBudget(self.budget.seconds - self._seconds, self.budget.trials - self._trials)
         spent = self.measurer.spent
         results = self.measurer.measure(tuple(items.values()), left, self.enough)
         self._seconds += self.measurer.spent - spent
         self._trials += sum(result is not None for result in results)
         for (digest, item), result in zip(items.items(), results, strict=True):
-            self._known[digest] = self._evaluation(result, is_new=known[digest] is None)
+            self._known[digest] = self._evaluation(result, is_new=not known[digest])
             if item.workload is not self.workload:
                 self.measurer.testbed.forget(item.workload)
 
     def _evaluation(self, result: MeasureResult | None, is_new: bool) -> Evaluation:
         if result is None:
-            return Evaluation(FAILED, "not measured: the budget was spent", is_new=False)
+            return Evaluation(FAILED, "not measured: the budget was spent", is_new=False, is_first=False)
         if not result.is_ok:
-            return Evaluation(FAILED, f"{result.error}: {result.message}", is_new)
-        return Evaluation(METRICS[self.metric](result.costs), is_new=is_new)
+            return Evaluation(FAILED, f"{result.error}: {result.message}", is_new, is_first=True)
+        return Evaluation(METRICS[self.metric](result.costs), is_new=is_new, is_first=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,7 @@ class PassShare:
         trials: Points that it may try at most.
         slices: How often it got more.
         seconds: Time spent on that.
-        measured: Candidates that were new.
+        measured: Candidates that were new to this run.
         gain: By which share of the cost before its slices the whole became faster.
         rate: What its last slice with a gain gained in a second.
         fruitless: Slices without a gain since then.
@@ -110,30 +110,37 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             for place, item in enumerate(self.passes)
             if isinstance(item, TuningPass)
         }
-        start, measured = self.clock(), ctx.counts.measured
+        start, measured = self.clock(), ctx.counts.distinct
         best = begun.copy()
         evaluate([best], ctx)
-        while not self._is_over(self.clock() - start, ctx.counts.measured - measured):
+        limits = replace(self.limits, seconds=inf, should_stop=lambda: self._is_late(start))
+        while not self._is_over(self.clock() - start, ctx.counts.distinct - measured):
             open_ones = [share for share in shares.values() if not share.is_done]
             if not open_ones:
                 break
             spent = sum(each.seconds for each in shares.values())
             overall = sum(each.gain for each in shares.values()) / spent if spent else 0.0
             share = max(open_ones, key=lambda each: each.expected(overall))
-            found = self._slice(share, shares, begun, best, ctx)
+            found = self._slice(share, shares, begun, best, ctx, limits)
             best = min(best, found, key=lambda each: inf if each.perf is None else each.perf)
         self.on_report(tuple(shares.values()))
         return best
 
     def _slice(
-        self, share: PassShare, shares: dict[int, PassShare], begun: Trace, best: Trace, ctx: TuningContext
+        self,
+        share: PassShare,
+        shares: dict[int, PassShare],
+        begun: Trace,
+        best: Trace,
+        ctx: TuningContext,
+        limits: SearchLimits,
     ) -> Trace:
         """Run the row with more trials for a pass; note what it took and brought."""
-        start, measured = self.clock(), ctx.counts.measured
+        start, measured = self.clock(), ctx.counts.distinct
         share.trials += self.slice_trials
         share.slices += 1
-        found = self._run(shares, begun, ctx)
-        seconds, new = self.clock() - start, ctx.counts.measured - measured
+        found = self._run(shares, begun, ctx, limits)
+        seconds, new = self.clock() - start, ctx.counts.distinct - measured
         before, after = best.perf or 0.0, inf if found.perf is None else found.perf
         gain = max(0.0, 1 - after / before) if isfinite(before) and before > 0 else float(isfinite(after))
         share.seconds += seconds
@@ -144,10 +151,15 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         share.is_done = not new and not gain
         return found
 
-    def _run(self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext) -> Trace:
-        """The row, with the limits of each pass; those without any yet are left out."""
+    def _run(
+        self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext, limits: SearchLimits
+    ) -> Trace:
+        """The row, with the limits of each pass; those without any yet are left out.
+
+        Time is told by this pass' clock only, so that a row ends where it ended when it was run before.
+        """
         row = [
-            replace(item, limits=replace(self.limits, trials=shares[place].trials))
+            replace(item, limits=replace(limits, trials=shares[place].trials))
             if isinstance(item, TuningPass)
             else item
             for place, item in enumerate(self.passes)
@@ -162,5 +174,8 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         return found
 
     def _is_over(self, seconds: float, measured: int) -> bool:
+        return seconds >= self.limits.seconds or measured >= self.limits.trials or self.limits.should_stop()
+
+    def _is_late(self, start: float) -> bool:
         limits = self.limits
-        return seconds >= limits.seconds or measured >= limits.trials or limits.should_stop()
+        return (limits.seconds < inf and self.clock() - start >= limits.seconds) or limits.should_stop()

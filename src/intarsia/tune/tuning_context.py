@@ -12,6 +12,7 @@ from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, PassTrace
 from intarsia.tune.evaluator import Evaluator
 from intarsia.tune.heuristic_pass import APPLIED, HeuristicPass
+from intarsia.tune.made_once import MadeOnce
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_tree import ROOT, TuningNode
 
@@ -23,10 +24,13 @@ class EvaluationCounts:
     Attributes:
         proposed: Candidates that a pass asked the cost of.
         measured: Those of them that were not known before.
+        distinct: Those of them that nobody has asked for in this run before, though an earlier run may have
+            measured them: so a run that goes on counts as one that was not interrupted.
     """
 
     proposed: int = 0
     measured: int = 0
+    distinct: int = 0
 
 
 class TuningContext(PassContext):
@@ -37,13 +41,16 @@ class TuningContext(PassContext):
         counts: How much was evaluated, in this context and in all made of it.
         node: Where what is tried is noted; print it.
         begun: How many decisions were made before the pass that runs.
+        made: What was made of programs, such as those after choices.
+        expansions: What substitutions make of programs; it is large.
     """
 
-    def __init__(self, evaluator: Evaluator, **settings: Any) -> None:
+    def __init__(self, evaluator: Evaluator, made: MadeOnce | None = None, **settings: Any) -> None:
         """A context.
 
         Args:
             evaluator: Says what candidates cost.
+            made: That of another context with the same settings for the same program.
             settings: As those of `PassContext`.
         """
         super().__init__(**settings)
@@ -51,6 +58,8 @@ class TuningContext(PassContext):
         self.counts = EvaluationCounts()
         self.node = TuningNode(ROOT)
         self.begun = 0
+        self.made = MadeOnce() if made is None else made
+        self.expansions = MadeOnce()
 
     @property
     def num_evals(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -87,6 +89,8 @@ class LocalTestbed:
     _workloads: dict[str, WorkloadFolder] = field(default_factory=dict)
     _kept: dict[Path, str] = field(default_factory=dict)
     """Artifacts in the order they were made, with their workload."""
+    _thrown_away: list[Path] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
 
     @classmethod
     def open(
@@ -114,7 +118,7 @@ class LocalTestbed:
         on_wait = None if on_wait is None else _once(on_wait)
         owned = RunFolder.open(parent)
         folder = owned.path
-        for name in ("built", "constants", "workloads", "pools"):
+        for name in ("built", "constants", "workloads", "pools", "thrown away"):
             (folder / name).mkdir()
         modules, pools = (*PRELOAD, *preload), folder / "pools"
         builders = WorkerPool(workers or host.cores, preload=modules, folder=pools)
@@ -163,8 +167,8 @@ class LocalTestbed:
             return
         for path in [path for path, digest in self._kept.items() if digest == workload.digest]:
             del self._kept[path]
-            shutil.rmtree(path, ignore_errors=True)
-        shutil.rmtree(folder.path, ignore_errors=True)
+            self._throw_away(path)
+        self._throw_away(folder.path)
 
     def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
         """See Testbed.measure."""
@@ -207,13 +211,14 @@ class LocalTestbed:
     def _build(self, inputs: Sequence[MeasureInput]) -> Iterator[tuple[MeasureInput, Outcome, float]]:
         for item in inputs:
             self.prepare(item.workload)
-        self._make_room({self._artifact(item) for item in inputs})
         with shared_host(on_wait=self.on_wait):
             start = self.clock()
             futures: dict[Path, Future[Outcome] | None] = {}
             for item in inputs:
                 if self._artifact(item) not in futures:  # equal ones are built once
                     futures[self._artifact(item)] = self._begin_build(item)
+            if any(futures.values()):  # files go while there is something to wait for
+                self._make_room(set(futures))
             for item in inputs:
                 future = futures[self._artifact(item)]
                 outcome = Outcome() if future is None else self.builder.outcome(future)
@@ -237,8 +242,17 @@ class LocalTestbed:
     def _artifact(self, item: MeasureInput) -> Path:
         return self.builder.artifact(item, self.prepare(item.workload))
 
+    def _throw_away(self, path: Path) -> None:
+        """Have a folder gone: moved now, and removed later."""
+        place = self.folder.path / "thrown away" / str(next(self._numbers))
+        with contextlib.suppress(FileNotFoundError):  # it was never built
+            self._thrown_away.append(path.rename(place))
+
     def _make_room(self, wanted: AbstractSet[Path]) -> None:
-        """Remove the oldest artifacts that are not wanted until the rest is small."""
+        """Remove what is thrown away, and the oldest unwanted artifacts until the rest is small."""
+        for path in self._thrown_away:
+            shutil.rmtree(path, ignore_errors=True)
+        self._thrown_away.clear()
         sizes = {path: folder_size(path) for path in self._kept if path.exists()}
         for path in list(self._kept):
             if sum(sizes.values()) <= KEPT_BYTES and len(self._kept) <= KEPT_ARTIFACTS:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from intarsia.ir import IRModule, structural_digest
+from intarsia.ir import IRModule
 from intarsia.tune.instruction import Instruction
-from intarsia.tune.passes.rewrite_estimate import estimated_cost
-from intarsia.tune.substitution import (
-    Dataflow,
-    Substitution,
-    SubstitutionRule,
-    applied,
-    choice_of,
-    find_substitutions,
-)
+from intarsia.tune.passes.rewrite_expansion import Expansion, RewrittenOnce
+from intarsia.tune.substitution import choice_of
 from intarsia.tune.trace import Trace
 
 
@@ -27,49 +20,48 @@ class RewrittenProgram:
     Attributes:
         trace: How; before passes that candidates go through to be evaluated.
         cost: What it costs behind those.
-        flow: Its dataflow, for substitutions.
-        waiting: Substitutions that have not been tried, the most promising first; None if not looked for yet.
+        expansion: What one more substitution makes of it; None if not looked for yet.
+        tried: How many of these were looked at, in order.
     """
 
     trace: Trace
     cost: float
-    flow: Dataflow | None = None
-    waiting: list[Substitution] | None = None
+    expansion: Expansion | None = None
+    tried: int = 0
 
     def successors(
-        self, rules: Sequence[SubstitutionRule], seen: set[str], most: float, is_estimated: bool
-    ) -> list[tuple[Substitution, IRModule]]:
+        self, expanded: Callable[[IRModule], Expansion], seen: set[str], most: float
+    ) -> list[RewrittenOnce]:
         """The next programs that one substitution makes of this one and that nobody has seen, at most `most`.
 
         Args:
-            rules: What may be substituted.
+            expanded: Tells what substitutions make of a program.
             seen: Digests of programs; those of the new ones are added.
             most: How many are wanted.
-            is_estimated: Whether those that are estimated to cost least come first; else the order is that
-                of the rules.
         """
-        if self.flow is None or self.waiting is None:
-            self.flow = Dataflow.of(self.trace.out_mod)
-            self.waiting = list(find_substitutions(self.flow, rules))
-            if is_estimated:
-                flow = self.flow
-                self.waiting.sort(key=lambda each: estimated_cost(applied(flow, each.new, each.place)))
-        found: list[tuple[Substitution, IRModule]] = []
-        while self.waiting and len(found) < most:
-            next_one = self.waiting.pop(0)
-            mod = applied(self.flow, next_one.new, next_one.place)
-            digest = structural_digest(mod)
-            if digest not in seen:
-                seen.add(digest)
-                found.append((next_one, mod))
+        if self.expansion is None:
+            self.expansion = expanded(self.trace.out_mod)
+        found: list[RewrittenOnce] = []
+        while self.is_open and len(found) < most:
+            one = self.expansion.rewritten(self.tried)
+            self.tried += 1
+            if one.digest not in seen:
+                seen.add(one.digest)
+                found.append(one)
         return found
 
-    def extended(self, found: Sequence[tuple[Substitution, IRModule]], name: str) -> Iterator[Trace]:
+    @property
+    def is_open(self) -> bool:
+        """Whether there are substitutions that were not looked at."""
+        return self.expansion is None or self.tried < len(self.expansion.substitutions)
+
+    def extended(self, found: Sequence[RewrittenOnce], name: str) -> Iterator[Trace]:
         """The traces of successors: one instruction with a choice each, decided for each of them in turn."""
-        instruction = Instruction(name, {str(each): choice_of(each) for each, _ in found})
-        for each, mod in found:
+        choices = {str(each.substitution): choice_of(each.substitution) for each in found}
+        instruction = Instruction(name, choices)
+        for each in found:
             trace = self.trace.copy()
-            trace.note(instruction, str(each), mod)
+            trace.note(instruction, str(each.substitution), each.mod)
             yield trace
 
 

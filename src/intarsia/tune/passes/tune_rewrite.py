@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite
 
-from intarsia.ir import structural_digest
+from intarsia.ir import IRModule, structural_digest
 from intarsia.op import infer_types
 from intarsia.support.errors import UsageError
 from intarsia.transform import register_pass
 from intarsia.tune.candidates import consider_eval_passes, evaluate
+from intarsia.tune.passes.rewrite_expansion import Expansion
 from intarsia.tune.passes.rewrite_frontier import Frontier, RewrittenProgram
 from intarsia.tune.substitution import RULES, SubstitutionRule
 from intarsia.tune.trace import Trace
@@ -73,7 +75,7 @@ class TuneRewrite(TuningPass):
         """The cheapest way to go on from a trace that the search has found."""
         search = _Search(self, ctx, time.monotonic())
         best = search.evaluated([trace])[0]
-        rules, seen = self.chosen_rules, {structural_digest(infer_types(trace.out_mod))}
+        seen = {ctx.expansions.of(trace.out_mod, "typed digest", partial(_typed_digest, trace.out_mod))}
         frontier = Frontier()
         frontier.add(RewrittenProgram(trace, best.perf if best.perf is not None else inf))
         for _ in range(self.max_expansions):
@@ -83,16 +85,20 @@ class TuneRewrite(TuningPass):
             program = frontier.pop()
             if search.is_hopeless(program.cost, best):
                 break  # and so are all behind it
-            found = program.successors(rules, seen, room, self.is_estimated)
+            found = program.successors(search.expanded, seen, room)
             begun = list(program.extended(found, self.info.name)) if found else []
             for rewritten, ended in zip(begun, search.evaluated(begun), strict=True):
                 cost = inf if ended.perf is None else ended.perf
                 best = min(best, ended, key=_cost)
                 if isfinite(cost):
                     frontier.add(RewrittenProgram(rewritten, cost))
-            if program.waiting:
+            if program.is_open:
                 frontier.add(program)
         return best
+
+
+def _typed_digest(mod: IRModule) -> str:
+    return structural_digest(infer_types(mod))
 
 
 def _cost(trace: Trace) -> float:
@@ -128,6 +134,13 @@ class _Search:
         The best itself is always gone on from, also if it has failed to run.
         """
         return cost > _cost(best) and cost >= self.owner.alpha * _cost(best)
+
+    def expanded(self, mod: IRModule) -> Expansion:
+        """What one substitution makes of a program: looked for once in all searches of a context."""
+        owner = self.owner
+        what = ("expansion", owner.rules, owner.is_estimated)
+        rules, is_estimated = owner.chosen_rules, owner.is_estimated
+        return self.ctx.expansions.of(mod, what, lambda: Expansion.of(mod, rules, is_estimated))
 
     def evaluated(self, traces: list[Trace]) -> list[Trace]:
         """The traces behind the passes that candidates go through, with what they cost."""

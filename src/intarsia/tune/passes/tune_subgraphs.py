@@ -58,7 +58,8 @@ class TuneSubgraphs(TuningPass):
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
         """One: the program as it is, or with tuned parts."""
-        parts = repeated_parts(trace.out_mod, self.least_operators)
+        mod, least = trace.out_mod, self.least_operators
+        parts = ctx.made.of(mod, ("repeated parts", least), lambda: repeated_parts(mod, least))
         decided = {each.digest: self._decided(each, ctx) for each in parts if _can_be_run(each.module)}
         made = {digest: decisions for digest, decisions in decided.items() if decisions}
         choices = {AS_IT_IS: Choice()}

@@ -19,6 +19,11 @@ Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
 """What points cost: less is better, infinite is a failure."""
 
 
+@dataclass(eq=False)
+class NothingTriedError(UsageError):
+    """A search was ended before its first trial, by its limits or by a wish to stop."""
+
+
 @option_type
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
@@ -113,10 +118,10 @@ class Trials:
         """The point that costs least; of equal ones the one tried first.
 
         Raises:
-            UsageError: None was tried.
+            NothingTriedError: None was tried.
         """
         if not self.costs:
-            raise UsageError(
+            raise NothingTriedError(
                 "the search has ended before its first trial", help="give it more time or trials"
             )
         return min(self.costs, key=self.costs.__getitem__)

@@ -1,0 +1,64 @@
+"""What substitutions make of a program: looked for once, and made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from intarsia.ir import IRModule, structural_digest
+from intarsia.tune.passes.rewrite_estimate import estimated_cost
+from intarsia.tune.substitution import Dataflow, Substitution, SubstitutionRule, applied, find_substitutions
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenOnce:
+    """A program after one substitution.
+
+    Attributes:
+        substitution: What was substituted.
+        mod: The program.
+        digest: Of the program.
+    """
+
+    substitution: Substitution
+    mod: IRModule
+    digest: str
+
+
+@dataclass(eq=False, slots=True)
+class Expansion:
+    """All that one substitution makes of a program.
+
+    Attributes:
+        flow: The dataflow of the program.
+        substitutions: In the order in which they are to be tried.
+    """
+
+    flow: Dataflow
+    substitutions: tuple[Substitution, ...]
+    _made: dict[int, RewrittenOnce] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mod: IRModule, rules: Sequence[SubstitutionRule], is_estimated: bool) -> Self:
+        """What can be substituted in a program.
+
+        Args:
+            mod: The program.
+            rules: What may be substituted.
+            is_estimated: Whether substitutions that are estimated to cost least come first; else the order is
+                that of the rules.
+        """
+        flow = Dataflow.of(mod)
+        found = list(find_substitutions(flow, rules))
+        if is_estimated:
+            found.sort(key=lambda each: estimated_cost(applied(flow, each.new, each.place)))
+        return cls(flow, tuple(found))
+
+    def rewritten(self, number: int) -> RewrittenOnce:
+        """The program after a substitution."""
+        if number not in self._made:
+            one = self.substitutions[number]
+            mod = applied(self.flow, one.new, one.place)
+            self._made[number] = RewrittenOnce(one, mod, structural_digest(mod))
+        return self._made[number]
