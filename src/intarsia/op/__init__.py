@@ -10,6 +10,7 @@ pattern          TOpPattern, the fusion kind of every operator
 attribute_check  values that onnx's inference cannot be asked about
 constant_argument  which arguments have to be constants: shapes, axes, pads
 call             building calls with their types
+device_call      annotations with a device, and copies between devices
 evaluate         the value of a call on constants
 operator_predicate, pattern_table
                  which calls, and which groups of calls, a toolchain can run
@@ -18,6 +19,7 @@ rewrite_typed    rewriting that keeps types, spans and devices
 """
 
 from intarsia.op.call import absent, call, tuple_get
+from intarsia.op.device_call import device_copy, on_device
 from intarsia.op.infer import infer_call_type, infer_types
 from intarsia.op.opset import OPSETS, PINNED_OPSET
 from intarsia.op.pattern import OpPatternKind, op_pattern
@@ -30,8 +32,10 @@ __all__ = [
     "OpPatternKind",
     "absent",
     "call",
+    "device_copy",
     "infer_call_type",
     "infer_types",
+    "on_device",
     "op_pattern",
     "rewrite_typed",
     "tuple_get",

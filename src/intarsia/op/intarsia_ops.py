@@ -1,6 +1,8 @@
 """The operators that ONNX lacks, in the domain "intarsia" (DESIGN section 2).
 
-on_device(x)                          the value of x is to live where the call's virtual_device says
+on_device(x, constrain_body=1, constrain_result=0)
+                                      x itself; its device is the call's virtual_device. With constrain_body x
+                                      is computed there, with constrain_result the value of the call is there
 device_copy(x)                        a copy of x on the call's virtual device
 layout_transform(x, src_layout=, dst_layout=)
                                       x with its axes permuted; layouts are axis letters: "NCHW" to "NHWC"
@@ -52,6 +54,9 @@ INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
 
 _ATTRIBUTES = MappingProxyType({"layout_transform": ("dst_layout", "src_layout")})
 
+ON_DEVICE_FLAGS = MappingProxyType({"constrain_body": 1, "constrain_result": 0})
+"""The attributes of on_device, which may be left out, and what they are then."""
+
 
 def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attrs) -> Type | None:
     """The type of a call of one of `INTARSIA_OPS`.
@@ -62,9 +67,22 @@ def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attr
     if len(args) != 1:
         raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected 1")
     expected = _ATTRIBUTES.get(name, ())
-    if tuple(attrs) != expected:
+    if name == "on_device":
+        _check_flags(attrs)
+    elif tuple(attrs) != expected:
         raise InvalidModelError(
             f"operator 'intarsia::{name}' has the attributes ({', '.join(attrs)}), "
             f"expected ({', '.join(expected)})"
         )
     return INTARSIA_OPS[name](args, attrs)
+
+
+def _check_flags(attrs: Attrs) -> None:
+    for name, value in attrs.items():
+        if name not in ON_DEVICE_FLAGS:
+            raise InvalidModelError(
+                f"operator 'intarsia::on_device' has no attribute {name!r}",
+                help=f"its attributes: {', '.join(ON_DEVICE_FLAGS)}",
+            )
+        if type(value) is not int or value not in (0, 1):
+            raise InvalidModelError(f"operator 'intarsia::on_device' has {name}={value!r}, expected 0 or 1")

@@ -22,6 +22,8 @@ from intarsia.passes.partition_for import partition_for, partition_sequence
 from intarsia.passes.partition_graph import PartitionGraph
 from intarsia.passes.partition_whole import PartitionWhole, partition_whole
 from intarsia.passes.pipelines import default_heuristic, experiment_heuristic
+from intarsia.passes.plan_devices import PlanDevices
+from intarsia.passes.plan_devices_lite import PlanDevicesLite
 from intarsia.passes.print_ir import PrintIR
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
 from intarsia.passes.simplify_expr import SimplifyExpr
@@ -51,6 +53,8 @@ __all__ = [
     "MergeComposite",
     "PartitionGraph",
     "PartitionWhole",
+    "PlanDevices",
+    "PlanDevicesLite",
     "PrintIR",
     "RemoveUnusedFunctions",
     "SimplifyExpr",

@@ -12,6 +12,7 @@
     │   └── NothingTriedError             a search that ended before its first trial (tune.strategy.trials)
     ├── ModelError                    3   the model
     │   ├── InvalidModelError             not a valid model (truncated, cyclic, ill-typed)
+    │   │   └── DeviceConflictError           a value on two devices (passes.devices.device_domains)
     │   ├── UnsupportedModelError         valid, but beyond what Intarsia handles
     │   │   └── UnhandledFeatureError         beyond what a pass handles (transform.program_feature)
     │   ├── ProgramTextError              program text that does not parse

@@ -9,14 +9,19 @@ from intarsia.support.errors import UsageError
 
 
 class DeviceType(Enum):
-    """A kind of device; the numbers are those of DLPack's `DLDeviceType`."""
+    """A kind of device; the numbers are those of DLPack's `DLDeviceType`.
+
+    MOCK is a device that only tests have: its memory can be touched by its own kernels only, so that a
+    missing copy fails. It has the number of DLPack's extension devices.
+    """
 
     CPU = 1
     CUDA = 2
+    MOCK = 12
 
     @property
     def kind(self) -> str:
-        """The name used in targets and program text: "cpu", "cuda"."""
+        """The name used in targets and program text: "cpu", "cuda", "mock"."""
         return self.name.lower()
 
     @classmethod

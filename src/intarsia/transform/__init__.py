@@ -10,6 +10,7 @@ pass_order                       constraints on sequences, checked before anythi
 pass_registry, pipeline          passes and sequences by name
 pass_packages                    packages that bring more
 pass_trace, replay               the passes applied, as data that replays
+completion                       what is done after every pass
 option_type                      objects that are options of passes, as data
 apply_pass_to_function           a pass on some functions only
 immutable_module                 a check that passes leave their input alone

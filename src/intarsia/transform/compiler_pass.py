@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
+from intarsia.transform.completion import completed
 from intarsia.transform.immutable_module import IMMUTABLE_MODULE, changed_in_place
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_info import PassInfo
@@ -46,6 +47,7 @@ class Pass(ABC):
         directly_before: str | None = None,
         conflicts: Iterable[str] | None = None,
         handles: Iterable[ProgramFeature] | None = None,
+        places_devices: bool | None = None,
     ) -> None:
         """Derive the info from the class statement; what is left out comes from the base class."""
         given = {
@@ -56,6 +58,7 @@ class Pass(ABC):
             "directly_before": directly_before,
             "conflicts": conflicts,
             "handles": handles,
+            "places_devices": places_devices,
         }
         inherited = getattr(cls, "info", PassInfo(""))
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
@@ -123,7 +126,7 @@ class Pass(ABC):
                 f"pass {self.info.name} returned {type(after).__name__}, expected an IRModule",
                 help="return the module that it was given if there is nothing to change",
             )
-        return after
+        return after if self.inner_passes else completed(mod, after, self.info, ctx)
 
     @abstractmethod
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:

@@ -29,6 +29,7 @@ class Constraints(TypedDict, total=False):
     directly_before: str
     conflicts: tuple[str, ...] | list[str]
     handles: tuple[ProgramFeature, ...] | frozenset[ProgramFeature]
+    places_devices: bool
 
 
 class PassDecorator(Generic[B, F]):

@@ -12,7 +12,7 @@ from intarsia.transform.program_feature import ProgramFeature
 
 @dataclass(frozen=True, slots=True)
 class PassInfo:
-    """Name, level and constraints of a pass (seed pass_infra, PassInfo; the last five are ours).
+    """Name, level and constraints of a pass (seed pass_infra, PassInfo; the last six are ours).
 
     Attributes:
         name: Registered name, by which contexts, sequences and traces refer to the pass.
@@ -23,6 +23,8 @@ class PassInfo:
         directly_before: The pass that must stand just after this one, or "".
         conflicts: Passes that must not stand in one sequence with this one.
         handles: Language features that the pass handles; None is every feature, present and future.
+        places_devices: Whether all it builds and moves has the right virtual device. After a pass that does
+            not say so, the gaps are filled that it has left in a planned program (`transform.completion`).
 
     Raises:
         UsageError: A fact of the wrong type, such as one name where a list of names is needed.
@@ -36,6 +38,7 @@ class PassInfo:
     directly_before: str = ""
     conflicts: tuple[str, ...] = ()
     handles: frozenset[ProgramFeature] | None = None
+    places_devices: bool = False
 
     def __post_init__(self) -> None:
         """Make tuples of lists, and check what people have given."""
@@ -53,6 +56,10 @@ class PassInfo:
                 )
         if self.handles is not None:
             object.__setattr__(self, "handles", _features(self.name, self.handles))
+        if not isinstance(self.places_devices, bool):
+            raise UsageError(
+                f"'places_devices' of pass {self.name} is {self.places_devices!r}, expected True or False"
+            )
 
     @property
     def is_constrained(self) -> bool:

@@ -27,7 +27,7 @@ from intarsia.ir import (
 from intarsia.ir.parser import parse_module
 from intarsia.op import call, infer_types, tuple_get, verify
 from intarsia.passes import Inline
-from intarsia.target import DeviceType, VirtualDevice
+from intarsia.target import VirtualDevice
 
 INLINE = Inline()
 T = "Tensor[(2, 3), float32]"
@@ -193,7 +193,7 @@ def test_literals_used_twice_or_settled_stay() -> None:
 
 
 def test_devices_of_parameters_and_results_stay() -> None:
-    device, other = VirtualDevice(DeviceType.CPU, 1), VirtualDevice(DeviceType.CPU, 2)
+    device, other = (VirtualDevice.for_memory_scope(name) for name in ("here", "there"))
     p = with_fields(var("p"), virtual_device=device)
     function = Function((p,), relu(p), Attrs({"Inline": 1}))
     name = GlobalVar("f", checked_type=function.checked_type)

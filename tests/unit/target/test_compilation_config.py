@@ -190,3 +190,10 @@ def test_canonical_virtual_device_without_device_type() -> None:
     assert str(caught.value) == (
         'VirtualDevice(?, scope="global") has no device type; expected at least that to find its target'
     )
+
+
+def test_mock_devices_take_part() -> None:
+    config = CompilationConfig((Target("mock"), PLAIN), fallback_device_type=DeviceType.MOCK)
+    assert config.host_virtual_device == VirtualDevice(CPU, 0, PLAIN)
+    assert config.default_primitive_virtual_device == VirtualDevice(DeviceType.MOCK, 0, Target("mock"))
+    assert config.canonical_virtual_device(VirtualDevice(DeviceType.MOCK, 1)).target == Target("mock")

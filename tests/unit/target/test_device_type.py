@@ -5,7 +5,11 @@ from intarsia.target import DeviceType
 
 
 def test_numbers_are_those_of_dlpack() -> None:
-    assert {device_type.kind: device_type.value for device_type in DeviceType} == {"cpu": 1, "cuda": 2}
+    assert {device_type.kind: device_type.value for device_type in DeviceType} == {
+        "cpu": 1,
+        "cuda": 2,
+        "mock": 12,
+    }
 
 
 @pytest.mark.parametrize("device_type", DeviceType)
@@ -17,7 +21,7 @@ def test_of_kind_reads_back_every_kind(device_type: DeviceType) -> None:
     ("kind", "message"),
     [
         ("cudaa", "unknown device kind 'cudaa'\nhelp: did you mean cuda?"),
-        ("CPU", "unknown device kind 'CPU'\nhelp: known: cpu, cuda"),
+        ("CPU", "unknown device kind 'CPU'\nhelp: known: cpu, cuda, mock"),
     ],
 )
 def test_unknown_kind(kind: str, message: str) -> None:

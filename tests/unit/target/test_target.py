@@ -153,7 +153,7 @@ def test_is_external_codegen() -> None:
             "openvino",
             (
                 "unknown device kind 'openvino'\n  in target \"openvino\"\n"
-                'help: known: cpu, cuda; if openvino is a toolchain, write "cpu -toolchain=openvino"'
+                'help: known: cpu, cuda, mock; if openvino is a toolchain, write "cpu -toolchain=openvino"'
             ),
         ),
         ("cpuu", "unknown device kind 'cpuu'\n  in target \"cpuu\"\nhelp: did you mean cpu?"),

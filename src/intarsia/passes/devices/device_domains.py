@@ -1,0 +1,222 @@
+"""Domains: sets of values that lie on one device, and what is known about it.
+
+Source: reference C.3, unification. A domain is a number, joined with others by union-find; a value that is a
+function has a domain for each parameter and the result, and so a tuple that holds functions has one for
+each field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+from intarsia.ir import Call, Expr, Function, FuncType, Op, TupleType, Type, Var
+from intarsia.op.device_call import placement_of
+from intarsia.support.errors import InvalidModelError
+from intarsia.target import UNCONSTRAINED, VirtualDevice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionDomain:
+    """Where a function takes its arguments and leaves its result."""
+
+    params: tuple[Domain, ...]
+    result: Domain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldsDomain:
+    """The fields of a tuple that holds functions."""
+
+    fields: tuple[Domain, ...]
+
+
+Domain: TypeAlias = int | FunctionDomain | FieldsDomain
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An annotation: what it says, of which expression, in which global function."""
+
+    device: VirtualDevice
+    expr: Expr
+    owner: str
+
+    def __str__(self) -> str:
+        """`VirtualDevice(cpu:0) by on_device of Relu in @main (node 'a' of model.onnx)`."""
+        span = self.expr.span
+        where = f" (node {span.node!r} of {span.source})" if span else ""
+        return f"{self.device} by {_shown(self.expr)} in @{self.owner}{where}"
+
+
+class DeviceConflictError(InvalidModelError):
+    """Two annotations put one value on different devices; both are named."""
+
+
+class DeviceDomains:
+    """All domains of a program. Amortised constant time for each operation."""
+
+    def __init__(self) -> None:
+        self._parents: list[int] = []
+        self._known: list[VirtualDevice] = []
+        self._sites: list[tuple[Site, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._parents)
+
+    def new(self) -> int:
+        """A domain of which nothing is known."""
+        self._parents.append(len(self._parents))
+        self._known.append(UNCONSTRAINED)
+        self._sites.append(())
+        return len(self._parents) - 1
+
+    def of_type(self, type_: Type | None) -> Domain:
+        """A new domain for a value of a type."""
+        match type_:
+            case FuncType(params=params, result=result):
+                return FunctionDomain(tuple(map(self.of_type, params)), self.of_type(result))
+            case TupleType(fields=fields) if any(map(_holds_function, fields)):
+                return FieldsDomain(tuple(map(self.of_type, fields)))
+            case _:
+                return self.new()
+
+    def find(self, domain: int) -> int:
+        """The number that stands for all that has been joined with a domain."""
+        root = domain
+        while self._parents[root] != root:
+            root = self._parents[root]
+        while self._parents[domain] != root:
+            self._parents[domain], domain = root, self._parents[domain]
+        return root
+
+    def known(self, domain: int) -> VirtualDevice:
+        """Device type, number and memory scope, as far as annotations say."""
+        return self._known[self.find(domain)]
+
+    def constrain(self, domain: Domain, site: Site, *, is_required: bool = True) -> bool:
+        """Add what an annotation says; of a function, about its result.
+
+        Args:
+            domain: Where.
+            site: The annotation. Its target says nothing about where a value is.
+            is_required: Whether a contradiction is an error.
+
+        Returns:
+            Whether it fits what is known; if not, nothing has changed.
+
+        Raises:
+            DeviceConflictError: It does not.
+        """
+        match domain:
+            case FunctionDomain(result=result):
+                return self.constrain(result, site, is_required=is_required)
+            case FieldsDomain(fields=fields):
+                fits = [self.constrain(item, site, is_required=is_required) for item in fields]
+                return all(fits)
+        device, root = place_of(site.device), self.find(domain)
+        joined = VirtualDevice.join(self._known[root], device)
+        if joined is None:
+            if is_required:
+                raise _conflict(self._sites[root], (site,))
+            return False
+        if joined != self._known[root]:
+            self._known[root] = joined
+            self._sites[root] += (site,)
+        return True
+
+    def join(self, left: int, right: int, *, is_required: bool = True) -> bool:
+        """Make one domain of two; as `constrain`."""
+        left, right = sorted((self.find(left), self.find(right)))
+        if left == right:
+            return True
+        joined = VirtualDevice.join(self._known[left], self._known[right])
+        if joined is None:
+            if is_required:
+                raise _conflict(self._sites[left], self._sites[right])
+            return False
+        self._parents[right] = left
+        self._sites[left] += tuple(site for site in self._sites[right] if site not in self._sites[left])
+        self._known[left] = joined
+        return True
+
+    def unify(self, left: Domain, right: Domain) -> None:
+        """Make two values lie on the same devices, functions argument by argument.
+
+        Raises:
+            DeviceConflictError: Annotations contradict it.
+        """
+        match left, right:
+            case int(), int():
+                self.join(left, right)
+            case FunctionDomain(), FunctionDomain():
+                for one, other in zip(left.params, right.params, strict=False):
+                    self.unify(one, other)
+                self.unify(left.result, right.result)
+            case FieldsDomain(), FieldsDomain():
+                for one, other in zip(left.fields, right.fields, strict=False):
+                    self.unify(one, other)
+            case _:  # of one of them the type is unknown
+                for one, other in zip(leaves(left), leaves(right), strict=False):
+                    self.join(one, other)
+
+
+def leaves(domain: Domain) -> tuple[int, ...]:
+    """All numbers in a domain."""
+    match domain:
+        case FunctionDomain(params=params, result=result):
+            return tuple(leaf for item in (*params, result) for leaf in leaves(item))
+        case FieldsDomain(fields=fields):
+            return tuple(leaf for item in fields for leaf in leaves(item))
+        case _:
+            return (domain,)
+
+
+def main_leaf(domain: Domain) -> int:
+    """Where a value is, as its virtual device says: of a function its result, of a tuple the first field."""
+    while not isinstance(domain, int):
+        domain = domain.result if isinstance(domain, FunctionDomain) else domain.fields[0]
+    return domain
+
+
+def place_of(device: VirtualDevice) -> VirtualDevice:
+    """A virtual device without its target: who compiles for it says nothing about where values are."""
+    if device.target is None:
+        return device
+    return VirtualDevice(device.device_type, device.virtual_device_id, None, device.memory_scope)
+
+
+def _holds_function(type_: Type | None) -> bool:
+    match type_:
+        case FuncType():
+            return True
+        case TupleType(fields=fields):
+            return any(map(_holds_function, fields))
+        case _:
+            return False
+
+
+def _conflict(left: tuple[Site, ...], right: tuple[Site, ...]) -> DeviceConflictError:
+    pairs = (
+        (one, other)
+        for one, other in product(left, right)
+        if VirtualDevice.join(place_of(one.device), place_of(other.device)) is None
+    )
+    one, other = next(pairs)
+    return DeviceConflictError(
+        f"a value is put on two devices: {one}, and {other}",
+        help="remove one annotation, or put intarsia::device_copy between them",
+    )
+
+
+def _shown(expr: Expr) -> str:
+    match expr:
+        case Call(op=Op() as op, args=args):
+            return f"on_device of {_shown(args[0])}" if placement_of(expr) is not None else str(op)
+        case Var(name=name):
+            return f"%{name}"
+        case Function():
+            return "the result of a function"
+        case _:
+            return type(expr).__name__

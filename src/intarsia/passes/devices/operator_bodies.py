@@ -1,0 +1,58 @@
+"""What stands in the body of an operator (Loop, Scan, SequenceMap) is evaluated where the operator is.
+
+The body is a part of the operator's kernel, so that no copy can stand in it. What depends on none of its
+variables is evaluated around the operator, and may be elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from intarsia.ir import Expr, Function, GlobalVar, IRModule, children, post_order
+from intarsia.ir.scope import binders
+from intarsia.passes.devices.device_domains import leaves
+from intarsia.passes.devices.device_flow import DeviceFlow
+
+
+@dataclass(slots=True)
+class OperatorBodies:
+    """The bodies met in a program, each with the domain of its operator."""
+
+    _bodies: list[tuple[Function, int]] = field(default_factory=list)
+
+    def add(self, body: Function, place: int) -> None:
+        """An operator with a body."""
+        self._bodies.append((body, place))
+
+    def pin(self, flow: DeviceFlow, mod: IRModule) -> None:
+        """Put what the bodies compute, and the functions they call, where their operators are.
+
+        Raises:
+            DeviceConflictError: An annotation inside says otherwise.
+        """
+        waiting: list[tuple[set[Expr], int]] = [(_dependent(body), place) for body, place in self._bodies]
+        functions = {var.name: function for var, function in mod.graph_functions.items()}
+        pinned: set[str] = set()
+        while waiting:
+            inside, place = waiting.pop()
+            for expr in inside:
+                for leaf in leaves(flow.of[expr]) if expr in flow.of else ():
+                    flow.domains.join(place, leaf)
+            called = {
+                child.name for expr in inside for child in children(expr) if isinstance(child, GlobalVar)
+            }
+            for name in sorted(called & functions.keys() - pinned):
+                pinned.add(name)
+                waiting.append((set(post_order(functions[name])), place))
+
+
+def _dependent(body: Function) -> set[Expr]:
+    """The body, and what in it depends on a variable that is bound in it."""
+    order = list(post_order(body))
+    found: set[Expr] = {body}
+    for expr in order:
+        found.update(binders(expr))
+    for expr in order:
+        if any(child in found for child in children(expr)):
+            found.add(expr)
+    return found
