@@ -55,7 +55,8 @@ def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> 
         "max error",
         "chosen",
     ]
-    assert sorted(row.split()[1] for row in rows) == ["native", "onnxruntime", "openvino", "reference"]
+    named = {row.split()[1] for row in rows} - {"torch"}  # torch is an extra
+    assert named == {"native", "onnxruntime", "openvino", "reference"}
     assert re.fullmatch(
         r"mnist +(native|onnxruntime|openvino) +[\d.]+ (us|ms) +1\.000 +\d\.\de-\d\d +yes", rows[0]
     )
@@ -234,12 +235,8 @@ def test_doctor() -> None:
     document = within(["doctor", "--json"]).document
     assert document["intarsia"] == __version__
     assert document["engines"] == ["native", "onnxruntime", "openvino"]
-    assert [each["name"] for each in document["toolchains"]] == [
-        "native",
-        "onnxruntime",
-        "openvino",
-        "reference",
-    ]
+    names = {each["name"] for each in document["toolchains"]}
+    assert names - {"torch"} == {"native", "onnxruntime", "openvino", "reference"}  # torch is an extra
     shown = within(["doctor"]).out
     assert document["host"]["cpu_model"] in shown
     assert shown.endswith("ready: native, onnxruntime, openvino\n")

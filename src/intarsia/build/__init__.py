@@ -1,6 +1,9 @@
 """IRModule -> Executable: compiles what the program says and takes no decision (DESIGN, idea 3).
 
+device_map     which expression is on which device
 slot_value     what an expression becomes: slots, or something known before the run
+slots          the slots of a block while it is lowered
+step_order     an order of steps in which devices overlap
 kernel_table   compiled functions; equal ones are compiled once
 marked         functions that the program gives to a toolchain
 capture        what functions inside of operators use from outside

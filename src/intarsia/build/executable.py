@@ -24,6 +24,9 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     everything else goes to the toolchain of `target`. A function without marked parts, calls of
     global functions and control flow is one kernel; otherwise each unmarked operator is one.
 
+    A program that names several devices must be planned (PlanDevices). Unmarked code then goes to the
+    toolchain that the target of its device names, and only if that names none to that of `target`.
+
     Args:
         mod: The program; execution starts at @main. Types must have been inferred.
         target: For unmarked code; the reference toolchain, if not given or without a toolchain. A target with
@@ -32,11 +35,14 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     Raises:
         CompileError: A toolchain refuses its part.
         MissingToolchainError: A toolchain is not usable here.
-        UnsupportedModelError: A function is used as a value, or a type is unknown.
+        UnsupportedModelError: A function is used as a value, a type is unknown, or a device is not planned.
     """
+    from contextlib import ExitStack
+
     from intarsia.build.kernel_table import REFERENCE, KernelTable
     from intarsia.build.program import ProgramLowering
     from intarsia.ir import IRModule
+    from intarsia.runtime.devices.open_devices import open_devices
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target
 
@@ -51,10 +57,21 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
         wanted = Target.for_toolchain(REFERENCE, "cpu" if wanted is None else wanted.kind, **options)
     kernels = KernelTable(mod)
     lowering = ProgramLowering(kernels, wanted, whole_control_flow=wanted.toolchain != REFERENCE)
-    plan = lowering.plan()
-    return Executable(
-        plan, kernels.kernels, lowering.constants, lambda: _provenance(mod), kernel_names=kernels.names
-    )
+    with ExitStack() as closing:
+        kernels.devices = open_devices(lowering.devices.plan_names, lowering.devices.threads)
+        for device in kernels.devices:
+            closing.callback(device.close)
+        plan, made = lowering.plan(), kernels.kernels
+        exe = Executable(
+            plan,
+            made,
+            lowering.constants,
+            lambda: _provenance(mod),
+            kernel_names=kernels.names,
+            devices=kernels.devices,
+        )
+        closing.pop_all()
+    return exe
 
 
 def _provenance(mod: IRModule) -> Provenance:

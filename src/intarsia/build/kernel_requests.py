@@ -53,7 +53,7 @@ class _Requests(FunctionTable):
 
     requested: list[tuple[Function, Target, IRModule, str]] = field(default_factory=list)
 
-    def _add(self, function: Function, target: Target, name: str) -> None:
+    def _add(self, function: Function, target: Target, name: str, device: int) -> None:  # noqa: ARG002 - in `target`
         self.requested.append((function, target, self.module, name))
 
 

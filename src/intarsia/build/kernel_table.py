@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from intarsia.ir import Function, IRModule, structural_digest, with_fields
+from intarsia.runtime.devices.device import Device
 from intarsia.runtime.kernel import Kernel
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Target
@@ -51,7 +54,7 @@ class _Numbered:
 
 @dataclass(slots=True)
 class FunctionTable(ABC):
-    """Numbers functions; equal ones for equal targets have one number.
+    """Numbers functions; equal ones for equal targets on one device have one number.
 
     Attributes:
         module: Global functions that they may call.
@@ -60,16 +63,18 @@ class FunctionTable(ABC):
 
     module: IRModule
     names: list[str] = field(default_factory=list)
-    _similar: defaultdict[tuple[str, str], list[_Numbered]] = field(default_factory=lambda: defaultdict(list))
+    _similar: defaultdict[tuple[str, str, int], list[_Numbered]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
-    def number(self, function: Function, target: Target, name: str) -> int:
-        """The number of the function for that target, a new one if there is none.
+    def number(self, function: Function, target: Target, name: str, device: int = 0) -> int:
+        """The number of the function for that target on that device, a new one if there is none.
 
         Raises:
             CompileError: The toolchain refuses the function.
             MissingToolchainError: The toolchain is not usable here.
         """
-        similar = self._similar[str(target), str(function.checked_type)]
+        similar = self._similar[str(target), str(function.checked_type), device]
         for other in similar:
             if other.function is function:
                 return other.number
@@ -81,28 +86,32 @@ class FunctionTable(ABC):
                 if other.digest == digest:
                     return other.number
         similar.append(_Numbered(function, len(self.names), digest))
-        self._add(function, target, name)
+        self._add(function, target, name, device)
         self.names.append(name)
         return len(self.names) - 1
 
     @abstractmethod
-    def _add(self, function: Function, target: Target, name: str) -> None:
+    def _add(self, function: Function, target: Target, name: str, device: int) -> None:
         """Take in a function that has the next number."""
 
 
 @dataclass(slots=True)
 class KernelTable(FunctionTable):
-    """Compiles functions as they get their numbers.
+    """Compiles functions as they get their numbers, each in the thread of its device if there are devices.
 
     Attributes:
         kernels: The kernels by number.
+        devices: Those of the plan.
     """
 
     kernels: list[Kernel] = field(default_factory=list)
+    devices: Sequence[Device] = ()
 
-    def _add(self, function: Function, target: Target, name: str) -> None:
+    def _add(self, function: Function, target: Target, name: str, device: int) -> None:
         try:
-            kernel = toolchain(target.toolchain or REFERENCE).compile(function, target, self.module)
+            compiler = toolchain(target.toolchain or REFERENCE)
+            make = partial(compiler.compile, function, target, self.module)
+            kernel = self.devices[device].worker.call(make) if self.devices else make()
         except IntarsiaError as error:
             error.add_note(f"in kernel {name}")
             raise

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 
 from intarsia.build.capture import Captures
 from intarsia.build.closure import Closure
+from intarsia.build.device_map import reads_shape_only, stranger
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
-from intarsia.build.slot_value import (
-    SlotValue,
-    leaf_types,
-    leaves,
-    slot_info,
-    structure,
-    value_as,
-    value_like,
-)
+from intarsia.build.slot_value import SlotValue, leaf_types, leaves, structure, value_as
+from intarsia.build.slots import SlotTable
 from intarsia.build.task import Task
 from intarsia.build.uses import shown, use_counts
 from intarsia.ir import (
@@ -39,7 +33,8 @@ from intarsia.ir import (
     with_fields,
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
-from intarsia.runtime.plan import Block, Branch, Invoke, RunKernel, Step, TensorInfo
+from intarsia.op.device_call import is_device_copy
+from intarsia.runtime.plan import Block, Branch, Copy, Invoke, RunKernel, Step
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -59,7 +54,7 @@ class BlockLowering:
     def __init__(
         self, program: ProgramLowering, name: str, function: Function, outer: BlockLowering | None = None
     ) -> None:
-        self.slot_types: list[TensorInfo | None] = []
+        self.table = SlotTable()
         self.captured: dict[int, int] = {}
         self._program, self._name, self._function, self._outer = program, name, function, outer
         self._placed: ScopedProgram = outer._placed if outer else place(function)
@@ -68,10 +63,10 @@ class BlockLowering:
         self._values: dict[Expr, SlotValue] = {}
         self._imports: dict[Expr, SlotValue] = {}
         self._literals: dict[Function, tuple[str, BlockLowering]] = {}
-        self._constants: dict[Constant, int] = {}
+        self._devices = program.devices
         self._steps: list[Step] = []
         for param in function.params:
-            self._values[param] = value_like(param.checked_type, self._new_slot)
+            self._values[param] = self.table.like(param.checked_type, self._devices.number(param))
         self._params = [slot for param in function.params for slot in self._slots(self._values[param])]
         self.result: SlotValue = ()
 
@@ -84,9 +79,10 @@ class BlockLowering:
         """The block, once all is lowered."""
         results = self._slots(self.result)
         number = self._program.constant_number
-        constants = tuple((slot, number(constant)) for constant, slot in self._constants.items())
+        constants = tuple((slot, number(constant)) for (constant, _), slot in self.table.constants.items())
         params = (*self._params, *self.captured.values())
-        return Block(params, constants, tuple(self._steps), results, len(self.slot_types))
+        devices = tuple(self.table.devices) if self._devices.names else ()
+        return Block(params, constants, tuple(self._steps), results, len(self.table.types), devices)
 
     def has_imports_of(self, outer: BlockLowering) -> bool:
         """Whether what this block uses from outside still has the same values there."""
@@ -133,8 +129,7 @@ class BlockLowering:
         if isinstance(value, int):
             assert self._outer is not None
             if value not in self.captured:
-                self.slot_types.append(self._outer.slot_types[value])
-                self.captured[value] = len(self.slot_types) - 1
+                self.captured[value] = self.table.imported(self._outer.table, value)
             return self.captured[value]
         return value
 
@@ -148,7 +143,10 @@ class BlockLowering:
 
     def _call(self, call: Call) -> Task:
         if isinstance(call.op, Op):
-            self._operator(call)
+            if self._devices.names and is_device_copy(call):
+                self._values[call] = self._copied(self._value(call.args[0]), call)
+            else:
+                self._operator(call)
             return
         callee = self._value(call.op)
         if isinstance(callee, GlobalVar):
@@ -192,14 +190,20 @@ class BlockLowering:
         type_ = call.checked_type or function.result_type
         if type_ is None:
             raise self._unsupported(f"the type of what @{name} returns is unknown", "run InferType")
-        arguments = (slot for arg in call.args for slot in self._slots(self._value(arg)))
+        pairs = zip(call.args, function.params, strict=True)
+        arguments = (
+            slot
+            for arg, param in pairs
+            for slot in self._slots(self._value(arg), self._devices.number(param))
+        )
         inputs = (*arguments, *captured)
-        self._values[call] = result = value_like(type_, self._new_slot)
+        self._values[call] = result = self.table.like(type_, self._devices.number(call))
         self._steps.append(Invoke(name, inputs, self._slots(result)))
 
     def _run_marked(self, call: Call, function: Function, name: str) -> None:
         self._check_arity(call, function)
-        closure = Closure(self._captures, self._in_slots, self._unsupported)
+        device = self._devices.number(call)
+        closure = Closure(self._captures, lambda expr: self._in_slots(expr, device), self._unsupported)
         replacements: dict[Expr, Expr] = {var: closure.stand_in(var) for var in free_vars(function)}
         closed = substitute(function, replacements)
         assert isinstance(closed, Function)
@@ -207,9 +211,11 @@ class BlockLowering:
             params = (*closure.params.values(), *closed.params)
             closed = with_fields(closed, params=params, checked_type=None)
         label = str(function.attrs.get(SYMBOL, name))
-        number = self._program.kernels.number(closed, marked_target(function), label)
-        arguments = (slot for arg in call.args for slot in self._slots(self._value(arg)))
-        self._run(call, number, (*closure.params, *arguments), call.checked_type or function.result_type)
+        target = self._devices.with_threads(marked_target(function), device)
+        number = self._program.kernels.number(closed, target, label, device)
+        arguments = (slot for arg in call.args for slot in self._slots(self._value(arg), device))
+        type_ = call.checked_type or function.result_type
+        self._run(call, number, (*closure.params, *arguments), type_, device)
 
     def _operator(self, call: Call) -> None:
         """One operator on the toolchain of unmarked code; constants stay inside, bodies are closed."""
@@ -217,8 +223,13 @@ class BlockLowering:
         args = tuple(self._argument(arg, closure) for arg in call.args)
         function = Function(tuple(closure.params.values()), with_fields(call, args=args))
         label = call.span.node if call.span else str(call.op)
-        number = self._program.kernels.number(function, self._program.target, label)
-        self._run(call, number, tuple(closure.params), call.checked_type)
+        inputs = tuple(closure.params)
+        where = call.args[0] if inputs and reads_shape_only(call) else call
+        device = self._devices.number(where)
+        target = self._devices.unmarked_target(where, self._program.target)
+        number = self._program.kernels.number(function, target, label, device)
+        self._run(call, number, inputs, call.checked_type, device)
+        self._values[call] = self._copied(self._values[call], call)
 
     def _argument(self, arg: Expr, closure: Closure) -> Expr:
         found = closure.stand_in(arg)
@@ -226,14 +237,30 @@ class BlockLowering:
             raise self._unsupported("an operator takes a tuple")
         return found
 
-    def _run(self, call: Call, kernel: int, inputs: tuple[int, ...], type_: Type | None) -> None:
+    def _run(self, call: Call, kernel: int, inputs: tuple[int, ...], type_: Type | None, device: int) -> None:
         count = call.attrs.get("outputs")
+        for slot in inputs:
+            if self.table.devices[slot] != device:
+                raise stranger(self._name, call, self._devices, device, self.table.devices[slot])
         if type_ is None and isinstance(count, int) and isinstance(call.op, Op):
-            result: SlotValue = tuple(self._new_slot(None) for _ in range(count))
+            result: SlotValue = tuple(self.table.new(None, device) for _ in range(count))
         else:
-            result = value_like(type_, self._new_slot)
+            result = self.table.like(type_, device)
         self._values[call] = result
-        self._steps.append(RunKernel(kernel, inputs, self._slots(result)))
+        self._steps.append(RunKernel(kernel, inputs, self._slots(result), device))
+
+    def _copied(self, value: SlotValue, call: Call) -> SlotValue:
+        """The value on the device of a call: copied but for what is there, and for constants."""
+        device = self._devices.number(call)
+        if isinstance(value, tuple):
+            return tuple(self._copied(field, call) for field in value)
+        if not isinstance(value, int):
+            return self._slot(value, device)
+        if self.table.devices[value] == device:
+            return value
+        copied = self.table.imported(self.table, value, device)
+        self._steps.append(Copy(value, copied, device))
+        return copied
 
     def _branch(self, expr: If) -> Task:
         (cond,) = self._slots(self._value(expr.cond))
@@ -247,33 +274,32 @@ class BlockLowering:
         self._steps = around
         if structure(results[0]) != structure(results[1]):
             raise InvalidModelError(f"in @{self._name}, the branches of an If return different tuples")
-        true, false = map(self._slots, results)
-        types = leaf_types(expr.checked_type)
-        joined = value_as(results[0], lambda: self._new_slot(next(types, None)))
+        device = self._devices.number(expr)
+        true, false = (self._slots(result, device) for result in results)
+        types, places = leaf_types(expr.checked_type), iter(true)
+        joined = value_as(
+            results[0], lambda: self.table.new(next(types, None), self.table.devices[next(places)])
+        )
         self._values[expr] = joined
         outputs = self._slots(joined)
         self._steps.append(Branch(cond, tuple(lists[0]), true, tuple(lists[1]), false, outputs))
 
-    def _in_slots(self, expr: Expr) -> SlotValue:
+    def _in_slots(self, expr: Expr, device: int) -> SlotValue:
         """The value of an expression, without constants."""
-        slots = iter(self._slots(self._value(expr)))
+        slots = iter(self._slots(self._value(expr), device))
         return value_as(self._value(expr), lambda: next(slots))
 
-    def _slots(self, value: SlotValue) -> tuple[int, ...]:
-        return tuple(map(self._slot, leaves(value)))
+    def _slots(self, value: SlotValue, device: int | None = None) -> tuple[int, ...]:
+        """The slots of a value; those of constants are on the given device, else where they are planned."""
+        return tuple(self._slot(leaf, device) for leaf in leaves(value))
 
-    def _slot(self, value: int | Constant | Function | GlobalVar) -> int:
+    def _slot(self, value: int | Constant | Function | GlobalVar, device: int | None) -> int:
         if isinstance(value, Constant):
-            if value not in self._constants:
-                self._constants[value] = self._new_slot(value.checked_type)
-            return self._constants[value]
+            own = self._devices.number(value) if device is None else device
+            return self.table.of_constant(value, own)
         if not isinstance(value, int):
             raise self._unsupported(f"the function {shown(value)} is used as a value")
         return value
-
-    def _new_slot(self, type_: Type | None) -> int:
-        self.slot_types.append(slot_info(type_))
-        return len(self.slot_types) - 1
 
     def _check_arity(self, call: Call, function: Function) -> None:
         if len(call.args) != len(function.params):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from intarsia.build.device_map import device_map
 from intarsia.build.kernel_table import SYMBOL, FunctionTable, is_marked, marked_target
 from intarsia.build.lowering import BlockLowering
 from intarsia.build.marked import without_marked
 from intarsia.build.slot_value import leaf_types, slot_info, structure, tensor_info, value_like
+from intarsia.build.step_order import overlapping
 from intarsia.build.task import run_task
 from intarsia.ir import (
     Call,
@@ -37,10 +39,17 @@ class ProgramLowering:
         kernels: Gets the functions that are kernels; its module is the program, execution starts at @main.
         target: For code that is not marked.
         whole_control_flow: Whether the target's toolchain takes functions with an If as a whole.
+
+    Attributes:
+        devices: Which expression is on which device.
+
+    Raises:
+        UnsupportedModelError: The program names several devices and is not planned.
     """
 
     def __init__(self, kernels: FunctionTable, target: Target, whole_control_flow: bool) -> None:
         module = kernels.module
+        self.devices = device_map(module)
         self.target = target
         self.kernels = kernels
         self.constants: list[Array] = []
@@ -68,7 +77,9 @@ class ProgramLowering:
         if leaves != len(self._blocks[_MAIN].results):
             raise UnsupportedModelError("the result type of @main is unknown", help="run InferType")
         shape = structure(value_like(main.result_type, lambda _: 0))
-        return Plan(self._blocks, _inputs(main), _outputs(main), shape, slot_types)
+        self._blocks[_MAIN] = overlapping(self._blocks[_MAIN])
+        names = self.devices.plan_names
+        return Plan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names)
 
     def function(self, name: str) -> Function:
         """The function that a GlobalVar stands for.
@@ -116,9 +127,13 @@ class ProgramLowering:
     def _lowered(self, name: str, function: Function) -> tuple[Block, tuple[TensorInfo | None, ...]]:
         if is_marked(function):
             label = str(function.attrs.get(SYMBOL, name))
-            return self._one_kernel(function, marked_target(function), label)
-        if self._is_one_region(function):
-            return self._one_kernel(function, self.target, name)
+            device = self.devices.number(function.params[0] if function.params else function)
+            target = self.devices.with_threads(marked_target(function), device)
+            return self._one_kernel(function, target, label, device)
+        only = self.devices.only_device(function)
+        if only is not None and self._is_one_region(function):
+            target = self.devices.unmarked_target(function.body, self.target)
+            return self._one_kernel(function, target, name, only)
         split = without_marked(function, lambda: self.fresh_name(f"{name}.marked"))
         self._literals.update(split.literals)
         if split.literals:
@@ -126,17 +141,19 @@ class ProgramLowering:
             self.kernels.module = IRModule({**self.kernels.module.functions, **extra})
         lowering = BlockLowering(self, name, split.function)
         run_task(lowering.lower())
-        return lowering.block(), tuple(lowering.slot_types)
+        return lowering.block(), tuple(lowering.table.types)
 
     def _one_kernel(
-        self, function: Function, target: Target, label: str
+        self, function: Function, target: Target, label: str, device: int
     ) -> tuple[Block, tuple[TensorInfo | None, ...]]:
         types = [*_param_types(function), *leaf_types(function.result_type)]
         slots = tuple(range(len(types)))
         count = len(list(_param_types(function)))
-        number = self.kernels.number(function, target, label)
-        step = RunKernel(number, slots[:count], slots[count:])
-        return Block(slots[:count], (), (step,), slots[count:], len(slots)), tuple(map(slot_info, types))
+        number = self.kernels.number(function, target, label, device)
+        step = RunKernel(number, slots[:count], slots[count:], device)
+        devices = (device,) * len(slots) if self.devices.names else ()
+        block = Block(slots[:count], (), (step,), slots[count:], len(slots), devices)
+        return block, tuple(map(slot_info, types))
 
     def _is_one_region(self, function: Function) -> bool:
         """Whether there is nothing to decide: operators only, all for one toolchain."""

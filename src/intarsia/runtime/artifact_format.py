@@ -7,6 +7,8 @@ from typing import Final
 
 FORMAT_VERSION: Final = 1
 """Of the manifest; raised whenever older software could misread an artifact."""
+DEVICES_VERSION: Final = 2
+"""Of the manifest of an executable with several devices, which software of version 1 would misread."""
 FORMAT_NAME: Final = "intarsia-artifact"
 
 MANIFEST: Final = "manifest.json"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST
 from intarsia.runtime.artifact_reader import check_name, open_artifact
+from intarsia.runtime.devices.open_devices import kernel_devices, open_devices, threads_of
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource, LoadsInPlace
 from intarsia.runtime.manifest import KernelEntry, Manifest
@@ -125,13 +128,20 @@ def _assembled(
     )
     test = _read_self_test(path, manifest, files)
     explanation = _text(path, EXPLANATION, files[EXPLANATION]) if EXPLANATION in files else None
-    kernels = [
-        _kernel(entry, files, constants, loaders[entry.toolchain][0], fits)
-        for entry, fits in zip(manifest.kernels, is_fitting, strict=True)
-    ]
+    plan, entries = manifest.plan, manifest.kernels
     plan_constants = [constants[number] for number in manifest.plan_constants]
-    names = [entry.name for entry in manifest.kernels]
-    return Executable(manifest.plan, kernels, plan_constants, provenance, names, test, explanation)
+    names = [entry.name for entry in entries]
+    with ExitStack() as closing:
+        devices = open_devices(plan.devices, threads_of(plan, [entry.target for entry in entries]))
+        for device in devices:
+            closing.callback(device.close)
+        kernels: list[Kernel] = []
+        for entry, fits, number in zip(entries, is_fitting, kernel_devices(plan, len(entries)), strict=True):
+            make = partial(_kernel, entry, files, constants, loaders[entry.toolchain][0], fits)
+            kernels.append(devices[number].worker.call(make) if devices else make())
+        exe = Executable(plan, kernels, plan_constants, provenance, names, test, explanation, devices)
+        closing.pop_all()
+    return exe
 
 
 def _kernel(

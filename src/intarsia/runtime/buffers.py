@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from intarsia.ir.dtype import DType
 from intarsia.runtime.arena import Lifetime, plan_arena
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import Block, RunKernel, TensorInfo
+from intarsia.runtime.plan import Block, Copy, RunKernel, TensorInfo
 from intarsia.runtime.tensor_info import static_shape
 from intarsia.support.aligned_memory import aligned_bytes
 from intarsia.support.errors import ExecutionError
+
+ShapeAndDType: TypeAlias = "tuple[tuple[int, ...], np.dtype[Any]]"
 
 COPIED_RESULT_BYTES: Final = 65536
 """Results up to this size are computed in a lasting buffer and copied for the caller: that is cheaper than
@@ -34,7 +36,7 @@ class Buffers:
 
     arena: Array
     lasting: dict[int, Array]
-    fresh: dict[int, tuple[tuple[int, ...], np.dtype[np.generic]]]
+    fresh: dict[int, ShapeAndDType]
 
 
 def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
@@ -43,14 +45,14 @@ def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInf
     Raises:
         ExecutionError: They do not fit into memory.
     """
-    known = _known_slots(steps, types)
+    known = known_slots(steps, types)
     fresh = {
         slot: shape_and_dtype
         for slot in block.results
-        if (shape_and_dtype := known.get(slot)) and _bytes(*shape_and_dtype) > COPIED_RESULT_BYTES
+        if (shape_and_dtype := known.get(slot)) and buffer_bytes(*shape_and_dtype) > COPIED_RESULT_BYTES
     }
     lifetimes = {
-        slot: Lifetime(_bytes(*known[slot]), *span)
+        slot: Lifetime(buffer_bytes(*known[slot]), *span)
         for slot, span in _spans(block, steps).items()
         if slot in known and slot not in fresh
     }
@@ -66,6 +68,18 @@ def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInf
     return Buffers(arena, lasting, fresh)
 
 
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Uninitialised memory for a result.
+
+    Raises:
+        ExecutionError: There is not so much.
+    """
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as error:  # a ValueError where no machine could address it
+        raise no_memory("results", math.prod(shape) * dtype.itemsize) from error
+
+
 def no_memory(what: str, size: int) -> ExecutionError:
     """The error for memory that the machine does not give; `size` in bytes."""
     return ExecutionError(
@@ -74,9 +88,10 @@ def no_memory(what: str, size: int) -> ExecutionError:
     )
 
 
-def _known_slots(
-    steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]
-) -> dict[int, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+def known_slots(
+    steps: Sequence[RunKernel | Copy], types: Sequence[TensorInfo | None]
+) -> dict[int, ShapeAndDType]:
+    """Shape and dtype of the slots that are written and for which both are known before the run."""
     known = {}
     for slot in (slot for step in steps for slot in step.outputs):
         info = types[slot]
@@ -86,7 +101,8 @@ def _known_slots(
     return known
 
 
-def _bytes(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
+def buffer_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Size of a buffer."""
     return math.prod(shape) * dtype.itemsize
 
 

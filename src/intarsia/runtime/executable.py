@@ -17,17 +17,20 @@ import numpy as np
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_save import save_artifact
 from intarsia.runtime.contents import Contents
+from intarsia.runtime.device_profile import device_profile
+from intarsia.runtime.devices.device import Device
+from intarsia.runtime.devices.open_devices import devices_of
 from intarsia.runtime.input_check import InputCheck
-from intarsia.runtime.interpreter import Interpreter
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.output_check import accept_outputs, check_result_shape
-from intarsia.runtime.plan import Plan, RunKernel, Structure, TensorInfo
+from intarsia.runtime.plan import Plan, Structure, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile, TimedKernels
 from intarsia.runtime.provenance import Provenance
+from intarsia.runtime.runners import Runner, new_runner
 from intarsia.runtime.self_test import SelfTest, largest_error
-from intarsia.runtime.straight_line import StraightLine
 from intarsia.runtime.tensor_info import info_text
+from intarsia.runtime.timeline import Recorder, Timeline
 from intarsia.support.errors import UsageError
 
 
@@ -45,6 +48,7 @@ class Executable:
         kernel_names: A name for each kernel, for errors and profiles.
         self_test: A call with its right answer, kept in the artifact.
         explanation: Why the program is built as it is, as text for `intarsia explain`, kept in the artifact.
+        devices: Those of the plan, in whose threads the kernels were made; opened here if not given.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Executable:
         kernel_names: Sequence[str] | None = None,
         self_test: SelfTest | None = None,
         explanation: str | None = None,
+        devices: Sequence[Device] | None = None,
     ) -> None:
         given = Provenance() if provenance is None else provenance
         make_provenance = (lambda: given) if isinstance(given, Provenance) else given
@@ -65,6 +70,7 @@ class Executable:
         )
         self._named = [NamedKernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)]
         self._check = InputCheck(plan.inputs)
+        self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
         self._runner = self._new_runner(self._named)
         self._lock = threading.Lock()
         self._is_closed = False
@@ -190,11 +196,36 @@ class Executable:
         inputs = self._check.accept(args, named)
         with self._lock:
             self._refuse_if_closed()
+            if self._devices:
+                recorder = Recorder(self.plan, self._named, clock)
+                runner = self._new_runner(self._named, recorder)
+                return device_profile(self._named, recorder, lambda: runner.run(inputs), repeats, warmup)
             timed = TimedKernels(self._named, clock)
             runner = self._new_runner(timed.kernels)
             for _ in range(warmup):
                 runner.run(inputs)
             return timed.profile(lambda: runner.run(inputs), repeats)
+
+    def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
+        """Run the program once and take down when each step began and ended, and on which device.
+
+        Args:
+            *args: Inputs in order.
+            clock: Where the time is read.
+            **named: Inputs by name.
+
+        Raises:
+            InputError: An input does not fit.
+            ExecutionError: A kernel failed.
+            UsageError: It is closed.
+        """
+        inputs = self._check.accept(args, named)
+        with self._lock:
+            self._refuse_if_closed()
+            recorder = Recorder(self.plan, self._named, clock)
+            kernels = self._named if self._devices else recorder.recorded_kernels()
+            self._new_runner(kernels, recorder).run(inputs)
+            return recorder.timeline()
 
     def self_test(self) -> float:
         """Run the self test; the largest absolute difference to its outputs.
@@ -245,6 +276,8 @@ class Executable:
             if self._is_closed:
                 return
             self._is_closed = True
+            for device in self._devices:
+                closing.callback(device.close)  # after the kernels: a stack calls the last first
             for kernel in self._contents.kernels:
                 if isinstance(kernel, ClosableKernel):
                     closing.callback(kernel.close)  # each, even if another one fails
@@ -252,7 +285,7 @@ class Executable:
                 self._contents, kernels=(), constants=(), make_provenance=Provenance, self_test=None
             )
             self.__dict__.pop("provenance", None)
-            del self._runner, self._named
+            del self._runner, self._named, self._devices
 
     def __enter__(self) -> Self:
         self._refuse_if_closed()
@@ -268,10 +301,8 @@ class Executable:
         count = len(self.kernel_names)
         return f"Executable(({inputs}) -> ({outputs}), {count} kernel{'' if count == 1 else 's'})"
 
-    def _new_runner(self, kernels: Sequence[NamedKernel]) -> StraightLine | Interpreter:
-        plan, constants = self._contents.plan, self._contents.constants
-        is_straight = all(isinstance(step, RunKernel) for step in plan.blocks["main"].steps)
-        return (StraightLine if is_straight else Interpreter)(plan, kernels, constants)
+    def _new_runner(self, kernels: Sequence[NamedKernel], recorder: Recorder | None = None) -> Runner:
+        return new_runner(self.plan, kernels, self._contents.constants, self._devices, recorder)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

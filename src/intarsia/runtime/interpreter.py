@@ -10,23 +10,23 @@ import numpy as np
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Invoke, Plan, RunKernel
+from intarsia.runtime.plan import Block, Copy, Invoke, Plan, RunKernel
 from intarsia.runtime.release import releases
 from intarsia.runtime.step_lists import FlatStep, flattened
 from intarsia.support.errors import ExecutionError
 
 
 @dataclass(frozen=True, slots=True)
-class _PreparedBlock:
+class PreparedBlock:
     """A block with flat step lists; every step has the slots that are dead after it."""
 
     block: Block
     lists: tuple[tuple[tuple[FlatStep, tuple[int, ...]], ...], ...]
-    constants: tuple[tuple[int, Array], ...]
+    constants: tuple[tuple[int, Value], ...]
 
 
 @dataclass(slots=True)
-class _Activation:
+class Activation:
     """A step list that is being run, and where its results go when it ends.
 
     Attributes:
@@ -40,7 +40,7 @@ class _Activation:
         position: Number of the next step.
     """
 
-    prepared: _PreparedBlock
+    prepared: PreparedBlock
     steps: tuple[tuple[FlatStep, tuple[int, ...]], ...]
     values: list[Value]
     results: tuple[int, ...]
@@ -55,8 +55,8 @@ class Interpreter:
 
     def __init__(self, plan: Plan, kernels: Sequence[NamedKernel], constants: Sequence[Array]) -> None:
         self._kernels = kernels
-        self._blocks: Mapping[str, _PreparedBlock] = {
-            name: _prepared(block, constants) for name, block in plan.blocks.items()
+        self._blocks: Mapping[str, PreparedBlock] = {
+            name: self._prepared(block, constants) for name, block in plan.blocks.items()
         }
         self._kept = [array for block in self._blocks.values() for _, array in block.constants]
 
@@ -80,18 +80,21 @@ class Interpreter:
             if isinstance(step, RunKernel):
                 self._run_kernel(step, top.values)
                 _forget(top.values, release)
+            elif isinstance(step, Copy):
+                self._copy(step, top)
+                _forget(top.values, release)
             elif isinstance(step, Invoke):
                 arguments = [top.values[slot] for slot in step.inputs]
                 called = self._blocks[step.block]
                 stack.append(_activation(called, arguments, step.outputs, top.values, release))
             else:
-                truth = _is_true(top.values[step.cond])
+                truth = _is_true(self._condition(step.cond, top))
                 number = step.true_list if truth else step.false_list
                 results_of = step.true_results if truth else step.false_results
                 taken = top.prepared.lists[number]
                 values = top.values
                 stack.append(
-                    _Activation(top.prepared, taken, values, results_of, step.outputs, values, release)
+                    Activation(top.prepared, taken, values, results_of, step.outputs, values, release)
                 )
         return results
 
@@ -101,31 +104,42 @@ class Interpreter:
         for slot, value in zip(step.outputs, found, strict=True):
             values[slot] = value
 
+    def _copy(self, step: Copy, activation: Activation) -> None:
+        """Nothing is to be copied where there are no devices."""
+        activation.values[step.destination] = activation.values[step.source]
 
-def _prepared(block: Block, constants: Sequence[Array]) -> _PreparedBlock:
-    lists = flattened(block.steps)
-    dead = releases(lists, block.params, block.results)
-    paired = tuple(tuple(zip(steps, slots, strict=True)) for steps, slots in zip(lists, dead, strict=True))
-    return _PreparedBlock(block, paired, tuple((slot, constants[number]) for slot, number in block.constants))
+    def _condition(self, slot: int, activation: Activation) -> Value:
+        return activation.values[slot]
+
+    def _put(self, block: Block, slot: int, value: Value) -> Value:  # noqa: ARG002 - runners with devices use them
+        """A value of the host where a slot of a block wants it."""
+        return value
+
+    def _prepared(self, block: Block, constants: Sequence[Array]) -> PreparedBlock:
+        lists = flattened(block.steps)
+        dead = releases(lists, block.params, block.results)
+        paired = tuple(tuple(zip(*both, strict=True)) for both in zip(lists, dead, strict=True))
+        placed = tuple((slot, self._put(block, slot, constants[number])) for slot, number in block.constants)
+        return PreparedBlock(block, paired, placed)
 
 
 def _activation(
-    prepared: _PreparedBlock,
+    prepared: PreparedBlock,
     arguments: Sequence[Value],
     outputs: Sequence[int],
     target: list[Value],
     release: tuple[int, ...],
-) -> _Activation:
+) -> Activation:
     block = prepared.block
     values: list[Value] = [None] * block.slots
     for slot, argument in zip(block.params, arguments, strict=True):
         values[slot] = argument
     for slot, array in prepared.constants:
         values[slot] = array
-    return _Activation(prepared, prepared.lists[0], values, block.results, outputs, target, release)
+    return Activation(prepared, prepared.lists[0], values, block.results, outputs, target, release)
 
 
-def _finish(ended: _Activation) -> None:
+def _finish(ended: Activation) -> None:
     found = [ended.values[slot] for slot in ended.results]
     for slot, value in zip(ended.outputs, found, strict=True):
         ended.target[slot] = value

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from intarsia.ir.dtype import DType
 from intarsia.runtime.artifact_damage import damaged
-from intarsia.runtime.artifact_format import FORMAT_NAME, FORMAT_VERSION, MANIFEST
+from intarsia.runtime.artifact_format import DEVICES_VERSION, FORMAT_NAME, FORMAT_VERSION, MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.json_record import Record, unexpected
 from intarsia.runtime.plan import Plan
@@ -77,9 +77,9 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Content of the manifest's file; it ends with its own digest."""
-        record = {
+        record: dict[str, object] = {
             "format": FORMAT_NAME,
-            "version": FORMAT_VERSION,
+            "version": DEVICES_VERSION if self.plan.devices else FORMAT_VERSION,
             "files": {name: asdict(entry) for name, entry in self.files.items()},
             "plan": plan_to_json(self.plan),
             "constants": [asdict(tensor) for tensor in self.constants],
@@ -142,10 +142,10 @@ def _envelope(data: bytes, path: Path) -> Record:
         raise damaged(path, f"{MANIFEST} is not JSON") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
         raise ArtifactError(f"{path} is no artifact: {MANIFEST} does not say format {FORMAT_NAME}")
-    if value.get("version") != FORMAT_VERSION:
+    if value.get("version") not in (FORMAT_VERSION, DEVICES_VERSION):
         found = json.dumps(value.get("version"))
         raise ArtifactError(
-            f"{path} has format version {found}, expected {FORMAT_VERSION}",
+            f"{path} has format version {found}, expected {FORMAT_VERSION} or {DEVICES_VERSION}",
             help="load it with the version of Intarsia that saved it, or build it again",
         )
     digest = value.pop("digest", None)

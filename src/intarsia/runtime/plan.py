@@ -1,10 +1,13 @@
 """The executable form of a program: blocks of steps over numbered slots, as plain data.
 
     Block   params -> steps -> results             a function; slots are local to one activation of it
-    Step = RunKernel | Branch | Invoke
+    Step = RunKernel | Copy | Branch | Invoke
 
 Tuples are gone (each field has a slot), lets are slots, closures are lifted, sharing is by slot. A program
 without Branch and Invoke is straight-line: it runs from preallocated buffers (runtime.executable).
+
+A plan for several devices lists them, and says of every slot on which one it lies. A kernel reads and writes
+slots of its own device; only a Copy joins two.
 """
 
 from __future__ import annotations
@@ -15,11 +18,31 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class RunKernel:
-    """Run one kernel: read the input slots, write the output slots."""
+    """Run one kernel on a device of the plan: read the input slots, write the output slots."""
 
     kernel: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the value of a slot into one on another device, the one that does the copying."""
+
+    source: int
+    destination: int
+    device: int
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The slot that is read."""
+        return (self.source,)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The slot that is written."""
+        return (self.destination,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +66,7 @@ class Invoke:
     outputs: tuple[int, ...]
 
 
-Step: TypeAlias = RunKernel | Branch | Invoke
+Step: TypeAlias = RunKernel | Copy | Branch | Invoke
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +79,7 @@ class Block:
         steps: In order of execution.
         results: Slots of the returned values; a slot may stand twice or be a parameter.
         slots: Number of slots of one activation.
+        slot_devices: The number of each slot's device; empty in a plan without devices.
     """
 
     params: tuple[int, ...]
@@ -63,6 +87,7 @@ class Block:
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     slots: int
+    slot_devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +115,8 @@ class Plan:
         outputs: What the caller gets, in order.
         output_structure: How outputs nest for the caller: an index into `outputs`, or a tuple of structures.
         slot_types: Types of the slots of "main", for preallocation; None where not a tensor.
+        devices: Names of the devices ("cpu:0", "mock:1") by number; empty where all is done by the caller's
+            thread on all cores.
     """
 
     blocks: dict[str, Block]
@@ -97,6 +124,7 @@ class Plan:
     outputs: tuple[TensorInfo, ...]
     output_structure: Structure
     slot_types: tuple[TensorInfo | None, ...]
+    devices: tuple[str, ...] = ()
 
 
 Structure: TypeAlias = "int | tuple[Structure, ...]"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from intarsia.runtime.plan import Block, Branch, Plan, RunKernel, Step, Structure
+from intarsia.runtime.plan import Block, Branch, Copy, Plan, RunKernel, Step, Structure
+from intarsia.runtime.plan_device_check import device_complaint
 
 
 def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
@@ -29,7 +30,7 @@ def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
         complaint = _BlockCheck(plan, block, kernels, constants).complaint()
         if complaint:
             return f'block "{name}": {complaint}'
-    return ""
+    return device_complaint(plan)
 
 
 def _indices(structure: Structure) -> Iterable[int]:
@@ -100,7 +101,7 @@ class _BlockCheck:
         return self._undefined(step.inputs) or self._callee(step) or self._define(step.outputs)
 
     def _callee(self, step: Step) -> str:
-        if isinstance(step, Branch):
+        if isinstance(step, (Branch, Copy)):
             return ""
         if isinstance(step, RunKernel):
             known = step.kernel < self._kernels

@@ -1,16 +1,20 @@
-"""Plans as JSON values; step lists are flat and numbered, so that depth does not matter."""
+"""Plans as JSON values; step lists are flat and numbered, so that depth does not matter.
+
+What concerns devices is written only for plans that have some, which need format version 2.
+"""
 
 from __future__ import annotations
 
 from intarsia.runtime.json_record import Record, as_count, as_list, as_text, unexpected
-from intarsia.runtime.plan import Block, Invoke, Plan, RunKernel, Structure, TensorInfo
+from intarsia.runtime.plan import Block, Copy, Invoke, Plan, RunKernel, Structure, TensorInfo
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
 from intarsia.support.errors import ArtifactError
 
 
 def plan_to_json(plan: Plan) -> dict[str, object]:
     """The plan as plain values."""
-    return {
+    devices = {"devices": plan.devices} if plan.devices else {}
+    return devices | {
         "inputs": [info_to_json(info) for info in plan.inputs],
         "outputs": [info_to_json(info) for info in plan.outputs],
         "output_structure": plan.output_structure,
@@ -26,12 +30,14 @@ def plan_from_json(record: Record) -> Plan:
         ArtifactError: It is not such a record.
     """
     blocks = record.record("blocks")
+    devices = record.texts("devices") if "devices" in record.keys() else ()  # noqa: SIM118  # not a mapping
     return Plan(
         {name: _block_from_json(blocks.record(name)) for name in blocks.keys()},  # noqa: SIM118  # not a mapping
         record.each("inputs", info_from_json),
         record.each("outputs", info_from_json),
         _structure(record.get("output_structure"), record.place("output_structure")),
         record.each("slot_types", lambda item, where: None if item is None else info_from_json(item, where)),
+        devices,
     )
 
 
@@ -64,7 +70,8 @@ def _structure(value: object, where: str) -> Structure:
 
 
 def _block_to_json(block: Block) -> dict[str, object]:
-    return {
+    devices = {"slot_devices": block.slot_devices} if block.slot_devices else {}
+    return devices | {
         "params": block.params,
         "constants": block.constants,
         "step_lists": [[_step_to_json(step) for step in steps] for steps in flattened(block.steps)],
@@ -80,7 +87,9 @@ def _block_from_json(record: Record) -> Block:
     except ValueError as error:
         raise ArtifactError(f"{record.place('step_lists')}: {error}") from error
     constants = record.each("constants", _pair)
-    return Block(record.counts("params"), constants, steps, record.counts("results"), record.count("slots"))
+    params, results, slots = record.counts("params"), record.counts("results"), record.count("slots")
+    devices = record.counts("slot_devices") if "slot_devices" in record.keys() else ()  # noqa: SIM118  # as above
+    return Block(params, constants, steps, results, slots, devices)
 
 
 def _pair(value: object, where: str) -> tuple[int, int]:
@@ -93,7 +102,10 @@ def _pair(value: object, where: str) -> tuple[int, int]:
 def _step_to_json(step: FlatStep) -> dict[str, object]:
     match step:
         case RunKernel():
-            return {"run": step.kernel, "inputs": step.inputs, "outputs": step.outputs}
+            device = {"device": step.device} if step.device else {}
+            return {"run": step.kernel, "inputs": step.inputs, "outputs": step.outputs} | device
+        case Copy():
+            return {"copy": step.source, "to": step.destination, "device": step.device}
         case Invoke():
             return {"invoke": step.block, "inputs": step.inputs, "outputs": step.outputs}
         case FlatBranch():
@@ -111,10 +123,14 @@ def _steps_from_json(value: object, where: str) -> tuple[FlatStep, ...]:
 
 
 def _step_from_json(record: Record) -> FlatStep:
+    names = record.keys()
+    if "copy" in names:
+        return Copy(record.count("copy"), record.count("to"), record.count("device"))
     outputs = record.counts("outputs")
-    if "run" in record.keys():  # noqa: SIM118  # not a mapping
-        return RunKernel(record.count("run"), record.counts("inputs"), outputs)
-    if "invoke" in record.keys():  # noqa: SIM118  # not a mapping
+    if "run" in names:
+        device = record.count("device") if "device" in names else 0
+        return RunKernel(record.count("run"), record.counts("inputs"), outputs, device)
+    if "invoke" in names:
         return Invoke(as_text(record.get("invoke"), record.place("invoke")), record.counts("inputs"), outputs)
     true, false = record.record("true"), record.record("false")
     return FlatBranch(

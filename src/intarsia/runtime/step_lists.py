@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from intarsia.runtime.plan import Branch, Invoke, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, Invoke, RunKernel, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class FlatBranch:
     outputs: tuple[int, ...]
 
 
-FlatStep: TypeAlias = RunKernel | Invoke | FlatBranch
+FlatStep: TypeAlias = RunKernel | Copy | Invoke | FlatBranch
 
 
 def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:

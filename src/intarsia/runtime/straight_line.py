@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from intarsia.runtime.buffers import allocate, no_memory
+from intarsia.runtime.buffers import allocate, new_array
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
@@ -62,7 +61,7 @@ class StraightLine:
         """Results of the program; they belong to the caller."""
         try:
             for places, shape, dtype in self._fresh:
-                buffer = _new(shape, dtype)
+                buffer = new_array(shape, dtype)
                 for target, index in places:
                     target[index] = buffer
             self._run_steps(inputs)
@@ -121,10 +120,3 @@ class StraightLine:
     def _put(self, slot: int, value: Value) -> None:
         for target, index in self._places.get(slot, ()):
             target[index] = value
-
-
-def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    try:
-        return np.empty(shape, dtype)
-    except (MemoryError, ValueError) as error:  # a ValueError where no machine could address it
-        raise no_memory("results", math.prod(shape) * dtype.itemsize) from error

@@ -17,6 +17,9 @@ engine_message      the essential sentence of an engine's error
 onnxruntime, openvino, reference
                     one toolchain each; `*_kernel` is what it compiles to, `onnxruntime_session` and
                     `openvino_model` hold the options, threads and weights
+torch               PyTorch on the CPU or a CUDA device. torch_rule: how an operator is said in it;
+                    torch_arithmetic, torch_networks, torch_shapes: the rules, torch_operators: all of them;
+                    torch_types: element types; torch_kernel: what it compiles to; torch_device: `cuda:i`
 native              our own code generator. native_simplified: what is done to a function first;
                     native_source: the function of a source; native_plan: its kernels, planned;
                     native_build: compiled; native_caches: where kernels and schedules are kept;

@@ -1,6 +1,7 @@
 """What the toolchain native compiles to: a table of kernels with the caller's arrays in it.
 
-Threads. All kernels of a process with as many threads share one pool; its workers sleep between runs.
+Threads. All kernels with as many threads that are made on the same cores share one pool; its workers sleep
+between runs. So each group of cores that a program's CPU devices have gets a pool of its own.
 Memory. Values between kernels are in an arena of the kernel's own, so that it runs one call at a time.
 """
 
@@ -17,6 +18,7 @@ from intarsia.native.llvm.call_table import BufferRef, CallTable, KernelCall, Sl
 from intarsia.native.llvm.driver import process_driver
 from intarsia.native.llvm.native_function import NativeFunction
 from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.aligned_memory import aligned_bytes
 from intarsia.support.errors import ExecutionError, UsageError
@@ -37,7 +39,7 @@ class NativeKernel:
         self._region: NativeRegion | None = region
         self._ports = (*region.params, *region.results)
         self._table: CallTable | None = _table(region)
-        self._pool = _pool(region.threads)
+        self._pool = _pool(region.threads, allowed_cores())
         self._bound = tuple(BoundMemory() for _ in self._ports)
         self._addresses = [0] * len(self._ports)
 
@@ -136,5 +138,5 @@ def _table(region: NativeRegion) -> CallTable:
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPool:
+def _pool(threads: int, cores: CoreGroup) -> ThreadPool:  # noqa: ARG001 - tells pools apart
     return ThreadPool(threads)

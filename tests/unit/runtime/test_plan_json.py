@@ -6,14 +6,18 @@ from hypothesis import strategies as st
 from tests.fake_kernels import f32, plan_of
 
 from intarsia.runtime.json_record import Record
-from intarsia.runtime.plan import Block, Branch, Invoke, Plan, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, RunKernel, Step, TensorInfo
 from intarsia.runtime.plan_json import plan_from_json, plan_to_json
 from intarsia.runtime.step_lists import FlatBranch, nested
 from intarsia.support.errors import ArtifactError
 
 slots = st.tuples(st.integers(0, 9)) | st.tuples(st.integers(0, 9), st.integers(0, 9))
-leaf_steps = st.builds(RunKernel, st.integers(0, 3), slots, slots) | st.builds(
-    Invoke, st.just("f"), slots, slots
+slot = st.integers(0, 9)
+device = st.integers(0, 2)
+leaf_steps = (
+    st.builds(RunKernel, st.integers(0, 3), slots, slots, device)
+    | st.builds(Invoke, st.just("f"), slots, slots)
+    | st.builds(Copy, slot, slot, device)
 )
 
 
@@ -36,6 +40,15 @@ def test_plans_come_back_as_they_were(listed: list[Step]) -> None:
         listed, [f32("x")], [0, 1], infos, constants=[(2, 0)], blocks={"f": Block((0,), (), (), (), 1)}
     )
     assert through_json(plan) == plan
+
+
+def test_devices_come_back_and_stand_only_where_there_are_some() -> None:
+    block = Block((0,), (), (Copy(0, 1, 1), RunKernel(0, (1,), (2,), 1)), (2,), 3, (0, 1, 1))
+    plan = Plan({"main": block}, (), (), 0, (), ("cpu:0", "mock:1"))
+    assert through_json(plan) == plan
+    without = Plan({"main": Block((0,), (), (RunKernel(0, (0,), (1,)),), (1,), 2)}, (), (), 0, ())
+    assert "device" not in json.dumps(plan_to_json(without))
+    assert through_json(without) == without
 
 
 def test_structures_come_back_as_they_were() -> None:

@@ -13,9 +13,10 @@ from onnx import TensorProto, ValueInfoProto, helper
 
 from intarsia.runtime.kernel import Array, ClosableKernel, KernelSource, Value
 from intarsia.support.errors import CompileError, UsageError
-from intarsia.toolchain import toolchain
+from intarsia.toolchain import toolchain, usable_toolchains
 
-TOOLCHAINS = ("native", "onnxruntime", "openvino", "reference")
+HAS_TORCH = any(each.name == "torch" for each in usable_toolchains())  # it is an extra
+TOOLCHAINS = ("native", "onnxruntime", "openvino", "reference", *(["torch"] if HAS_TORCH else []))
 GAPS = {
     ("openvino", "string"): "'x' is no tensor of numbers",
     ("openvino", "sequence"): "'y' is no tensor of numbers",
@@ -48,6 +49,23 @@ GAPS = {
     ("native", "ml operator"): "operator 'ai.onnx.ml::Binarizer' has no native kernel",
 }
 """What an engine refuses, with a part of its CompileError."""
+TORCH_GAPS = {
+    "result of unknown shape": "operator 'NonZero' has no rule",
+    "input passed through by an Einsum": "operator 'Einsum' has no rule",
+    "bfloat16": "an array of bfloat16, which torch lacks",
+    "float8_e4m3fn": "an array of float8_e4m3fn, which torch lacks",
+    "int4": "an array of int4, which torch lacks",
+    "complex64": "an array of complex64, which torch lacks",
+    "weight bfloat16": "an array of bfloat16, which torch lacks",
+    "weight float8_e4m3fn": "an array of float8_e4m3fn, which torch lacks",
+    "weight int4": "an array of int4, which torch lacks",
+    "string": "an array of object, which torch lacks",
+    "sequence": "'y' is no tensor",
+    "optional": "'x' is no tensor",
+    "ml operator": "operator 'ai.onnx.ml::Binarizer' has no rule",
+    "layout_transform": "has no rule",
+}
+GAPS |= {("torch", case): problem for case, problem in TORCH_GAPS.items()} if HAS_TORCH else {}
 
 SourceOf = Callable[..., KernelSource]
 node = helper.make_node
@@ -385,7 +403,7 @@ def test_a_closed_kernel_lets_go_and_says_so(source_of: SourceOf, name: str, tit
     same(kernel.run(inputs, [None] * len(expected)), expected)
     assert isinstance(closable, ClosableKernel)
     parts = ("_session", "_binding", "_lent", "_request", "_compiled", "_evaluator", "_region", "_table")
-    held = [part for part in parts if getattr(kernel, part, None) is not None]
+    held = [part for part in (*parts, "_constants") if getattr(kernel, part, None) is not None]
     assert held
     kernel.close()
     kernel.close()

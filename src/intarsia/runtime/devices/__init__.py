@@ -1,0 +1,13 @@
+"""Several devices in one program (DESIGN section 4): cores of the CPU, accelerators, and mocks for tests.
+
+device, device_name      what a device is; how devices are named
+core_groups, worker      the cores of a CPU device; the one thread that works for a device
+cpu, mock                devices on the host; those of other kinds are registered by entry point
+                         `intarsia.devices`
+fitting                  values put where a device wants them
+open_devices             the devices of a plan, made ready
+schedule                 who does what, and waits for whom
+device_buffers           one arena on each device
+progress, runner         programs without branches: devices work at once
+interpreter              branches and calls of blocks: one step after the other
+"""

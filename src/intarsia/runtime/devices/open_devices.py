@@ -1,0 +1,89 @@
+"""The devices of a plan, made ready on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+
+from intarsia.runtime.devices.core_groups import allowed_cores, core_groups
+from intarsia.runtime.devices.cpu import CpuDevice
+from intarsia.runtime.devices.device import DEVICES, Device
+from intarsia.runtime.devices.device_name import DeviceName
+from intarsia.runtime.devices.mock import MockDevice
+from intarsia.runtime.kernel import Kernel
+from intarsia.runtime.plan import Plan, RunKernel
+from intarsia.runtime.step_lists import flattened
+from intarsia.target.target import Target
+
+for _built_in in (CpuDevice, MockDevice):
+    DEVICES.register(_built_in.kind, _built_in)
+
+
+def open_devices(names: Sequence[str], threads: Sequence[int | None]) -> tuple[Device, ...]:
+    """The devices of those names; the cores of this machine are divided among those of the CPU.
+
+    Args:
+        names: As in `Plan.devices`.
+        threads: For each, how many threads it is to have, None where that is not said.
+
+    Raises:
+        UsageError: There is no such kind of device.
+        MissingToolchainError: What the device needs is not usable here.
+    """
+    parsed = [DeviceName.parse(name) for name in names]
+    sizes = group_sizes(names, threads)
+    groups = iter(core_groups([size for size in sizes if size is not None], allowed_cores()))
+    opened: list[Device] = []
+    with ExitStack() as closing:
+        for name, size in zip(parsed, sizes, strict=True):
+            device = DEVICES[name.kind](name, () if size is None else next(groups))
+            closing.callback(device.close)
+            opened.append(device)
+        closing.pop_all()
+    return tuple(opened)
+
+
+def group_sizes(names: Sequence[str], threads: Sequence[int | None]) -> tuple[int | None, ...]:
+    """How many cores each device gets on this machine; None for those that are not of the CPU."""
+    is_cpu = [DeviceName.parse(name).kind == "cpu" for name in names]
+    wanted = [size for size, cpu in zip(threads, is_cpu, strict=True) if cpu]
+    sizes = iter([len(group) for group in core_groups(wanted, allowed_cores())])
+    return tuple(next(sizes) if cpu else None for cpu in is_cpu)
+
+
+def kernel_devices(plan: Plan, kernels: int) -> tuple[int, ...]:
+    """The number of the device that runs each of so many kernels."""
+    owners = [0] * kernels
+    for block in plan.blocks.values():
+        for step in (step for steps in flattened(block.steps) for step in steps):
+            if isinstance(step, RunKernel):
+                owners[step.kernel] = step.device
+    return tuple(owners)
+
+
+def threads_of(plan: Plan, targets: Sequence[str]) -> tuple[int | None, ...]:
+    """How many threads the kernels of each device were compiled for; None where none says it.
+
+    Args:
+        plan: The plan.
+        targets: Text of each kernel's target.
+    """
+    most: list[int | None] = [None] * len(plan.devices)
+    if not plan.devices:
+        return ()
+    for text, device in zip(targets, kernel_devices(plan, len(targets)), strict=True):
+        found = Target(text).option("threads")
+        if isinstance(found, int):
+            most[device] = max(found, most[device] or 1)
+    return tuple(most)
+
+
+def devices_of(plan: Plan, kernels: Iterable[Kernel]) -> tuple[Device, ...]:
+    """The devices of a plan whose kernels are there already.
+
+    Raises:
+        UsageError: There is no such kind of device.
+        MissingToolchainError: What a device needs is not usable here.
+    """
+    targets = [kernel.source.target for kernel in kernels] if plan.devices else []
+    return open_devices(plan.devices, threads_of(plan, targets))

@@ -1,0 +1,44 @@
+"""Which runner a plan gets: flat where it has no branches, and one that knows devices where it has some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from intarsia.runtime.devices.device import Device
+from intarsia.runtime.devices.interpreter import DeviceInterpreter
+from intarsia.runtime.devices.runner import DeviceRunner
+from intarsia.runtime.interpreter import Interpreter
+from intarsia.runtime.kernel import Array
+from intarsia.runtime.kernel_call import NamedKernel
+from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.straight_line import StraightLine
+from intarsia.runtime.timeline import Recorder
+
+Runner: TypeAlias = StraightLine | Interpreter | DeviceRunner
+
+
+def new_runner(
+    plan: Plan,
+    kernels: Sequence[NamedKernel],
+    constants: Sequence[Array],
+    devices: Sequence[Device] = (),
+    recorder: Recorder | None = None,
+) -> Runner:
+    """The runner of a plan.
+
+    Args:
+        plan: The plan.
+        kernels: Compiled functions, by the numbers that the plan uses.
+        constants: Arrays that the plan's blocks read directly.
+        devices: Those of the plan, in its order.
+        recorder: Takes down when each step on these devices begins and ends, if given.
+
+    Raises:
+        ExecutionError: The plan's buffers do not fit into memory.
+    """
+    is_straight = all(isinstance(step, (RunKernel, Copy)) for step in plan.blocks["main"].steps)
+    if devices:
+        of_devices = DeviceRunner if is_straight else DeviceInterpreter
+        return of_devices(plan, kernels, constants, devices, recorder)
+    return (StraightLine if is_straight else Interpreter)(plan, kernels, constants)
