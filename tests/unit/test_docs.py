@@ -16,7 +16,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/native.md", "docs/passes.md", "docs/tuning.md", "docs/schedule_search.md")
+PAGES = (
+    "docs/devices.md",
+    "docs/native.md",
+    "docs/passes.md",
+    "docs/schedule_search.md",
+    "docs/tuning.md",
+)
 RUN = """
 import contextlib, io, json, sys
 names = {"__name__": "__main__"}

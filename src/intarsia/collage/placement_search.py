@@ -18,6 +18,7 @@ from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.placement.partitioned import partitioned
 from intarsia.collage.placement.placement import Placement
+from intarsia.collage.planned_devices import spans_devices
 from intarsia.collage.search_placements import LEAST_SEARCH, mixed_placements, search_placements
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import Workload
@@ -71,6 +72,8 @@ class PlacementSearch:
             UsageError: There is no such estimator, or a pass before the placement gives something away.
             IntarsiaError: Measuring is impossible.
         """
+        if spans_devices(trace.out_mod):
+            return self._best_on_devices(trace)
         wholes = self._wholes(trace)
         if not wholes:
             return trace.copy()
@@ -80,6 +83,14 @@ class PlacementSearch:
         parts = self._parts(base)
         evaluate(parts, self.ctx)
         return select_best_candidate([*ended, *parts])
+
+    def _best_on_devices(self, trace: Trace) -> Trace:
+        """The best placement of parts, each on one device: nobody runs all of the program."""
+        if self._is_over:
+            return trace.copy()
+        parts = self._parts(_through(self.owner.eval_passes, trace, self.ctx, self.ctx.node))
+        evaluate(parts, self.ctx)
+        return select_best_candidate(parts) if parts else trace.copy()
 
     def _wholes(self, trace: Trace) -> list[tuple[Trace, Trace]]:
         """For each target the program that it would get, and that program when it is given to it."""

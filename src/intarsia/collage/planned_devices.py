@@ -8,6 +8,7 @@ from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.rules.must_be_lowered import open_nodes
 from intarsia.collage.sub_graph import SubGraph
+from intarsia.ir import IRModule, post_order
 from intarsia.target import UNCONSTRAINED, Target, VirtualDevice
 
 
@@ -47,6 +48,12 @@ class PlannedDevices:
                 return f"spans {common} and {device}"
             common = joined
         return None
+
+
+def spans_devices(mod: IRModule) -> bool:
+    """Whether values of @main are planned on several devices, so that nobody can run it as a whole."""
+    devices = {expr.virtual_device for expr in post_order(mod["main"])}
+    return len({(device.device_type, device.virtual_device_id) for device in devices} - {(None, None)}) > 1
 
 
 def _refines(target: Target, device: VirtualDevice) -> bool:

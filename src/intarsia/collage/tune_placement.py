@@ -28,6 +28,7 @@ class TunePlacement(TuningPass, opt_level=0):
     Candidates are the whole program on each target, and the placements of parts that Collage finds by the
     sums of what it measures of the parts. They are evaluated end to end, and the best one wins; of equal ones
     the whole, and the target that is named first. A program that has given something away is left as it is.
+    One that is planned on several devices has parts only, each on one device.
 
     Passes leave alone what is a toolchain's. So `eval_passes`, and those of the toolchain, come before a
     program is given away as a whole: they decide anew for each target, by what the program costs there. Parts

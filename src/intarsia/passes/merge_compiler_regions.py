@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from intarsia.ir import Attrs, Call, Expr, Function, IRModule, TupleGetItem
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.regions.acyclic_groups import acyclic_groups
+from intarsia.passes.regions.copy_eras import copy_eras
 from intarsia.passes.regions.dataflow import Dataflow
 from intarsia.passes.regions.outlining import Region, outlined
 from intarsia.passes.regions.toolchain_call import assigned_toolchain, is_candidate
@@ -28,6 +29,8 @@ class MergeCompilerRegions(FunctionPass, opt_level=0, required=("InferType",)):
       a cycle, that is without one needing what depends on the other (`passes.regions.acyclic_groups`).
     * A region lies in one scope: a branch of an If has its own, so that only what is needed is computed.
     * A field of a call with several results goes with the call.
+    * A region needs each copy between devices as a whole or not at all, and is needed by each copy so: no
+      device waits for more than it would without regions (`passes.regions.copy_eras`).
 
     Linear, but for the search for cycles where regions of several toolchains alternate.
 
@@ -68,12 +71,13 @@ def region_attrs(target: Target) -> Attrs:
 
 
 def _kinds(dataflow: Dataflow) -> dict[Expr, Hashable]:
-    """For each open expression, what it may be grouped with: the same device in the same scope."""
+    """For each open expression, what it may be grouped with: the same device, scope and era of copies."""
     kinds: dict[Expr, Hashable] = {}
+    eras = copy_eras(dataflow)
     for expr in dataflow.nodes:
         kind: Hashable = None
         if isinstance(expr, Call) and is_candidate(expr) and assigned_toolchain(expr) is not None:
-            kind = dataflow.scope[expr], expr.virtual_device
+            kind = dataflow.scope[expr], expr.virtual_device, eras[expr]
         elif isinstance(expr, TupleGetItem) and isinstance(expr.tuple_value, Call):
             whole = expr.tuple_value
             is_near = dataflow.scope.get(whole) is dataflow.scope[expr]

@@ -226,3 +226,22 @@ def test_a_long_chain(alternate: bool) -> None:
         expr = theirs("Neg", expr) if alternate and step % 2 else ours("Relu", expr)
     after = MERGE(IRModule.from_expr(Function((X,), expr)))
     assert len(operators(after)) == (5_000 if alternate else 1)
+
+
+def test_no_region_makes_a_copy_wait_for_what_it_does_not_need() -> None:
+    here, there = (f'@device(cpu:{number}, target="cpu -toolchain=reference")' for number in range(2))
+    text = f"""
+    def @main(%x: Tensor[(4,), float32] {here}) {{
+      %0 = Relu(%x) {here};
+      %1 = Neg(%0) {here};
+      %2 = Exp(%1) {here};
+      %3 = intarsia::device_copy(%0) {there};
+      %4 = Tanh(%3) {there};
+      %5 = Sqrt(%4) {there};
+      %6 = intarsia::device_copy(%5) {here};
+      %7 = Add(%2, %6) {here};
+      Abs(%7) {here}
+    }}
+    """
+    after = MERGE(infer_types(parse_module(text)))
+    assert operators(after) == ["Relu", "Neg Exp", "Tanh Sqrt", "Add Abs"]
