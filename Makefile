@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+TORCH := .torch
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench backend slow lock clean
+.PHONY: help demo test check format bench backend torch slow lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -42,6 +43,14 @@ format: $(READY) ## Format the code
 backend: $(READY) ## Run ONNX's backend node tests over every toolchain and print the table
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
 
+$(TORCH)/.ready: $(READY)
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
+		filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
+	@touch $@
+
+torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain; it is large, and stands beside .venv
+	PYTHONPATH=$(TORCH) $(BIN)/pytest -n $(WORKERS) tests/unit/toolchain
+
 slow: $(READY) ## Run the tests that need minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
 
@@ -56,4 +65,4 @@ lock: ## Write constraints.txt anew from the newest versions
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-lock demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-lock $(TORCH) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
