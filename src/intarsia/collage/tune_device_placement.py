@@ -24,7 +24,7 @@ DEVICES: Final = "devices"
 """Name of the instruction."""
 
 AS_IT_IS: Final = "as it is"
-"""The decision where there is nothing to place."""
+"""The decision to name no device."""
 
 
 _EXAMPLE: Final = 'VirtualDevice(cpu:0, target="cpu -toolchain=native -threads=1")'
@@ -51,12 +51,14 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
 
     Each operator is evaluated alone on each target, and copies are measured. A model of the runtime, in which
     each device runs its operators in the order of the program and pays for its copies, tells how long a
-    placement takes; the best one by it is exact on small programs (`search_devices`). Candidates are all on
-    one device, for each, and the best placements by the model if copies cost as measured, and several times
-    that; they are evaluated end to end behind `eval_passes`, and the best wins; of equal ones the first.
+    placement takes; the best one by it is exact on small programs (`search_devices`). Candidates are the
+    program without devices, as the judge runs it, all on one device, for each, and the best placements by the
+    model if copies cost as measured, and several times that; they are evaluated end to end behind
+    `eval_passes`, and the best wins; of equal ones the first.
 
-    Operators whose devices are given stay there. A program that calls functions, whose shapes are not known,
-    or of which something belongs to a toolchain already, is left as it is.
+    Operators whose devices are given stay there, and then no candidate is without devices. A program that
+    calls functions, whose shapes are not known, or of which something belongs to a toolchain already, is left
+    as it is.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { Relu(%x) }
@@ -122,11 +124,12 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
         devices = self._parsed()
         seconds = operator_seconds(program, devices, self.toolchains, ctx.evaluator)
         found = device_assignments(program, devices, seconds, self.copy_cost, self.nodes)
-        choices = {
+        placed = {
             key: Choice(placed_on_devices, {"devices": self.devices, "assignment": assignment})
             for key, assignment in found.items()
         }
-        return [Instruction(DEVICES, choices)]
+        unplaced = {} if program.is_annotated else {AS_IT_IS: Choice()}
+        return [Instruction(DEVICES, unplaced | placed)]
 
     def _parsed(self) -> tuple[VirtualDevice, ...]:
         return tuple(map(VirtualDevice.parse, self.devices))

@@ -88,7 +88,11 @@ def simulated(mod: IRModule) -> float:
 
 
 def judged(mod: IRModule) -> float:
-    """Of an operator alone its seconds, of a placed program what it takes."""
+    """Of an operator alone its seconds, of a placed program what it takes, of one that is not placed much."""
+    if mod["main"].body.virtual_device.is_fully_unconstrained and not any(
+        True for _ in marked_functions(mod)
+    ):
+        return 100.0
     given = list(marked_functions(mod))
     if given:
         (called,) = [expr for expr in post_order(given[0].function) if isinstance(expr, Call)]
@@ -126,6 +130,16 @@ def test_branches_are_divided_if_copies_are_cheap_and_not_if_they_are_dear() -> 
     whole = placing(copy_cost=CopyCost(seconds=50.0)).tune(Trace(mod), TuningContext(CostTable(judged)))
     assert copies(whole.out_mod) == 0
     assert whole.steps[0].decision == "all on cpu:0 reference"
+
+
+def test_a_program_stays_on_one_device_if_that_is_fastest() -> None:
+    mod = typed(BRANCHES)
+
+    def judge(mod: IRModule) -> float:
+        return min(judged(mod), 5.0) if judged(mod) == 100.0 else judged(mod)
+
+    trace = placing().tune(Trace(mod), TuningContext(CostTable(judge)))
+    assert (trace.steps[0].decision, trace.out_mod) == (AS_IT_IS, mod)
 
 
 def test_regions_are_what_devices_run_by_default() -> None:

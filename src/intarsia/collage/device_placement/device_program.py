@@ -88,6 +88,11 @@ class DeviceProgram:
         """The calls among what is placed."""
         return tuple(each for each in self.placed if isinstance(each, Call))
 
+    @property
+    def is_annotated(self) -> bool:
+        """Whether a device is given for anything in @main."""
+        return any(not expr.virtual_device.is_fully_unconstrained for expr in post_order(self.mod["main"]))
+
     def problem(
         self,
         devices: Sequence[VirtualDevice],
