@@ -63,6 +63,8 @@ def _fill_gaps(before: IRModule, after: IRModule, info: PassInfo, ctx: PassConte
     """Run PlanDevicesLite after a pass, if the program was planned and the pass does not place devices."""
     if info.places_devices or _NAME in ctx.disabled_pass or not is_planned(before):
         return after
+    if next(device_gaps(before), None) is not None:  # annotated, but not planned
+        return after
     return PlanDevicesLite().transform_module(after, ctx)
 
 

@@ -13,6 +13,7 @@ from tests.parallel_programs import convolutions, image
 from tests.parallel_programs import program as results_of
 from tests.tuning_passes import CostTable, NoteHeuristic, layout, program
 
+from intarsia.collage.tune_device_placement import CopyCost
 from intarsia.ir import IRModule, structural_digest
 from intarsia.passes import FoldConstant, InferType
 from intarsia.support.errors import UsageError
@@ -34,6 +35,12 @@ from intarsia.tune.passes import TuneCombineParallel, TuneLayout, TuneSubgraphs
 from intarsia.tune.strategy import Beam, SearchLimits, Strategy
 
 WITH_OPTIONS: dict[str, dict[str, Any]] = {
+    "TuneDevicePlacement": {
+        "devices": tuple(
+            f'VirtualDevice(cpu:{number}, target="cpu -toolchain=reference")' for number in (0, 1)
+        ),
+        "copy_cost": CopyCost(1e-5, 1e-10),
+    },
     "TuneOrder": {"passes": (FoldConstant(), get_pass("SimplifyExpr"))},
     "TunePrecision": {"tolerance": 1e-2},
     "TuneSwitches": {"passes": (FoldConstant(max_bytes=10),)},
