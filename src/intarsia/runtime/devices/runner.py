@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
 from intarsia.runtime.plan import Copy, Plan, RunKernel
 from intarsia.runtime.timeline import Recorder
+
+_ATTENTION_S: Final = 0.2
+"""The caller's thread looks so often whether it is interrupted."""
 
 
 class DeviceRunner:
@@ -86,7 +90,8 @@ class DeviceRunner:
         try:
             for number, device in enumerate(self._devices):
                 futures.append(device.worker.submit(partial(self._work, number, slots, inputs, progress)))
-            wait(futures)
+            while wait(futures, _ATTENTION_S).not_done:  # the signal of a Ctrl-C may reach another thread
+                pass
         except BaseException as interrupt:  # Ctrl-C: the devices must not go on with what is freed
             progress.stop(interrupt)
             wait(futures)
