@@ -21,7 +21,6 @@ from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 from intarsia.target import Target
 
 _CPU: Final = "cpu"
-_SHAPE_OPERATORS: Final = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,6 @@ class DeviceMap:
         if size is None or target.option("threads") is not None:
             return target
         return target.with_options(threads=size)
-
-
-def reads_shape_only(call: Call) -> bool:
-    """Whether a call takes its argument on any device, as it looks at its shape only."""
-    return isinstance(call.op, Op) and not call.op.domain and call.op.name in _SHAPE_OPERATORS
 
 
 def device_name(expr: Expr) -> DeviceName | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from intarsia.build.capture import Captures
 from intarsia.build.closure import Closure
-from intarsia.build.device_map import reads_shape_only, stranger
+from intarsia.build.device_map import stranger
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
 from intarsia.build.slot_value import SlotValue, leaf_types, leaves, structure, value_as
 from intarsia.build.slots import SlotTable
@@ -33,7 +33,7 @@ from intarsia.ir import (
     with_fields,
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
-from intarsia.op.device_call import is_device_copy
+from intarsia.op.device_call import is_device_copy, is_shape_operator
 from intarsia.runtime.plan import Block, Branch, Copy, Invoke, RunKernel, Step
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
@@ -224,7 +224,7 @@ class BlockLowering:
         function = Function(tuple(closure.params.values()), with_fields(call, args=args))
         label = call.span.node if call.span else str(call.op)
         inputs = tuple(closure.params)
-        where = call.args[0] if inputs and reads_shape_only(call) else call
+        where = call.args[0] if inputs and is_shape_operator(call) else call
         device = self._devices.number(where)
         target = self._devices.unmarked_target(where, self._program.target)
         number = self._program.kernels.number(function, target, label, device)

@@ -12,6 +12,7 @@ from intarsia.target import VirtualDevice
 
 _ON_DEVICE = "on_device"
 _DEVICE_COPY = "device_copy"
+_SHAPE_OPERATORS = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,15 @@ def placement_of(expr: Expr) -> Placement | None:
 def is_device_copy(expr: Expr) -> bool:
     """Whether an expression is a call of device_copy."""
     return _calls(expr, _DEVICE_COPY)
+
+
+def is_shape_operator(expr: Expr) -> bool:
+    """Whether an expression looks at no element of its argument, which then may be on any device."""
+    match expr:
+        case Call(op=Op(name=name, domain="")):
+            return name in _SHAPE_OPERATORS
+        case _:
+            return False
 
 
 def _calls(expr: Expr, name: str) -> bool:

@@ -27,12 +27,11 @@ from intarsia.ir import (
     with_fields,
     with_module_fields,
 )
-from intarsia.op.device_call import device_copy, is_device_copy, placement_of
+from intarsia.op.device_call import device_copy, is_device_copy, is_shape_operator, placement_of
 from intarsia.op.known_value import record_known_value
 from intarsia.passes.devices.device_choice import DeviceChoice
 from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, main_leaf
 from intarsia.passes.devices.device_flow import Path, Source, is_everywhere, type_at
-from intarsia.passes.devices.flow_builder import is_shape_operator
 from intarsia.passes.devices.marked_functions import insides, is_marked, refined, settled
 from intarsia.target import UNCONSTRAINED, CompilationConfig, Target, VirtualDevice
 

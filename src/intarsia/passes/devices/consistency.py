@@ -18,9 +18,8 @@ from intarsia.ir import (
     children,
     post_order,
 )
-from intarsia.op.device_call import is_device_copy, placement_of
+from intarsia.op.device_call import is_device_copy, is_shape_operator, placement_of
 from intarsia.passes.devices.device_domains import place_of
-from intarsia.passes.devices.flow_builder import is_shape_operator
 from intarsia.passes.devices.marked_functions import insides, is_marked, marks_of
 from intarsia.target import VirtualDevice
 

@@ -21,24 +21,12 @@ from intarsia.ir import (
     Var,
     post_order,
 )
-from intarsia.op.device_call import Placement, is_device_copy, placement_of
+from intarsia.op.device_call import Placement, is_device_copy, is_shape_operator, placement_of
 from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, Site, main_leaf
 from intarsia.passes.devices.device_flow import DeviceFlow, Source, is_everywhere
 from intarsia.passes.devices.marked_functions import insides, is_marked, marks_of
 from intarsia.passes.devices.operator_bodies import OperatorBodies
 from intarsia.target import UNCONSTRAINED, VirtualDevice
-
-SHAPE_OPERATORS = frozenset({"Shape", "Size"})
-"""Operators that look at no element: they take a value of any device, and their result is on the host."""
-
-
-def is_shape_operator(expr: Expr) -> bool:
-    """Whether an expression asks for a shape only."""
-    match expr:
-        case Call(op=Op(name=name, domain="")):
-            return name in SHAPE_OPERATORS
-        case _:
-            return False
 
 
 def flow_of(mod: IRModule, host: VirtualDevice) -> DeviceFlow:
