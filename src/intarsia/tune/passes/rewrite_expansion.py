@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from typing import Self
 
 from intarsia.ir import IRModule, structural_digest
@@ -40,7 +41,9 @@ class Expansion:
     _made: dict[int, RewrittenOnce] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, mod: IRModule, rules: Sequence[SubstitutionRule], is_estimated: bool) -> Self:
+    def of(
+        cls, mod: IRModule, rules: Sequence[SubstitutionRule], is_estimated: bool, most_estimated: float = inf
+    ) -> Self:
         """What can be substituted in a program.
 
         Args:
@@ -48,11 +51,16 @@ class Expansion:
             rules: What may be substituted.
             is_estimated: Whether substitutions that are estimated to cost least come first; else the order is
                 that of the rules.
+            most_estimated: How many times the estimated cost of the program that of a new one may be.
         """
         flow = Dataflow.of(mod)
         found = list(find_substitutions(flow, rules))
-        if is_estimated:
-            found.sort(key=lambda each: estimated_cost(applied(flow, each.new, each.place)))
+        if is_estimated or isfinite(most_estimated):
+            costs = {each: estimated_cost(applied(flow, each.new, each.place)) for each in found}
+            limit = most_estimated * estimated_cost(mod)
+            found = [each for each in found if costs[each] <= limit]
+            if is_estimated:
+                found.sort(key=lambda each: costs[each])
         return cls(flow, tuple(found))
 
     def rewritten(self, number: int) -> RewrittenOnce:

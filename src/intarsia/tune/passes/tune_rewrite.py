@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
+from typing import Final
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.op import infer_types
@@ -18,6 +19,8 @@ from intarsia.tune.substitution import RULES, SubstitutionRule
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
+
+_HELP: Final = {"alpha": "1 goes on from the best only", "most_estimated": "inf tries all substitutions"}
 
 
 @register_pass
@@ -34,7 +37,8 @@ class TuneRewrite(TuningPass):
     Each step is an instruction whose choices are the substitutions that were evaluated together.
 
     Raises:
-        UsageError: `alpha` is below 1, there is no such rule, or one of the numbers is below 1.
+        UsageError: `alpha` or `most_estimated` is below 1, there is no such rule, or one of the numbers is
+            below 1.
 
     Attributes:
         rules: Names of the rules; all if empty.
@@ -42,6 +46,8 @@ class TuneRewrite(TuningPass):
         max_expansions: How many times a program is taken from the queue at most.
         width: How many substitutions are evaluated each time; the program comes back for the others.
         is_estimated: Whether substitutions that promise much by their number of operations come first.
+        most_estimated: Substitutions after which the program costs more than so many times as much, by its
+            number of operations, are not tried: `enlarge_kernel` alone makes 9 times the operations.
     """
 
     rules: tuple[str, ...] = ()
@@ -49,16 +55,15 @@ class TuneRewrite(TuningPass):
     max_expansions: int = 100
     width: int = 8
     is_estimated: bool = True
+    most_estimated: float = 2.0
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
         object.__setattr__(self, "rules", tuple(self.rules))
-        if self.alpha < 1:
-            raise UsageError(
-                f"alpha is {self.alpha}, expected at least 1",
-                help="1 goes on from the best only",
-            )
+        for name, limit in (("alpha", self.alpha), ("most_estimated", self.most_estimated)):
+            if not limit >= 1:
+                raise UsageError(f"{name} is {limit}, expected at least 1", help=_HELP[name])
         if self.max_expansions < 1 or self.width < 1:
             raise UsageError(
                 f"a search of {self.max_expansions} expansions with {self.width} candidates tries nothing"
@@ -138,9 +143,9 @@ class _Search:
     def expanded(self, mod: IRModule) -> Expansion:
         """What one substitution makes of a program: looked for once in all searches of a context."""
         owner = self.owner
-        what = ("expansion", owner.rules, owner.is_estimated)
-        rules, is_estimated = owner.chosen_rules, owner.is_estimated
-        return self.ctx.expansions.of(mod, what, lambda: Expansion.of(mod, rules, is_estimated))
+        options = (owner.is_estimated, owner.most_estimated)
+        what = ("expansion", owner.rules, *options)
+        return self.ctx.expansions.of(mod, what, lambda: Expansion.of(mod, owner.chosen_rules, *options))
 
     def evaluated(self, traces: list[Trace]) -> list[Trace]:
         """The traces behind the passes that candidates go through, with what they cost."""

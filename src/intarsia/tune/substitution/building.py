@@ -95,7 +95,7 @@ def like(expr: Expr, array: npt.ArrayLike) -> Constant:
     """A constant of the element type of a tensor."""
     dtype = dtype_of(expr)
     assert dtype is not None
-    return Constant(np.asarray(array).astype(dtype.numpy))
+    return Constant(np.asarray(array).astype(dtype.numpy, copy=False))
 
 
 def constant_of(expr: Expr) -> npt.NDArray[Any] | None:

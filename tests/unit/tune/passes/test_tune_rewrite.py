@@ -196,10 +196,20 @@ def test_parallel_products_become_one_with_a_cost_of_calls() -> None:
     assert_same_results(mod, best)
 
 
+@pytest.mark.parametrize(("most", "count"), [(2.0, 1), (100.0, 2)])
+def test_what_is_estimated_to_cost_too_much_is_not_tried(most: float, count: int) -> None:
+    weight = np.ones((8, 8, 1, 1), np.float32)
+    mod = program("def @main(%a: Tensor[(1, 8, 9, 9), float32]) { Conv(%a, meta[Constant][0]) }", weight)
+    ctx = TuningContext(CostTable(lambda each: 2.0 - operator_counts(each)["Conv"]))
+    TuneRewrite(rules=("enlarge_kernel",), most_estimated=most)(mod, ctx)
+    assert ctx.counts.distinct == count
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"alpha": 0.9}, "alpha is 0.9"),
+        ({"most_estimated": 0.5}, "most_estimated is 0.5"),
         ({"width": 0}, "tries nothing"),
         ({"max_expansions": 0}, "tries nothing"),
         ({"rules": ["no_such_rule"]}, "unknown substitution rule 'no_such_rule'"),

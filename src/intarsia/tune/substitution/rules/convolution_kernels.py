@@ -37,7 +37,9 @@ def enlarge_kernel(root: Call, b: Expr) -> Expr | None:
     if found is None or weight is None or max(found.kernel, default=3) > 1:
         return None
     rank = len(found.kernel)
-    kernel = np.pad(weight, [(0, 0), (0, 0), *[(1, 1)] * rank])
+    kernel = np.zeros((*weight.shape[:2], *[size + 2 for size in found.kernel]), weight.dtype)
+    inner = (slice(None), slice(None), *[slice(1, -1)] * rank)
+    kernel[inner] = weight
     pads = tuple(
         pad + step for pad, step in zip(found.pads, (*found.dilations, *found.dilations), strict=True)
     )
@@ -60,12 +62,11 @@ def shrink_kernel(root: Call, b: Expr) -> Expr | None:
         return None
     rank = len(found.kernel)
     inner = (slice(None), slice(None), *[slice(1, -1)] * rank)
-    border = weight.copy()
-    border[inner] = 0
+    borders = [np.moveaxis(weight, axis, 0)[[0, -1]] for axis in range(2, 2 + rank)]
     pads = tuple(
         pad - step for pad, step in zip(found.pads, (*found.dilations, *found.dilations), strict=True)
     )
-    if border.any() or min(pads) < 0:
+    if any(border.any() for border in borders) or min(pads) < 0:
         return None
     return found.rebuilt(weight=like(b, weight[inner]), bias=found.bias, pads=pads, has_kernel_shape=False)
 
