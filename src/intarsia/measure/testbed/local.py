@@ -36,7 +36,8 @@ BATCH: Final = 16
 """Candidates that are built before they are run, so that no build disturbs a run."""
 
 KEPT_ARTIFACTS: Final = 64
-KEPT_BYTES: Final = 2 << 30
+KEPT_BYTES: Final = 1 << 30
+RACE_KEPT_BYTES: Final = 1 << 28
 """Built candidates are kept, because those that race were measured by themselves before, up to so many."""
 
 PRELOAD: Final = ("intarsia.measure.candidate_task", "intarsia.measure.race_task")
@@ -183,7 +184,7 @@ class LocalTestbed:
         """See Testbed.race."""
         if len({item.workload.digest for item in racers.values()}) != 1:
             raise ValueError("a race has candidates of one workload")
-        outcomes = [outcome for _, outcome, _ in self._build(list(racers.values()))]
+        outcomes = [outcome for _, outcome, _ in self._build(list(racers.values()), RACE_KEPT_BYTES)]
         built = dict(zip(racers, outcomes, strict=True))
         failures = {name: each for name, each in built.items() if each.error is not MeasureError.OK}
         ready = {
@@ -208,7 +209,9 @@ class LocalTestbed:
         self.runner.pool.stop()
         self.folder.close()
 
-    def _build(self, inputs: Sequence[MeasureInput]) -> Iterator[tuple[MeasureInput, Outcome, float]]:
+    def _build(
+        self, inputs: Sequence[MeasureInput], kept_bytes: int = KEPT_BYTES
+    ) -> Iterator[tuple[MeasureInput, Outcome, float]]:
         for item in inputs:
             self.prepare(item.workload)
         with shared_host(on_wait=self.on_wait):
@@ -218,7 +221,7 @@ class LocalTestbed:
                 if self._artifact(item) not in futures:  # equal ones are built once
                     futures[self._artifact(item)] = self._begin_build(item)
             if any(futures.values()):  # files go while there is something to wait for
-                self._make_room(set(futures))
+                self._make_room(set(futures), kept_bytes)
             for item in inputs:
                 future = futures[self._artifact(item)]
                 outcome = Outcome() if future is None else self.builder.outcome(future)
@@ -248,14 +251,14 @@ class LocalTestbed:
         with contextlib.suppress(FileNotFoundError):  # it was never built
             self._thrown_away.append(path.rename(place))
 
-    def _make_room(self, wanted: AbstractSet[Path]) -> None:
+    def _make_room(self, wanted: AbstractSet[Path], most_bytes: int) -> None:
         """Remove what is thrown away, and the oldest unwanted artifacts until the rest is small."""
         for path in self._thrown_away:
             shutil.rmtree(path, ignore_errors=True)
         self._thrown_away.clear()
         sizes = {path: folder_size(path) for path in self._kept if path.exists()}
         for path in list(self._kept):
-            if sum(sizes.values()) <= KEPT_BYTES and len(self._kept) <= KEPT_ARTIFACTS:
+            if sum(sizes.values()) <= most_bytes and len(self._kept) <= KEPT_ARTIFACTS:
                 return
             if path not in wanted:
                 del self._kept[path]
