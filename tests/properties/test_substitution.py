@@ -12,21 +12,22 @@ from tests.substitution_graphs import RandomGraph
 from intarsia.ir import IRModule
 from intarsia.measure.inputs import random_inputs
 from intarsia.op import verify
-from intarsia.tune.substitution import Dataflow, find_substitutions, substitute
+from intarsia.tune.passes.rewrite_estimate import ProgramEstimate, estimated_cost
+from intarsia.tune.substitution import Dataflow, applied, find_substitutions, substitute
 
 STEPS = 6
 
 
 def rewritten(mod: IRModule, rng: Random) -> tuple[IRModule, list[str]]:
     """A program after a few rules, each drawn alike, at places that are drawn; and the rules."""
-    applied: list[str] = []
+    used: list[str] = []
     for _ in range(rng.randint(1, STEPS)):
         found = list(find_substitutions(Dataflow.of(mod), EVERY_RULE))
         rule = rng.choice(sorted({each.rule for each in found}))
         place = rng.choice([each.place for each in found if each.rule == rule])
         mod = substitute(mod, rule, place)
-        applied.append(f"{rule} at {place}")
-    return mod, applied
+        used.append(f"{rule} at {place}")
+    return mod, used
 
 
 def check(seed: int) -> list[str]:
@@ -47,3 +48,14 @@ def check(seed: int) -> list[str]:
 def test_random_rules_on_two_hundred_random_graphs(block: int) -> None:
     used = {each.partition(" at ")[0] for seed in range(25 * block, 25 * block + 25) for each in check(seed)}
     assert len(used) >= 25  # different rules
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_substitution_changes_is_estimated_as_the_whole_program_is(seed: int) -> None:
+    flow = Dataflow.of(RandomGraph.program(seed, size=12))
+    estimate = ProgramEstimate.of(flow)
+    assert estimate.total == estimated_cost(flow.mod)
+    found = list(find_substitutions(flow, EVERY_RULE))
+    assert len(found) >= 5
+    for one in found:
+        assert estimate.behind(one) == estimated_cost(applied(flow, one.new, one.place)), one

@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Self
 
 from intarsia.ir import IRModule, structural_digest
-from intarsia.tune.passes.rewrite_estimate import estimated_cost
+from intarsia.tune.passes.rewrite_estimate import ProgramEstimate
 from intarsia.tune.substitution import Dataflow, Substitution, SubstitutionRule, applied, find_substitutions
 
 
@@ -56,8 +56,9 @@ class Expansion:
         flow = Dataflow.of(mod)
         found = list(find_substitutions(flow, rules))
         if is_estimated or isfinite(most_estimated):
-            costs = {each: estimated_cost(applied(flow, each.new, each.place)) for each in found}
-            limit = most_estimated * estimated_cost(mod)
+            estimate = ProgramEstimate.of(flow)
+            costs = {each: estimate.behind(each) for each in found}
+            limit = most_estimated * estimate.total
             found = [each for each in found if costs[each] <= limit]
             if is_estimated:
                 found.sort(key=lambda each: costs[each])
