@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 from typing import Final
 
 from intarsia.collage.device_placement.device_problem import Assignment, DeviceProblem, Schedule
@@ -73,24 +74,63 @@ def seeds(problem: DeviceProblem) -> Iterator[Assignment]:
 def improved(problem: DeviceProblem, assignment: Assignment) -> Assignment:
     """A placement after moves that make it faster: of chains of tasks, and of single ones.
 
-    Each sweep tries every move once, at linear cost.
+    Each sweep tries every move once, at linear cost at most.
     """
-    best, seconds = assignment, problem.makespan(assignment)
+    placement = _Placement(problem, assignment)
     moves = [*_chains(problem), *((number,) for number in range(len(problem.tasks)))]
     for _ in range(_SWEEPS):
-        before = seconds
+        before = placement.seconds
         for group, device in product(moves, range(problem.devices)):
-            if any(device not in problem.open_devices[number] for number in group):
-                continue
-            moved = list(best)
-            for number in group:
-                moved[number] = device
-            now = problem.makespan(moved)
-            if now < seconds:
-                best, seconds = tuple(moved), now
-        if seconds == before:
+            if all(device in problem.open_devices[number] for number in group):
+                placement.move(group, device)
+        if placement.seconds == before:
             break
-    return best
+    return tuple(placement.devices)
+
+
+class _Placement:
+    """A placement that is made better move by move; what stands before the tasks that move is run once.
+
+    Attributes:
+        devices: Where each task is.
+        seconds: What it takes by the model.
+    """
+
+    def __init__(self, problem: DeviceProblem, assignment: Assignment) -> None:
+        self.devices, self.seconds = list(assignment), problem.makespan(assignment)
+        self._problem, self._schedule, self._ran = problem, Schedule(problem), 0
+
+    def move(self, group: tuple[int, ...], device: int) -> None:
+        """Put tasks on a device where they can run, if the placement is faster then."""
+        before = [self.devices[number] for number in group]
+        if all(one == device for one in before):
+            return
+        self._run_until(group[0])
+        for number in group:
+            self.devices[number] = device
+        is_open = self._run_until(len(self.devices), self.seconds)
+        if is_open and max(self._schedule.clocks) < self.seconds:
+            self.seconds = max(self._schedule.clocks)
+        else:
+            self._take_back_until(group[0])
+            for number, one in zip(group, before, strict=True):
+                self.devices[number] = one
+
+    def _run_until(self, number: int, limit: float = inf) -> bool:
+        """Run just the tasks before one; False as soon as it is clear that all will take too long."""
+        self._take_back_until(number)
+        tails = self._problem.tails
+        while self._ran < number:
+            end = self._schedule.run(self._ran, self.devices[self._ran])
+            self._ran += 1
+            if end + tails[self._ran - 1] >= limit:
+                return False
+        return True
+
+    def _take_back_until(self, number: int) -> None:
+        while self._ran > number:
+            self._schedule.take_back()
+            self._ran -= 1
 
 
 def _chains(problem: DeviceProblem) -> list[tuple[int, ...]]:
