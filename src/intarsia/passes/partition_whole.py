@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, with_fields, with_module_fields
-from intarsia.support.errors import UsageError
+from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, post_order, with_fields, with_module_fields
+from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.target import Target
 from intarsia.transform import ModulePass, PassContext, register_pass
 
@@ -36,13 +36,17 @@ class PartitionWhole(ModulePass, opt_level=0):
 
         Raises:
             UsageError: There is no @main, or the target is none, or names no toolchain.
+            UnsupportedModelError: @main is on several devices, or on one that the target is not for.
         """
         target = Target(self.target)
         if target.toolchain is None:
             raise UsageError(
                 f'target "{target}" names no toolchain', help="write, for example, -toolchain=openvino"
             )
-        return mod if _is_partitioned(mod) else partition_whole(mod, target)
+        if _is_partitioned(mod):
+            return mod
+        _check_devices(mod["main"], target)
+        return partition_whole(mod, target)
 
 
 def partition_whole(module: IRModule, target: Target) -> IRModule:
@@ -67,6 +71,24 @@ def partition_whole(module: IRModule, target: Target) -> IRModule:
     caller = Function(params, call, main.attrs, virtual_device=main.virtual_device, span=main.span)
     functions = {**module.functions, module.global_var("main"): caller, callee: region}
     return with_module_fields(module, functions=functions)
+
+
+def _check_devices(main: Function, target: Target) -> None:
+    """See to it that all of @main is on one device, which the target is for."""
+    placed = (expr.virtual_device for expr in post_order(main))
+    devices = {(device.device_type, device.virtual_device_id) for device in placed}
+    named = sorted(f"{kind.kind}:{number}" for kind, number in devices if kind and number is not None)
+    if len(named) > 1:
+        raise UnsupportedModelError(
+            f"@main is on {', '.join(named)}, but one function of a toolchain is on one device",
+            help="name the toolchain in the targets of the devices; MergeCompilerRegions and PartitionGraph "
+            "then give it the regions of each device",
+        )
+    if named and named[0].partition(":")[0] != target.kind:
+        raise UnsupportedModelError(
+            f'@main is on {named[0]}, but target "{target}" is for devices of kind {target.kind}',
+            help="plan the program for that device, or give a target that is for this one",
+        )
 
 
 def _is_partitioned(mod: IRModule) -> bool:

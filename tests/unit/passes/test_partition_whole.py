@@ -7,10 +7,11 @@ import pytest
 from tests.pass_checks import assert_facts_kept, checked
 
 import intarsia as ia
-from intarsia.ir import Call, Constant, DType, Function, GlobalVar, If, IRModule, TensorType, Var
+from intarsia.ir import Call, Constant, DType, Function, GlobalVar, If, IRModule, TensorType, Var, with_fields
 from intarsia.op import call, verify
-from intarsia.passes import PartitionWhole, partition_whole
-from intarsia.support.errors import UsageError
+from intarsia.passes import MergeCompilerRegions, PartitionGraph, PartitionWhole, PlanDevices, partition_whole
+from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.target import VirtualDevice
 
 TARGET = ia.Target.for_toolchain("onnxruntime")
 
@@ -66,3 +67,38 @@ def test_the_pass_takes_options_of_the_target() -> None:
 def test_the_pass_needs_a_toolchain() -> None:
     with pytest.raises(UsageError, match='target "cpu" names no toolchain'):
         PartitionWhole("cpu")(branching())
+
+
+def test_the_pass_refuses_several_devices_and_says_what_to_do() -> None:
+    x = Var("x", checked_type=TensorType((3,), DType.FLOAT32))
+    devices = [
+        VirtualDevice.parse(f'VirtualDevice(cpu:{number}, target="{TARGET} -threads=1")') for number in (0, 1)
+    ]
+    left = with_fields(call("Exp", x), virtual_device=devices[0])
+    right = with_fields(call("Neg", left), virtual_device=devices[1])
+    planned = PlanDevices()(IRModule.from_expr(Function((x,), right)))
+    with pytest.raises(UnsupportedModelError) as caught:
+        PartitionWhole(str(TARGET))(planned)
+    assert str(caught.value) == (
+        "@main is on cpu:0, cpu:1, but one function of a toolchain is on one device\n"
+        "  in pass PartitionWhole\n"
+        "help: name the toolchain in the targets of the devices; MergeCompilerRegions and PartitionGraph "
+        "then give it the regions of each device"
+    )
+    regions = PartitionGraph()(MergeCompilerRegions()(planned))  # what the help says
+    marked = [function for function in regions.graph_functions.values() if "Compiler" in function.attrs]
+    assert [function.virtual_device for function in marked] == devices
+    with ia.build(regions) as exe:
+        np.testing.assert_allclose(exe(np.ones(3, np.float32)), -np.exp(np.ones(3, np.float32)), rtol=1e-6)
+
+
+def test_the_pass_refuses_a_device_that_the_target_is_not_for() -> None:
+    x = Var("x", checked_type=TensorType((3,), DType.FLOAT32))
+    planned = PlanDevices(fallback_device="mock")(IRModule.from_expr(Function((x,), call("Exp", x))))
+    with pytest.raises(UnsupportedModelError) as caught:
+        PartitionWhole(str(TARGET))(planned)
+    assert str(caught.value) == (
+        '@main is on mock:0, but target "cpu -toolchain=onnxruntime" is for devices of kind cpu\n'
+        "  in pass PartitionWhole\n"
+        "help: plan the program for that device, or give a target that is for this one"
+    )
