@@ -12,6 +12,7 @@ from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.worker import Worker
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
+from intarsia.support.errors import MissingToolchainError
 from intarsia.support.registry import Registry
 
 Buffer: TypeAlias = Any
@@ -86,3 +87,22 @@ class Device(Protocol):
 
 DEVICES: Registry[type[Device]] = Registry("device kind", group="intarsia.devices")
 """Device classes by kind."""
+
+
+def device_class(kind: str) -> type[Device]:
+    """The class of the devices of a kind.
+
+    Raises:
+        UsageError: There is no such kind.
+        MissingToolchainError: The package that it works with is not installed, or broken.
+    """
+    try:
+        return DEVICES[kind]
+    except ModuleNotFoundError as error:
+        why = f"the package {error.name} is not installed"
+    except ImportError as error:
+        why = f"importing {error.name or 'its package'} failed with {type(error).__name__}: {error}"
+    raise MissingToolchainError(
+        f"devices of kind {kind} are not usable here: {why}",
+        help="install it, or place the program on other devices",
+    )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from intarsia.runtime.devices.core_groups import allowed_cores, core_groups
 from intarsia.runtime.devices.cpu import CpuDevice
-from intarsia.runtime.devices.device import DEVICES, Device
+from intarsia.runtime.devices.device import DEVICES, Device, device_class
 from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.mock import MockDevice
 from intarsia.runtime.kernel import Kernel
@@ -36,7 +36,7 @@ def open_devices(names: Sequence[str], threads: Sequence[int | None]) -> tuple[D
     opened: list[Device] = []
     with ExitStack() as closing:
         for name, size in zip(parsed, sizes, strict=True):
-            device = DEVICES[name.kind](name, () if size is None else next(groups))
+            device = device_class(name.kind)(name, () if size is None else next(groups))
             closing.callback(device.close)
             opened.append(device)
         closing.pop_all()

@@ -1,15 +1,17 @@
+import sys
+
 import numpy as np
 import pytest
 from tests.fake_kernels import FUNCTIONS, fake
 
 from intarsia.runtime.devices.core_groups import allowed_cores
 from intarsia.runtime.devices.cpu import CpuDevice
-from intarsia.runtime.devices.device import Device
+from intarsia.runtime.devices.device import DEVICES, Device, device_class
 from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.mock import MockBuffer, MockDevice
 from intarsia.runtime.devices.open_devices import group_sizes, open_devices
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.errors import ExecutionError, MissingToolchainError, UsageError
 
 VECTOR = np.arange(6, dtype=np.float32)
 FORM = ((6,), np.dtype(np.float32))
@@ -132,3 +134,24 @@ def test_an_unknown_kind_of_device() -> None:
 def test_names_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="is not a device"):
         DeviceName.parse(text)
+
+
+def test_a_device_whose_package_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "intarsia.toolchain.torch_device", raising=False)
+    monkeypatch.delitem(DEVICES._values, "cuda", raising=False)
+    with pytest.raises(MissingToolchainError) as caught:
+        open_devices(["cpu:0", "cuda:0"], [None, None])
+    assert str(caught.value) == (
+        "devices of kind cuda are not usable here: the package torch is not installed\n"
+        "help: install it, or place the program on other devices"
+    )
+
+
+def test_a_device_whose_package_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(self: object, name: str) -> object:
+        raise ImportError(f"libcuda.so is missing, for {name}", name="torch")
+
+    monkeypatch.setattr(type(DEVICES), "__getitem__", load)
+    with pytest.raises(MissingToolchainError, match="importing torch failed with ImportError: libcuda"):
+        device_class("cuda")
