@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from intarsia.build.capture import Captures
-from intarsia.build.slot_value import SlotValue, leaves
+from intarsia.build.slot_value import ChosenFunction, SlotValue, leaves
 from intarsia.build.task import Task, run_task
 from intarsia.ir import Constant, Expr, Function, GlobalVar, Tuple, TupleType, Type, Var, substitute
 from intarsia.support.errors import UnsupportedModelError
@@ -74,3 +74,8 @@ class Closure:
                 return closed
             case Constant() | GlobalVar():
                 return value
+            case ChosenFunction():
+                raise self._refusal(
+                    "what an operator or a marked function uses is a function that the run chooses",
+                    "choose between calls instead of functions",
+                )

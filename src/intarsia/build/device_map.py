@@ -14,10 +14,10 @@ from intarsia.build.kernel_table import REFERENCE, is_marked, marked_target
 from intarsia.build.uses import shown
 from intarsia.ir import Call, Expr, Function, FuncType, GlobalVar, IRModule, Op, children
 from intarsia.op.device_call import placement_of
-from intarsia.runtime.devices.device import DEVICES
+from intarsia.runtime.devices.device import device_class
 from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.open_devices import group_sizes
-from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Target
 
 _CPU: Final = "cpu"
@@ -68,7 +68,7 @@ class DeviceMap:
         number, own = self.number(expr), expr.virtual_device.target
         if own is None or own.toolchain is None:
             kind = self.names[number].kind
-            toolchain = DEVICES[kind].default_toolchain or default.toolchain or REFERENCE
+            toolchain = device_class(kind).default_toolchain or default.toolchain or REFERENCE
             options = dict(default.options) if toolchain == default.toolchain else {}
             options |= {} if own is None else dict(own.options)
             own = Target.for_toolchain(toolchain, kind, **options)
@@ -156,12 +156,3 @@ def _threads(expr: Expr, functions: Mapping[str, Function]) -> int:
         targets.append(marked_target(callee))
     sizes = [target.option("threads") for target in targets if target is not None]
     return max((size for size in sizes if isinstance(size, int)), default=0)
-
-
-def stranger(name: str, expr: Expr, devices: DeviceMap, here: int, there: int) -> InvalidModelError:
-    """The error for an expression in function `name` on a device that reads a value of another one."""
-    return InvalidModelError(
-        f"in @{name}, {shown(expr)} is on {devices.names[here]} and reads a value that is on "
-        f"{devices.names[there]}",
-        help="a device_copy is missing; run PlanDevices before build",
-    )

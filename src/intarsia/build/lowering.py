@@ -6,13 +6,25 @@ Nested scopes are tasks (`build.task`), so that depth does not matter.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from intarsia.build.capture import Captures
+from intarsia.build.checked import check_arity, field_of, stranger
 from intarsia.build.closure import Closure
-from intarsia.build.device_map import stranger
+from intarsia.build.imports import Imports
+from intarsia.build.joined_value import joined_value
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
-from intarsia.build.slot_value import SlotValue, leaf_types, leaves, structure, value_as
+from intarsia.build.slot_value import (
+    FUNCTIONS,
+    ChosenFunction,
+    Leaf,
+    SlotValue,
+    leaves,
+    structure,
+    value_as,
+)
 from intarsia.build.slots import SlotTable
 from intarsia.build.task import Task
 from intarsia.build.uses import shown, use_counts
@@ -49,22 +61,27 @@ class BlockLowering:
         name: Name of the block, for errors.
         function: The function; marked literals in it have become GlobalVars.
         outer: Where the function is written, for a literal that may use what is defined there.
+
+    Attributes:
+        table: The slots of the block.
+        imports: What it uses of the outer one.
+        result: The value of the function, once it is lowered.
     """
 
     def __init__(
         self, program: ProgramLowering, name: str, function: Function, outer: BlockLowering | None = None
     ) -> None:
         self.table = SlotTable()
-        self.captured: dict[int, int] = {}
+        self.imports = Imports(self.table, outer.table if outer else self.table)
         self._program, self._name, self._function, self._outer = program, name, function, outer
         self._placed: ScopedProgram = outer._placed if outer else place(function)
         self._captures: Captures = outer._captures if outer else Captures(self._placed)
         self._uses: Counter[Expr] = outer._uses if outer else use_counts(function)
         self._values: dict[Expr, SlotValue] = {}
-        self._imports: dict[Expr, SlotValue] = {}
         self._literals: dict[Function, tuple[str, BlockLowering]] = {}
         self._devices = program.devices
         self._steps: list[Step] = []
+        self._hidden: set[int] = set()  # slots of branches that end with functions: not there afterwards
         for param in function.params:
             self._values[param] = self.table.like(param.checked_type, self._devices.number(param))
         self._params = [slot for param in function.params for slot in self._slots(self._values[param])]
@@ -80,13 +97,9 @@ class BlockLowering:
         results = self._slots(self.result)
         number = self._program.constant_number
         constants = tuple((slot, number(constant)) for (constant, _), slot in self.table.constants.items())
-        params = (*self._params, *self.captured.values())
+        params = (*self._params, *self.imports.captured.values())
         devices = tuple(self.table.devices) if self._devices.names else ()
         return Block(params, constants, tuple(self._steps), results, len(self.table.types), devices)
-
-    def has_imports_of(self, outer: BlockLowering) -> bool:
-        """Whether what this block uses from outside still has the same values there."""
-        return all(outer._value(expr) == value for expr, value in self._imports.items())
 
     def _scope(self, scope: Scope) -> Task:
         for expr in self._placed.members[scope]:
@@ -94,7 +107,7 @@ class BlockLowering:
                 case Tuple():
                     self._values[expr] = tuple(map(self._value, expr.fields))
                 case TupleGetItem():
-                    self._values[expr] = self._field(expr)
+                    self._values[expr] = field_of(self._name, expr, self._value(expr.tuple_value))
                 case Call():
                     yield from self._call(expr)
                 case Let():
@@ -112,34 +125,12 @@ class BlockLowering:
                 return expr
             case Tuple(fields=()):
                 return ()
-            case _:
-                pass
         if expr in self._values:
             return self._values[expr]
         if self._outer is None:
             raise self._unsupported(f"{shown(expr)} is used before it has a value")
-        self._imports[expr] = self._outer._value(expr)
-        self._values[expr] = self._imported(self._imports[expr])
+        self._values[expr] = self.imports.taken(expr, self._outer._value(expr))
         return self._values[expr]
-
-    def _imported(self, value: SlotValue) -> SlotValue:
-        """A value of the outer block as one of this block: its slots become further parameters."""
-        if isinstance(value, tuple):
-            return tuple(map(self._imported, value))
-        if isinstance(value, int):
-            assert self._outer is not None
-            if value not in self.captured:
-                self.captured[value] = self.table.imported(self._outer.table, value)
-            return self.captured[value]
-        return value
-
-    def _field(self, expr: TupleGetItem) -> SlotValue:
-        whole = self._value(expr.tuple_value)
-        if not isinstance(whole, tuple) or expr.index >= len(whole):
-            raise InvalidModelError(
-                f"in @{self._name}, field {expr.index} is taken of {shown(expr.tuple_value)}"
-            )
-        return whole[expr.index]
 
     def _call(self, call: Call) -> Task:
         if isinstance(call.op, Op):
@@ -148,7 +139,9 @@ class BlockLowering:
             else:
                 self._operator(call)
             return
-        callee = self._value(call.op)
+        yield from self._call_function(call, self._value(call.op))
+
+    def _call_function(self, call: Call, callee: SlotValue, *, is_inlined: bool = True) -> Task:
         if isinstance(callee, GlobalVar):
             function = self._program.function(callee.name)
             if is_marked(function):
@@ -157,16 +150,21 @@ class BlockLowering:
                 self._program.require_block(callee.name)
                 self._invoke(call, callee.name, function, ())
         elif isinstance(callee, Function):
-            yield from self._call_literal(call, callee)
+            yield from self._call_literal(call, callee, is_inlined=is_inlined)
+        elif isinstance(callee, ChosenFunction):
+            self._check_outside((callee.cond,))
+            ways = (callee.true, callee.false)
+            tasks = [self._call_function(call, way, is_inlined=False) for way in ways]
+            yield from self._either(callee.cond, call, [(task, call) for task in tasks])
         else:
             raise self._unsupported("a function that is only known at run time is called")
 
-    def _call_literal(self, call: Call, function: Function) -> Task:
+    def _call_literal(self, call: Call, function: Function, *, is_inlined: bool) -> Task:
         """A literal that is used once is inlined; others become blocks, so that nothing grows."""
         if (function, len(function.params)) not in self._placed.inner:
             raise self._unsupported("a function that is defined elsewhere is called")
-        self._check_arity(call, function)
-        if self._uses[function] == 1:
+        check_arity(self._name, call, function)
+        if is_inlined and self._uses[function] == 1:
             for param, arg in zip(function.params, call.args, strict=True):
                 self._values[param] = self._value(arg)
             yield self._scope(self._placed.inner[function, len(function.params)])
@@ -175,18 +173,19 @@ class BlockLowering:
         if self._is_inside(function):
             raise self._unsupported("a local function calls itself", "make it a global function")
         known = self._literals.get(function)
-        if known is None or not known[1].has_imports_of(self):
+        if known is None or not known[1].imports.are_those_of(self._value):
             inner = BlockLowering(self._program, self._name, function, self)
             yield inner.lower()
             known = self._program.add_literal(self._name, inner), inner
             self._literals[function] = known
-        self._invoke(call, known[0], function, tuple(known[1].captured))
+        self._invoke(call, known[0], function, tuple(known[1].imports.captured))
 
     def _is_inside(self, function: Function) -> bool:
         return self._function is function or (self._outer is not None and self._outer._is_inside(function))
 
     def _invoke(self, call: Call, name: str, function: Function, captured: tuple[int, ...]) -> None:
-        self._check_arity(call, function)
+        check_arity(self._name, call, function)
+        self._check_outside(captured)
         type_ = call.checked_type or function.result_type
         if type_ is None:
             raise self._unsupported(f"the type of what @{name} returns is unknown", "run InferType")
@@ -201,7 +200,7 @@ class BlockLowering:
         self._steps.append(Invoke(name, inputs, self._slots(result)))
 
     def _run_marked(self, call: Call, function: Function, name: str) -> None:
-        self._check_arity(call, function)
+        check_arity(self._name, call, function)
         device = self._devices.number(call)
         closure = Closure(self._captures, lambda expr: self._in_slots(expr, device), self._unsupported)
         replacements: dict[Expr, Expr] = {var: closure.stand_in(var) for var in free_vars(function)}
@@ -264,49 +263,53 @@ class BlockLowering:
 
     def _branch(self, expr: If) -> Task:
         (cond,) = self._slots(self._value(expr.cond))
+        ways = ((1, expr.true_branch), (2, expr.false_branch))
+        tasks = [(self._scope(self._placed.inner[expr, position]), branch) for position, branch in ways]
+        yield from self._either(cond, expr, tasks)
+
+    def _either(self, cond: int, expr: Expr, ways: Sequence[tuple[Task, Expr]]) -> Task:
+        """A Branch; each way is a task, and the expression whose value it ends with."""
         around, results = self._steps, []
-        lists: list[list[Step]] = []
-        for position, branch in ((1, expr.true_branch), (2, expr.false_branch)):
-            self._steps = []
-            lists.append(self._steps)
-            yield self._scope(self._placed.inner[expr, position])
-            results.append(self._value(branch))
+        lists: list[tuple[Step, ...]] = []
+        for task, result in ways:
+            first, self._steps = len(self.table.types), []
+            yield task
+            lists.append(tuple(self._steps))
+            results.append(self._value(result))
+            if any(isinstance(leaf, FUNCTIONS) for leaf in leaves(results[-1])):
+                self._hidden.update(range(first, len(self.table.types)))
         self._steps = around
         if structure(results[0]) != structure(results[1]):
             raise InvalidModelError(f"in @{self._name}, the branches of an If return different tuples")
-        device = self._devices.number(expr)
-        true, false = (self._slots(result, device) for result in results)
-        types, places = leaf_types(expr.checked_type), iter(true)
-        joined = value_as(
-            results[0], lambda: self.table.new(next(types, None), self.table.devices[next(places)])
-        )
-        self._values[expr] = joined
-        outputs = self._slots(joined)
-        self._steps.append(Branch(cond, tuple(lists[0]), true, tuple(lists[1]), false, outputs))
+        slot_of = partial(self._slot, device=self._devices.number(expr))
+        joined = joined_value(cond, (results[0], results[1]), expr.checked_type, self.table, slot_of)
+        self._values[expr] = joined.value
+        if joined.outputs:
+            self._steps.append(Branch(cond, lists[0], joined.true, lists[1], joined.false, joined.outputs))
+
+    def _check_outside(self, slots: tuple[int, ...]) -> None:
+        if self._hidden.intersection(slots):
+            raise self._unsupported(
+                "a function that is made in a branch uses what is computed there, and is called elsewhere",
+                "compute it before the branch",
+            )
 
     def _in_slots(self, expr: Expr, device: int) -> SlotValue:
         """The value of an expression, without constants."""
-        slots = iter(self._slots(self._value(expr), device))
-        return value_as(self._value(expr), lambda: next(slots))
+        return value_as(self._value(expr), self._slots(self._value(expr), device))
 
     def _slots(self, value: SlotValue, device: int | None = None) -> tuple[int, ...]:
         """The slots of a value; those of constants are on the given device, else where they are planned."""
         return tuple(self._slot(leaf, device) for leaf in leaves(value))
 
-    def _slot(self, value: int | Constant | Function | GlobalVar, device: int | None) -> int:
+    def _slot(self, value: Leaf, device: int | None) -> int:
         if isinstance(value, Constant):
             own = self._devices.number(value) if device is None else device
             return self.table.of_constant(value, own)
         if not isinstance(value, int):
-            raise self._unsupported(f"the function {shown(value)} is used as a value")
+            what = f"the function {shown(value)}" if isinstance(value, GlobalVar) else "a function"
+            raise self._unsupported(f"{what} is used as a value")
         return value
-
-    def _check_arity(self, call: Call, function: Function) -> None:
-        if len(call.args) != len(function.params):
-            raise InvalidModelError(
-                f"in @{self._name}, {shown(call.op)} is called with {len(call.args)} arguments, "
-                f"expected {len(function.params)}"
-            )
 
     def _unsupported(self, problem: str, help_line: str = "") -> UnsupportedModelError:
         return UnsupportedModelError(

@@ -15,6 +15,7 @@ from intarsia.ir import (
     Call,
     Constant,
     Function,
+    FuncType,
     GlobalVar,
     If,
     IRModule,
@@ -161,11 +162,16 @@ class ProgramLowering:
         for expr in post_order(function):
             if isinstance(expr, GlobalVar) or (isinstance(expr, Function) and is_marked(expr)):
                 return False
-            if isinstance(expr, If) and not self._whole_control_flow:
+            if isinstance(expr, If) and not (self._whole_control_flow and _gives_tensors(expr)):
                 return False
             calls_operator |= isinstance(expr, Call) and isinstance(expr.op, Op)
         has_tuple = any(isinstance(param.checked_type, TupleType) for param in function.params)
         return calls_operator and not has_tuple and function.result_type is not None
+
+
+def _gives_tensors(expr: If) -> bool:
+    """Whether no function is chosen, which a toolchain cannot do."""
+    return not any(isinstance(leaf, FuncType) for leaf in leaf_types(expr.checked_type))
 
 
 def _param_types(function: Function) -> Iterator[Type | None]:

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from intarsia.ir import Constant, Function, GlobalVar, SymbolicDim, TensorType, TupleType, Type
 from intarsia.runtime.plan import Structure, TensorInfo
 
-SlotValue: TypeAlias = "int | Constant | Function | GlobalVar | tuple[SlotValue, ...]"
+
+@dataclass(frozen=True, slots=True)
+class ChosenFunction:
+    """One of two functions, as a condition says when the program runs; a call of it becomes a branch.
+
+    Attributes:
+        cond: The slot of the condition.
+        true: What is called if it holds.
+        false: What is called if not.
+    """
+
+    cond: int
+    true: FunctionValue
+    false: FunctionValue
+
+
+FUNCTIONS: Final = (Function, GlobalVar, ChosenFunction)
+"""The leaves that have no slot."""
+
+FunctionValue: TypeAlias = "Function | GlobalVar | ChosenFunction"
+Leaf: TypeAlias = "int | Constant | FunctionValue"
+SlotValue: TypeAlias = "Leaf | tuple[SlotValue, ...]"
 """A slot, a constant without a slot yet, a function, or a tuple of these; () is the absent value."""
 
 
@@ -28,14 +50,17 @@ def value_like(type_: Type | None, new_slot: Callable[[Type | None], int]) -> Sl
     return new_slot(type_)
 
 
-def value_as(value: SlotValue, new_slot: Callable[[], int]) -> SlotValue:
-    """New slots, nested as another value is."""
-    if isinstance(value, tuple):
-        return tuple(value_as(field, new_slot) for field in value)
-    return new_slot()
+def value_as(value: SlotValue, new_leaves: Sequence[Leaf]) -> SlotValue:
+    """Other leaves, nested as those of a value are."""
+    rest = iter(new_leaves)
+
+    def taken(part: SlotValue) -> SlotValue:
+        return tuple(map(taken, part)) if isinstance(part, tuple) else next(rest)
+
+    return taken(value)
 
 
-def leaves(value: SlotValue) -> Iterator[int | Constant | Function | GlobalVar]:
+def leaves(value: SlotValue) -> Iterator[Leaf]:
     """The values that are left when tuples are taken apart."""
     if isinstance(value, tuple):
         for field in value:
