@@ -5,7 +5,18 @@ import pytest
 from tests.device_scenarios import PLANNING, SCENARIOS, Scenario, annotated, shown, without_devices
 
 from intarsia.build import build
-from intarsia.ir import Constant, Function, IRModule, Op, Span, Var, post_order, with_fields
+from intarsia.ir import (
+    Constant,
+    Function,
+    IRModule,
+    Op,
+    Span,
+    Tuple,
+    TupleGetItem,
+    Var,
+    post_order,
+    with_fields,
+)
 from intarsia.op import call, device_copy, on_device, verify
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps, is_planned
@@ -209,15 +220,43 @@ def test_recursive_functions() -> None:
     assert list(device_gaps(planned)) == []
 
 
+def test_a_tuple_has_one_place_and_functions_in_it_their_own() -> None:
+    text = """def @main(%c: Tensor[(), bool], %x: f32) {
+      let %t: (fn (f32) -> f32, f32, f32) =
+        if (%c) { (fn (%a: f32) { Neg(%a) @CPU }, Relu(%x) @CPU, %x) }
+        else { (fn (%b: f32) { Exp(%b) }, %x, %x) };
+      %0 = %t.0;
+      %1 = %t.1;
+      %2 = %t.2;
+      Add(%0(%1), Neg(%2)) @GPU
+    }"""
+    planned = PLANNING(annotated(text))
+    assert list(device_gaps(planned)) == []
+    assert PLANNING(planned) is planned
+    fields = [node for node in post_order(planned["main"]) if isinstance(node, TupleGetItem)]
+    of_function, *others = sorted(fields, key=lambda node: node.index)
+    assert {str(node.virtual_device) for node in others} == {str(others[0].tuple_value.virtual_device)}
+    assert of_function.virtual_device.device_type is DeviceType.CPU  # where its result is
+
+
+def test_a_tuple_of_functions_is_where_the_first_one_gives_its_result() -> None:
+    f = "fn (f32) -> f32"
+    text = (
+        f"def @main(%x: f32) {{ let %t: ({f}, {f}) = (fn (%a: f32) {{ Neg(%a) @CPU }}, fn (%b: f32) "
+        "{ Exp(%b) @GPU }); %0 = %t.0; %1 = %t.1; %0(%1(%x)) }"
+    )
+    planned = PLANNING(annotated(text))
+    assert PLANNING(planned) is planned
+    assert list(device_gaps(planned)) == []
+    (held,) = [node for node in post_order(planned["main"]) if isinstance(node, Tuple)]
+    assert held.virtual_device == held.fields[0].virtual_device != held.fields[1].virtual_device
+
+
 def test_targets_may_be_a_list() -> None:
     given: Any = ["cpu"]
     assert PlanDevices(targets=given) == PlanDevices(targets=("cpu",))
 
 
-RUNNING = [scenario for scenario in SCENARIOS if scenario.runs]
-
-
-@pytest.mark.parametrize("scenario", RUNNING, ids=lambda scenario: scenario.name)
 def test_the_planned_program_computes_the_same(scenario: Scenario) -> None:
     inputs = scenario.inputs().values()
     before, after = (without_devices(mod) for mod in (scenario.program(), scenario.planned()))

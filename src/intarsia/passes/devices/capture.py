@@ -32,7 +32,7 @@ from intarsia.op.known_value import record_known_value
 from intarsia.passes.devices.device_choice import DeviceChoice
 from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, main_leaf
 from intarsia.passes.devices.device_flow import Path, Source, is_everywhere, type_at
-from intarsia.passes.devices.marked_functions import insides, is_marked, refined, settled
+from intarsia.passes.devices.indivisible_functions import insides, is_indivisible, refined, settled
 from intarsia.target import UNCONSTRAINED, CompilationConfig, Target, VirtualDevice
 
 
@@ -68,8 +68,8 @@ class _Capture:
 
     def function(self, function: Function) -> Function:
         """A global function as planned."""
-        if is_marked(function):
-            return self._marked(function)
+        if is_indivisible(function):
+            return self._indivisible(function)
         order = list(post_order(function, stop=insides(function)))
         for expr in order:
             self._read(expr)
@@ -107,7 +107,7 @@ class _Capture:
             case Var():
                 return with_fields(expr, virtual_device=self._own(expr, flow.of[expr]))
             case Function():
-                return self._marked(expr) if is_marked(expr) else self._literal(expr)
+                return self._indivisible(expr) if is_indivisible(expr) else self._literal(expr)
             case Let():
                 return self._let(expr)
             case If():
@@ -121,7 +121,7 @@ class _Capture:
             case _:
                 assert_never(expr)
 
-    def _marked(self, function: Function) -> Function:
+    def _indivisible(self, function: Function) -> Function:
         place = self.choice.flow.of[function]
         assert isinstance(place, FunctionDomain)
         assert isinstance(place.result, int)

@@ -8,6 +8,7 @@ from intarsia.ir import (
     Call,
     Expr,
     Function,
+    FuncType,
     GlobalVar,
     If,
     IRModule,
@@ -20,7 +21,7 @@ from intarsia.ir import (
 )
 from intarsia.op.device_call import is_device_copy, is_shape_operator, placement_of
 from intarsia.passes.devices.device_domains import place_of
-from intarsia.passes.devices.marked_functions import insides, is_marked, marks_of
+from intarsia.passes.devices.indivisible_functions import insides, is_indivisible, marks_of
 from intarsia.target import VirtualDevice
 
 
@@ -32,7 +33,7 @@ def is_planned(mod: IRModule) -> bool:
 def planned_device(mod: IRModule) -> VirtualDevice | None:
     """Where the first function that says so leaves its result; None in a program that is not planned."""
     for function in mod.graph_functions.values():
-        if _is_complete(function.virtual_device) and not is_marked(function):
+        if _is_complete(function.virtual_device) and not is_indivisible(function):
             return function.virtual_device
     return None
 
@@ -48,7 +49,7 @@ def device_gaps(mod: IRModule) -> Iterator[tuple[Expr, str]]:
                 continue
             yield from ((expr, text) for text in _own_gaps(expr))
             for used, place in () if expr in compiled else _uses(expr, functions):
-                if not isinstance(used, (Op, GlobalVar, Function)) and not _is_in(used, place):
+                if not _is_function(used) and not _is_in(used, place):
                     if (expr, used) not in seen:
                         yield (
                             expr,
@@ -63,7 +64,7 @@ def _own_gaps(expr: Expr) -> Iterator[str]:
         yield f"is on {expr.virtual_device}, which names no device, or no target"
     if placement_of(expr) is not None:
         yield "is an annotation"
-    if isinstance(expr, Function) and is_marked(expr):
+    if isinstance(expr, Function) and is_indivisible(expr):
         place = place_of(expr.virtual_device)
         marks = (device for device, _ in marks_of(expr))
         if any(VirtualDevice.join(place, device) is None for device in marks):
@@ -79,7 +80,7 @@ def _uses(expr: Expr, functions: dict[str, Function]) -> Iterator[tuple[Expr, Ex
             yield from ((arg, expr) for arg in expr.args)
         case Call():
             callee = functions.get(expr.op.name) if isinstance(expr.op, GlobalVar) else expr.op
-            if is_marked(callee):
+            if is_indivisible(callee):
                 yield from ((arg, expr) for arg in expr.args)
             elif isinstance(callee, Function):
                 yield from zip(expr.args, callee.params, strict=False)
@@ -87,12 +88,19 @@ def _uses(expr: Expr, functions: dict[str, Function]) -> Iterator[tuple[Expr, Ex
         case Let():
             yield expr.value, expr.var
             yield expr.body, expr
-        case Function() if not is_marked(expr):
+        case Function() if not is_indivisible(expr):
             yield expr.body, expr
-        case If() | Tuple() | TupleGetItem():
+        case TupleGetItem() if not _is_function(expr):
+            yield expr.tuple_value, expr
+        case If() | Tuple():
             yield from ((child, expr) for child in children(expr))
         case _:
             return
+
+
+def _is_function(expr: Expr) -> bool:
+    """Whether a value is a function, which can be anywhere; its device says where its result is."""
+    return isinstance(expr, (Op, GlobalVar, Function)) or isinstance(expr.checked_type, FuncType)
 
 
 def _is_in(used: Expr, place: Expr) -> bool:

@@ -1,8 +1,7 @@
 """Domains: sets of values that lie on one device, and what is known about it.
 
 Source: reference C.3, unification. A domain is a number, joined with others by union-find; a value that is a
-function has a domain for each parameter and the result, and so a tuple that holds functions has one for
-each field.
+function has a domain for each parameter and the result, and so have functions that a tuple holds.
 """
 
 from __future__ import annotations
@@ -27,9 +26,15 @@ class FunctionDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldsDomain:
-    """The fields of a tuple that holds functions."""
+    """A tuple that holds functions: each of these has domains of its own, all else is in one place.
+
+    Attributes:
+        fields: The domain of each field.
+        place: That of the tuple, and so of all fields that are no functions, and of fields of such fields.
+    """
 
     fields: tuple[Domain, ...]
+    place: int
 
 
 Domain: TypeAlias = int | FunctionDomain | FieldsDomain
@@ -77,10 +82,21 @@ class DeviceDomains:
         match type_:
             case FuncType(params=params, result=result):
                 return FunctionDomain(tuple(map(self.of_type, params)), self.of_type(result))
-            case TupleType(fields=fields) if any(map(_holds_function, fields)):
-                return FieldsDomain(tuple(map(self.of_type, fields)))
+            case TupleType() if _holds_function(type_):
+                return self._in_place(type_, self.new() if _holds_data(type_) else None)
             case _:
                 return self.new()
+
+    def _in_place(self, type_: Type, place: int | None) -> Domain:
+        """As `of_type`, for a tuple in a place, or a field of it; None: it is where its first function is."""
+        match type_:
+            case TupleType(fields=types) if _holds_function(type_):
+                fields = tuple(self._in_place(field, place) for field in types)
+                return FieldsDomain(fields, main_leaf(fields[0]) if place is None else place)
+            case FuncType():
+                return self.of_type(type_)
+            case _:
+                return self.new() if place is None else place
 
     def find(self, domain: int) -> int:
         """The number that stands for all that has been joined with a domain."""
@@ -96,7 +112,7 @@ class DeviceDomains:
         return self._known[self.find(domain)]
 
     def constrain(self, domain: Domain, site: Site, *, is_required: bool = True) -> bool:
-        """Add what an annotation says; of a function, about its result.
+        """Add what an annotation says; of a function, about its result, of a tuple, about its place.
 
         Args:
             domain: Where.
@@ -109,13 +125,7 @@ class DeviceDomains:
         Raises:
             DeviceConflictError: It does not.
         """
-        match domain:
-            case FunctionDomain(result=result):
-                return self.constrain(result, site, is_required=is_required)
-            case FieldsDomain(fields=fields):
-                fits = [self.constrain(item, site, is_required=is_required) for item in fields]
-                return all(fits)
-        device, root = place_of(site.device), self.find(domain)
+        device, root = place_of(site.device), self.find(main_leaf(domain))
         joined = VirtualDevice.join(self._known[root], device)
         if joined is None:
             if is_required:
@@ -155,6 +165,7 @@ class DeviceDomains:
                     self.unify(one, other)
                 self.unify(left.result, right.result)
             case FieldsDomain(), FieldsDomain():
+                self.join(left.place, right.place)
                 for one, other in zip(left.fields, right.fields, strict=False):
                     self.unify(one, other)
             case _:  # of one of them the type is unknown
@@ -167,16 +178,16 @@ def leaves(domain: Domain) -> tuple[int, ...]:
     match domain:
         case FunctionDomain(params=params, result=result):
             return tuple(leaf for item in (*params, result) for leaf in leaves(item))
-        case FieldsDomain(fields=fields):
-            return tuple(leaf for item in fields for leaf in leaves(item))
+        case FieldsDomain(fields=fields, place=place):
+            return (place, *(leaf for item in fields for leaf in leaves(item)))
         case _:
             return (domain,)
 
 
 def main_leaf(domain: Domain) -> int:
-    """Where a value is, as its virtual device says: of a function its result, of a tuple the first field."""
+    """Where a value is, as its virtual device says: of a function its result."""
     while not isinstance(domain, int):
-        domain = domain.result if isinstance(domain, FunctionDomain) else domain.fields[0]
+        domain = domain.result if isinstance(domain, FunctionDomain) else domain.place
     return domain
 
 
@@ -195,6 +206,16 @@ def _holds_function(type_: Type | None) -> bool:
             return any(map(_holds_function, fields))
         case _:
             return False
+
+
+def _holds_data(type_: Type) -> bool:
+    match type_:
+        case FuncType():
+            return False
+        case TupleType(fields=fields):
+            return any(map(_holds_data, fields))
+        case _:
+            return True
 
 
 def _conflict(left: tuple[Site, ...], right: tuple[Site, ...]) -> DeviceConflictError:

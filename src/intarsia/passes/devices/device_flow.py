@@ -138,10 +138,15 @@ class DeviceFlow:
         elif is_everywhere(base):
             if base.virtual_device != UNCONSTRAINED:
                 self.domains.constrain(there, Site(base.virtual_device, base, owner), is_required=False)
-        elif isinstance(here := self.domain_of(source), int) and isinstance(there, int):
-            if not self.domains.join(here, there, is_required=False):
-                self.need(source, there)
         else:
+            match self.domain_of(source), there:
+                case int() as here, int():
+                    if self.domains.join(here, there, is_required=False):
+                        return
+                case FieldsDomain(place=here), FieldsDomain(place=place):
+                    self.domains.join(here, place, is_required=False)
+                case _:
+                    pass
             self.need(source, there)
 
 

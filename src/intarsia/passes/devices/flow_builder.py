@@ -24,7 +24,7 @@ from intarsia.ir import (
 from intarsia.op.device_call import Placement, is_device_copy, is_shape_operator, placement_of
 from intarsia.passes.devices.device_domains import Domain, FieldsDomain, FunctionDomain, Site, main_leaf
 from intarsia.passes.devices.device_flow import DeviceFlow, Source, is_everywhere
-from intarsia.passes.devices.marked_functions import insides, is_marked, marks_of
+from intarsia.passes.devices.indivisible_functions import insides, is_indivisible, marks_of
 from intarsia.passes.devices.operator_bodies import OperatorBodies
 from intarsia.target import UNCONSTRAINED, VirtualDevice
 
@@ -65,7 +65,7 @@ class _FlowBuilder:
 
     def _declared(self, function: Function) -> FunctionDomain:
         made: FunctionDomain
-        if is_marked(function):
+        if is_indivisible(function):
             place = self.flow.domains.new()
             for device, expr in marks_of(function):
                 self.flow.domains.constrain(place, Site(device, expr, self.owner))
@@ -97,7 +97,7 @@ class _FlowBuilder:
     def add_function(self, name: str, function: Function) -> None:
         """Everything in a global function, children first."""
         self.owner = name
-        if not is_marked(function):
+        if not is_indivisible(function):
             order = list(post_order(function, stop=insides(function)))
             for expr in reversed(order):  # outer lets first
                 if isinstance(expr, Let):
@@ -240,6 +240,6 @@ class _FlowBuilder:
 
     def _add_literal(self, function: Function) -> None:
         made = self.flow.of.get(function) or self._declared(function)
-        if not is_marked(function):
+        if not is_indivisible(function):
             assert isinstance(made, FunctionDomain)
             self.flow.follow(self.flow.sources[function.body], made.result, self.owner)

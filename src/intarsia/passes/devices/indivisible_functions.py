@@ -12,7 +12,7 @@ from intarsia.target import Target, VirtualDevice
 _COMPOSITE = "Composite"
 
 
-def is_marked(expr: Expr | None) -> bool:
+def is_indivisible(expr: Expr | None) -> bool:
     """Whether planning does not enter a function: it is closed, and has a mark that says what it is for."""
     if not isinstance(expr, Function):
         return False
@@ -22,13 +22,13 @@ def is_marked(expr: Expr | None) -> bool:
 
 
 def insides(*roots: Expr) -> set[Expr]:
-    """Parameters and bodies of all marked functions: where a walk over a program stops."""
-    marked = (expr for expr in post_order(*roots) if is_marked(expr))
-    return {child for expr in marked for child in children(expr)}
+    """Parameters and bodies of all indivisible functions: where a walk over a program stops."""
+    found = (expr for expr in post_order(*roots) if is_indivisible(expr))
+    return {child for expr in found for child in children(expr)}
 
 
 def marks_of(function: Function) -> list[tuple[VirtualDevice, Expr]]:
-    """What a marked function says about its device, each thing once: its target, and all that is in it."""
+    """What an indivisible function says about its device, each thing once: its target, and what is in it."""
     text = function.attrs.get("target")
     found: dict[VirtualDevice, Expr] = {}
     if isinstance(text, str) and "Compiler" in function.attrs:
@@ -40,7 +40,7 @@ def marks_of(function: Function) -> list[tuple[VirtualDevice, Expr]]:
 
 
 def settled(function: Function, device: VirtualDevice) -> Function:
-    """A marked function with everything in it on a device; targets and memories stay.
+    """An indivisible function with everything in it on a device; targets and memories stay.
 
     Args:
         function: The function; annotations inside are dropped.
