@@ -4,6 +4,7 @@ opset            the pinned opset, schemas by operator
 onnx_types       types and attributes of the language in ONNX's messages and back
 known_value      small integers known at compile time: shapes, axes, pads
 infer            types of calls, through onnx's own inference per node
+let_types        types of let variables
 control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
 intarsia_ops     the operators that ONNX lacks
 pattern          TOpPattern, the fusion kind of every operator

@@ -26,7 +26,6 @@ from intarsia.ir import (
     Type,
     is_compatible,
     join_types,
-    rewrite,
     with_fields,
     with_module_fields,
 )
@@ -34,6 +33,7 @@ from intarsia.op.attribute_check import check_attribute_values
 from intarsia.op.control_flow import BODY_OPERATORS, control_flow_types
 from intarsia.op.intarsia_ops import INTARSIA_OPS, intarsia_operator_type
 from intarsia.op.known_value import known_value, record_known_value
+from intarsia.op.let_types import rewrite_with_lets
 from intarsia.op.node import OUTPUTS, node_of
 from intarsia.op.onnx_types import tensor_to_proto, type_from_proto, type_to_proto
 from intarsia.op.opset import (
@@ -244,7 +244,7 @@ def infer_types(module: IRModule) -> IRModule:
             return _typed(expr, results)
 
         functions = {
-            var: rewrite(function, rule) if isinstance(function, Function) else function
+            var: rewrite_with_lets(function, rule) if isinstance(function, Function) else function
             for var, function in module.functions.items()
         }
         after = with_module_fields(module, functions=functions)  # type: ignore[arg-type]  # the rule keeps kinds
