@@ -13,6 +13,22 @@ from intarsia.support.errors import CompileError
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+WEIGHTED: Final = frozenset(
+    {
+        "Conv",
+        "ConvInteger",
+        "ConvTranspose",
+        "GRU",
+        "Gather",
+        "Gemm",
+        "LSTM",
+        "MatMul",
+        "MatMulInteger",
+        "RNN",
+    }
+)
+"""Operators that have large weights."""
+
 _PACKED_TYPES: Final = frozenset({"int4", "uint4", "int2", "uint2", "float4_e2m1fn"})
 
 
@@ -144,10 +160,12 @@ def point_at(tensor: TensorProto, location: str, offset: int, length: int) -> No
 
 
 def unfolded_weights(graph: GraphProto) -> frozenset[str]:
-    """Initializers of which no reader could be computed at compile time.
+    """Initializers that no engine rewrites: their memory can be lent to it as it is.
 
-    A reader whose inputs are all constant (a transposition of a weight, say) is folded away by an engine
-    that may replace the weight; the memory of all other weights can be lent to it as it is.
+    A reader whose inputs are all constant (a transposition of a weight, say) is folded away. And where
+    onnxruntime moves a transposition past an elementwise operator, it transposes that operator's constants
+    in place, and would then use the lent ones, which are not transposed. So what others than the operators
+    in `WEIGHTED` read is not lent.
     """
     folded: set[str] = set()
     constant = {tensor.name for inner in all_graphs(graph) for tensor in inner.initializer}
@@ -158,4 +176,6 @@ def unfolded_weights(graph: GraphProto) -> frozenset[str]:
             elif node.input and all(name in constant for name in node.input if name):
                 folded.update(node.input)
                 constant.update(node.output)
+            elif node.op_type not in WEIGHTED:
+                folded.update(node.input)
     return frozenset(constant - folded)

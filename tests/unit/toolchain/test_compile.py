@@ -94,10 +94,13 @@ def adding(source_of: SourceOf, weight: Array) -> KernelSource:
 @pytest.mark.parametrize("size", [1, 400])
 def test_onnxruntime_reads_weights_where_they_are(source_of: SourceOf, size: int) -> None:
     weight = np.ones(size, np.float32)
-    kernel = toolchain("onnxruntime").load(adding(source_of, weight))
-    x = np.zeros(size, np.float32)
+    places = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)), [size])
+    y = helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(weight.dtype), [size])
+    gather = helper.make_node("Gather", ["w", "x"], ["y"])
+    source = source_of("onnxruntime", [gather], [places], [y], weights={"w": weight})
+    kernel = toolchain("onnxruntime").load(source)
     weight[:] = 7  # never done by Intarsia: it shows whose memory is read
-    (found,) = kernel.run([x], [None])
+    (found,) = kernel.run([np.arange(size)], [None])
     assert isinstance(found, np.ndarray)
     assert set(found.tolist()) == {7}
 
@@ -106,14 +109,29 @@ def test_weights_that_an_engine_would_fold_are_not_lent() -> None:
     nodes = [
         helper.make_node("Transpose", ["a"], ["t"]),
         helper.make_node("MatMul", ["x", "t"], ["y"]),
-        helper.make_node("Add", ["y", "b"], ["z"]),
+        helper.make_node("MatMul", ["y", "b"], ["z"]),
+        helper.make_node("Add", ["z", "f"], ["o"]),
         helper.make_node("Constant", [], ["c"], value_float=1.0),
         helper.make_node("Mul", ["c", "d"], ["e"]),
     ]
     array = np.ones(1, np.float32)
-    tensors = [helper.make_tensor(name, 1, [1], array) for name in "abd"]
+    tensors = [helper.make_tensor(name, 1, [1], array) for name in "abdf"]
     graph = helper.make_graph(nodes, "g", [], [], tensors)
-    assert unfolded_weights(graph) & {"a", "b", "d"} == {"b"}
+    assert unfolded_weights(graph) & {"a", "b", "d", "f"} == {"b"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_transposition_that_an_engine_moves_past_a_scale(name: str) -> None:
+    """Where onnxruntime transposes the scale, it must not find the one that was lent to it."""
+    scale = np.arange(1, 401, dtype=np.float32).reshape(400, 1, 1)
+    x = Var("x", checked_type=TensorType((1, 3, 5, 400), DType.FLOAT32))
+    scaled = call("Mul", call("Transpose", x, perm=(0, 3, 1, 2)), Constant(scale))
+    function = Function((x,), call("Relu", call("Transpose", scaled, perm=(0, 2, 3, 1))))
+    kernel = toolchain(name).compile(function, Target(f"cpu -toolchain={name} -threads=1"))
+    array = np.linspace(-1, 1, 6000, dtype=np.float32).reshape(1, 3, 5, 400)
+    (found,) = kernel.run([array], [None])
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, np.maximum(array * scale[:, 0, 0], 0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
