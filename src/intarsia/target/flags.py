@@ -60,6 +60,13 @@ FLAGS: Final = (
         *("none", "light", "O2", "O3"),
     ),
     _flag("llvm_level", "native", "how hard LLVM tries to generate good code", 1, 1, 2, 3),
+    _flag(
+        "convolutions",
+        "native",
+        "by which algorithm windows of 3 by 3 are computed; auto: by the estimate for each",
+        "auto",
+        *("auto", "direct", "winograd_2", "winograd_4"),
+    ),
     _flag("wide_vectors", "native", "whether vectors of 64 bytes are used, where the CPU has them", True),
 )
 """Each belongs to one toolchain."""

@@ -4,9 +4,11 @@ region_plan     what a plan is
 straight_line   a function as calls of operators on numbered values
 plan_region     from a function to its plan
 channel_order   where the channels of a blocked value lie
+convolution_algorithm   how a convolution is computed
 """
 
+from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm
 from intarsia.native.graph.plan_region import PlanOptions, plan_region
 from intarsia.native.graph.region_plan import KernelPlan, RegionPlan, RegionValue
 
-__all__ = ["KernelPlan", "PlanOptions", "RegionPlan", "RegionValue", "plan_region"]
+__all__ = ["ConvolutionAlgorithm", "KernelPlan", "PlanOptions", "RegionPlan", "RegionValue", "plan_region"]

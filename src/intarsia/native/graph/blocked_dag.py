@@ -18,6 +18,11 @@ from intarsia.native.graph.blocked_steps import (
     order_of_result,
 )
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.convolution_algorithm import (
+    ConvolutionAlgorithm,
+    may_be_winograd,
+    winograd_tile,
+)
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, with_merged_groups
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
@@ -51,6 +56,7 @@ from intarsia.native.te.operators.narrow_transposed_convolution import (
 )
 from intarsia.native.te.operators.upsampling import dense_upsamplings_of
 from intarsia.native.te.operators.windows import Window, windows_of
+from intarsia.native.te.operators.winograd import winograd_convolution, winograd_weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +67,12 @@ class BlockedDag:
     order: ChannelOrder
 
 
-def blocked_dag(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> BlockedDag | None:
+def blocked_dag(
+    steps: Sequence[Step],
+    values: Sequence[RegionValue],
+    lanes: int,
+    algorithm: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO,
+) -> BlockedDag | None:
     """The calls applied one after another, to a blocked result; None if they are better left plain.
 
     Blocked are convolutions with constant weights, and pools and elementwise operators that follow them.
@@ -70,12 +81,13 @@ def blocked_dag(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int
         steps: In order; the last one makes the only result.
         values: All values so far, with the layouts chosen for them.
         lanes: How many channels a block has.
+        algorithm: Of convolutions that can be computed in several ways.
     """
     if not is_worthwhile(steps, values, lanes):
         return None
     rank = len(values[steps[-1].outputs[0]].type.static_shape)
     order = order_of_result(steps, values, lanes)
-    builder = _Builder(values, lanes, rank, order, BlockedArguments(values))
+    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithm)
     try:
         for step in steps:
             builder.add(step)
@@ -95,6 +107,7 @@ class _Builder:
         rank: Of the plain tensors.
         order: In which order the channels of results lie.
         arguments: What the group is given.
+        algorithm: Of convolutions that can be computed in several ways.
         made: Blocked results of steps, by number.
     """
 
@@ -103,6 +116,7 @@ class _Builder:
     rank: int
     order: ChannelOrder
     arguments: BlockedArguments
+    algorithm: ConvolutionAlgorithm
     made: dict[int, Tensor] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
@@ -156,6 +170,12 @@ class _Builder:
         groups = form.source.channels // weight.shape[1]
         weight = with_merged_groups(weight, groups, groups // form.groups)
         weight = form.source.arranged(weight, 1) if form.groups == 1 else weight
+        tile = 0
+        if may_be_winograd(groups, windows):
+            tile = winograd_tile(self.algorithm, weight.shape[0], weight.shape[1], windows)
+        if tile:
+            moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
+            return winograd_convolution(self._outer(step, form.source), moved, windows, tile, name)
         channels = weight.shape[1] * form.groups
         blocks = blocks_of_groups(channels, weight.shape[0], form.groups, self.lanes, self.lanes)
         assert blocks is not None, "the form says so"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from intarsia.ir import DType, Function
 from intarsia.native.graph.channel_shuffle import channel_shuffles
+from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.joined_values import joinable_steps, within
 from intarsia.native.graph.kernel_sequence import KernelSequence
@@ -25,9 +26,11 @@ class PlanOptions:
     Attributes:
         blocked: Whether convolutions, and pools and elementwise operators behind them, work on tensors with
             neighbouring channels side by side, a vector of them. Their weights are packed in the plan.
+        convolutions: The algorithm of those that can be computed in several ways.
     """
 
     blocked: bool = True
+    convolutions: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -47,7 +50,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    sequence = KernelSequence(list(line.values), lanes, alignment)
+    sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions)
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     special = {line.steps[place].outputs[0]: place for place in (*joined, *shuffles)}
     for steps in fusion_groups(line, special.values()):

@@ -16,6 +16,7 @@ from intarsia.native.schedule.transposed_convolution import (
     projection_state,
     transposed_state,
 )
+from intarsia.native.schedule.winograd import winograd_state
 from intarsia.native.te.operators.blocked_layout import (
     CHANNELWISE,
     CONVOLUTION,
@@ -35,7 +36,7 @@ _STATES: Final[Mapping[str, Callable[[BlockedChain, ScheduleTask], LoopState]]] 
 
 def blocked_state(task: ScheduleTask) -> LoopState | None:
     """The state of a DAG around one convolution or pool of a blocked tensor; None for others."""
-    for rule in (transposed_state, overlapping_state):
+    for rule in (winograd_state, transposed_state, overlapping_state):
         found = rule(task)
         if found is not None:
             return found

@@ -29,6 +29,7 @@ GLOBAL_POOL: Final = "global_pool"
 PADDING: Final = "padding"
 TRANSPOSED: Final = "transposed"
 PROJECTION: Final = "projection"
+WINOGRAD: Final = "winograd"
 
 OWN_BLOCKS: Final = "own_blocks"
 """Attribute of convolutions in groups: how many blocks of results a group has."""
