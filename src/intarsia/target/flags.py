@@ -60,13 +60,6 @@ FLAGS: Final = (
         *("none", "light", "O2", "O3"),
     ),
     _flag("llvm_level", "native", "how hard LLVM tries to generate good code", 1, 1, 2, 3),
-    _flag(
-        "convolutions",
-        "native",
-        "by which algorithm windows of 3 by 3 are computed; auto: by the estimate for each",
-        "auto",
-        *("auto", "direct", "winograd_2", "winograd_4"),
-    ),
     _flag("wide_vectors", "native", "whether vectors of 64 bytes are used, where the CPU has them", True),
 )
 """Each belongs to one toolchain."""
@@ -82,3 +75,20 @@ INFERENCE_PRECISION: Final = register_option(
         keeps_results=False,
     )
 )
+
+_ALGORITHM: Final = "(auto|direct|winograd_[246])"
+
+CONVOLUTIONS: Final = register_option(
+    TargetOption(
+        "convolutions",
+        str,
+        "by which algorithm windows of 3 by 3 are computed, such as auto,64x56x56x64=direct: auto is by an "
+        "estimate, others are direct, winograd_2, winograd_4 and winograd_6; and which for those that read "
+        "64 channels of 56 by 56 and make 64",
+        pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+={_ALGORITHM})*",
+        toolchains=("native",),
+        default="auto",
+        keeps_results=False,
+    )
+)
+"""TuneConvolutions decides on it."""

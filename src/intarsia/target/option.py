@@ -29,6 +29,7 @@ class TargetOption:
         help: One line that says what it does.
         minimum: The least number allowed, or None.
         choices: The only values allowed; empty if all are.
+        pattern: What a text must match as a whole; empty if any will do.
         toolchains: Who understands it; empty if it means something to all of them.
         default: What they do without it, if that is one value on all machines.
         keeps_results: Whether results are the same to the last few bits whatever the value.
@@ -39,6 +40,7 @@ class TargetOption:
     help: str
     minimum: int | None = None
     choices: tuple[OptionValue, ...] = ()
+    pattern: str = ""
     toolchains: tuple[str, ...] = ()
     default: OptionValue | None = None
     keeps_results: bool = True
@@ -75,6 +77,8 @@ class TargetOption:
         allowed = type(value) is self.type and _is_printable(value)
         if allowed and self.minimum is not None and not isinstance(value, str):
             allowed = value >= self.minimum
+        if isinstance(value, str) and self.pattern:
+            allowed = allowed and re.fullmatch(self.pattern, value) is not None
         if not allowed or (self.choices and value not in self.choices):
             raise self._refusal(value)
         return value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0 and must print like it
@@ -83,7 +87,7 @@ class TargetOption:
         if self.values:
             expected = " or ".join(map(option_text, self.values))
         else:
-            expected = _EXPECTED[self.type]
+            expected = f"a text like {self.default}" if self.pattern else _EXPECTED[self.type]
             expected += "" if self.minimum is None else f", at least {self.minimum}"
         return UsageError(f"target option -{self.name} is {value!r}; expected {expected}", help=self.help)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.native.graph import ConvolutionAlgorithm, PlanOptions, RegionPlan, plan_region
+from intarsia.native.graph import ConvolutionAlgorithms, PlanOptions, RegionPlan, plan_region
 from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.native.llvm.isa import Isa
 from intarsia.runtime.kernel import KernelSource
@@ -49,10 +49,10 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         IrPasses(target.option("llvm_passes", "none")), target.option("llvm_level", DEFAULT_OPTIONS.level)
     )
     isa = _isa(target)
-    algorithm = ConvolutionAlgorithm(target.option("convolutions", ConvolutionAlgorithm.AUTO.value))
+    algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", "auto"))
     function = simplified(source_function(source))
     try:
-        plan = plan_region(function, isa, PlanOptions(convolutions=algorithm))
+        plan = plan_region(function, isa, PlanOptions(convolutions=algorithms))
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
     return PlannedRegion(isa, options, threads, tuple(param.name for param in function.params), plan)

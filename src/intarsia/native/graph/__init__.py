@@ -7,8 +7,16 @@ channel_order   where the channels of a blocked value lie
 convolution_algorithm   how a convolution is computed
 """
 
-from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm
+from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm, ConvolutionAlgorithms
 from intarsia.native.graph.plan_region import PlanOptions, plan_region
 from intarsia.native.graph.region_plan import KernelPlan, RegionPlan, RegionValue
 
-__all__ = ["ConvolutionAlgorithm", "KernelPlan", "PlanOptions", "RegionPlan", "RegionValue", "plan_region"]
+__all__ = [
+    "ConvolutionAlgorithm",
+    "ConvolutionAlgorithms",
+    "KernelPlan",
+    "PlanOptions",
+    "RegionPlan",
+    "RegionValue",
+    "plan_region",
+]

@@ -19,9 +19,9 @@ from intarsia.native.graph.blocked_steps import (
 )
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.convolution_algorithm import (
-    ConvolutionAlgorithm,
-    may_be_winograd,
-    winograd_tile,
+    BY_ESTIMATE,
+    ConvolutionAlgorithms,
+    transformable_shape,
 )
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, with_merged_groups
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
@@ -71,7 +71,7 @@ def blocked_dag(
     steps: Sequence[Step],
     values: Sequence[RegionValue],
     lanes: int,
-    algorithm: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO,
+    algorithms: ConvolutionAlgorithms = BY_ESTIMATE,
 ) -> BlockedDag | None:
     """The calls applied one after another, to a blocked result; None if they are better left plain.
 
@@ -81,13 +81,13 @@ def blocked_dag(
         steps: In order; the last one makes the only result.
         values: All values so far, with the layouts chosen for them.
         lanes: How many channels a block has.
-        algorithm: Of convolutions that can be computed in several ways.
+        algorithms: Of convolutions that can be computed in several ways.
     """
     if not is_worthwhile(steps, values, lanes):
         return None
     rank = len(values[steps[-1].outputs[0]].type.static_shape)
     order = order_of_result(steps, values, lanes)
-    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithm)
+    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithms)
     try:
         for step in steps:
             builder.add(step)
@@ -107,7 +107,7 @@ class _Builder:
         rank: Of the plain tensors.
         order: In which order the channels of results lie.
         arguments: What the group is given.
-        algorithm: Of convolutions that can be computed in several ways.
+        algorithms: Of convolutions that can be computed in several ways.
         made: Blocked results of steps, by number.
     """
 
@@ -116,7 +116,7 @@ class _Builder:
     rank: int
     order: ChannelOrder
     arguments: BlockedArguments
-    algorithm: ConvolutionAlgorithm
+    algorithms: ConvolutionAlgorithms
     made: dict[int, Tensor] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
@@ -170,10 +170,8 @@ class _Builder:
         groups = form.source.channels // weight.shape[1]
         weight = with_merged_groups(weight, groups, groups // form.groups)
         weight = form.source.arranged(weight, 1) if form.groups == 1 else weight
-        tile = 0
-        if may_be_winograd(groups, windows):
-            tile = winograd_tile(self.algorithm, weight.shape[0], weight.shape[1], windows)
-        if tile:
+        shape = transformable_shape(step.call)
+        if shape is not None and (tile := self.algorithms.tile(shape)):
             moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
             return winograd_convolution(self._outer(step, form.source), moved, windows, tile, name)
         channels = weight.shape[1] * form.groups

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
-from math import prod
-from typing import Final
+from typing import Final, NamedTuple, Self
 
-from intarsia.native.te.operators.windows import Window
+from intarsia.ir import Call
+from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 
 # Costs in products, by measurement on convolutions of 7 to 224 pixels in a row with 16 to 512 channels.
@@ -46,35 +47,94 @@ _CHOSEN: Final = (ConvolutionAlgorithm.WINOGRAD_2, ConvolutionAlgorithm.WINOGRAD
 """What AUTO may choose: F(6, 3) is not as accurate."""
 
 
-def may_be_winograd(groups: int, windows: Sequence[Window]) -> bool:
-    """Whether there are transforms for a convolution: all channels, and windows of 3 by 3 side by side."""
-    return (
-        groups == 1
-        and len(windows) == 2
-        and all(window.taps == TAPS and window.stride == window.dilation == 1 for window in windows)
-    )
+class ConvolutionShape(NamedTuple):
+    """What an algorithm is chosen for: a convolution of 3 by 3 of one image.
 
-
-def winograd_tile(algorithm: ConvolutionAlgorithm, made: int, read: int, windows: Sequence[Window]) -> int:
-    """The size of tiles for a convolution that may be one by transforms; 0 if it is computed directly.
-
-    Args:
-        algorithm: What is wanted.
-        made: Channels of the result.
+    Attributes:
         read: Channels of the input.
-        windows: Along both dimensions.
+        rows: Of the result.
+        columns: Of the result.
+        made: Channels of the result.
     """
-    if algorithm is not ConvolutionAlgorithm.AUTO:
-        return algorithm.tile
-    pixels = prod(window.count for window in windows)
-    direct = made * read * TAPS * TAPS * (pixels + _WEIGHT_COST)
-    costs = {each.tile: _cost(each.tile, made, read, windows) for each in _CHOSEN}
-    tile = min(costs, key=costs.__getitem__)
-    return tile if costs[tile] * _LEAST_GAIN < direct else 0
+
+    read: int
+    rows: int
+    columns: int
+    made: int
+
+    def __str__(self) -> str:
+        return "x".join(map(str, self))
 
 
-def _cost(tile: int, made: int, read: int, windows: Sequence[Window]) -> float:
+@dataclass(frozen=True, slots=True)
+class ConvolutionAlgorithms:
+    """Which algorithm computes which convolutions; as text "auto,64x56x56x64=direct".
+
+    Attributes:
+        default: Of all that are not named.
+        others: By shape.
+    """
+
+    default: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO
+    others: tuple[tuple[ConvolutionShape, ConvolutionAlgorithm], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What `str` has written: the target option `convolutions`, which has been checked."""
+        default, *others = text.split(",")
+        pairs = (each.split("=") for each in others)
+        shapes = {
+            ConvolutionShape(*map(int, shape.split("x"))): ConvolutionAlgorithm(name) for shape, name in pairs
+        }
+        return cls(ConvolutionAlgorithm(default), tuple(sorted(shapes.items())))
+
+    def __str__(self) -> str:
+        return ",".join([self.default.value, *(f"{shape}={each.value}" for shape, each in self.others)])
+
+    def tile(self, shape: ConvolutionShape) -> int:
+        """The size of tiles for a convolution that may be one by transforms; 0 if it is computed directly."""
+        found = dict(self.others).get(shape, self.default)
+        return estimated_tile(shape) if found is ConvolutionAlgorithm.AUTO else found.tile
+
+
+BY_ESTIMATE: Final = ConvolutionAlgorithms()
+"""What is done without a word about it."""
+
+
+def transformable_shape(call: Call) -> ConvolutionShape | None:
+    """The shape of a convolution for which there are transforms; None for other calls.
+
+    These are sums over all channels in windows of 3 by 3 side by side.
+    """
+    if str(call.op) != "Conv":
+        return None
+    described = compute_call_of(call, "conv")
+    made, read, *taps = described.input(1).shape
+    if taps != [TAPS, TAPS] or described.integer("group") != 1:
+        return None
+    windows = windows_of(described, described.input(0).shape[2:], taps)
+    if any(window.stride != 1 or window.dilation != 1 for window in windows):
+        return None
+    return ConvolutionShape(read, windows[0].count, windows[1].count, made)
+
+
+def estimated_tile(shape: ConvolutionShape) -> int:
+    """The size of tiles that is estimated to be fastest, of those that are accurate; 0 for direct sums."""
+    costs = estimated_costs(shape)
+    best = min(costs, key=costs.__getitem__)
+    return best.tile if costs[best] * _LEAST_GAIN < costs[ConvolutionAlgorithm.DIRECT] else 0
+
+
+def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float]:
+    """What a convolution takes by each accurate algorithm, in products."""
+    products = shape.made * shape.read * TAPS * TAPS
+    direct = products * (shape.rows * shape.columns + _WEIGHT_COST)
+    return {ConvolutionAlgorithm.DIRECT: direct, **{each: _cost(each.tile, shape) for each in _CHOSEN}}
+
+
+def _cost(tile: int, shape: ConvolutionShape) -> float:
     """Of products, of reading weights, and of transforms."""
-    tiles = prod(-(-window.count // tile) for window in windows)
+    read, rows, columns, made = shape
+    tiles = -(-rows // tile) * -(-columns // tile)
     points = (tile + TAPS - 1) ** 2
     return points * (made * read * (tiles + _WEIGHT_COST) + tiles * (made + read) * _POINT_COST)

@@ -10,7 +10,7 @@ from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.graph.blocked_dag import blocked_dag
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.channel_shuffle import ChannelShuffle
-from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm
+from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.narrow_dag import narrow_dag
@@ -32,7 +32,7 @@ class KernelSequence:
         values: All values; those that a kernel makes in blocks say so.
         lanes: How many channels a block has; 0 if nothing is to be blocked.
         alignment: Of each part of what is put together, in bytes.
-        algorithm: Of convolutions that can be computed in several ways.
+        algorithms: Of convolutions that can be computed in several ways.
         kernels: In order.
         joined: For a value that no kernel writes as a whole, the numbers of its parts.
     """
@@ -40,7 +40,7 @@ class KernelSequence:
     values: list[RegionValue]
     lanes: int = 0
     alignment: int = 1
-    algorithm: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO
+    algorithms: ConvolutionAlgorithms = BY_ESTIMATE
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _plain: dict[int, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class KernelSequence:
             NotCoveredError: A call has no rule, or its rule does not cover it.
         """
         outputs = steps[-1].outputs
-        blocked = blocked_dag(steps, self.values, self.lanes, self.algorithm) if self.lanes else None
+        blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if self.lanes else None
         if blocked is None:
             made = narrow_dag(steps, self.values, self.lanes) if self.lanes else None
             made = made or kernel_dag(steps, self.values, outputs)

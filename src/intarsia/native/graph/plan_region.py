@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from intarsia.ir import DType, Function
 from intarsia.native.graph.channel_shuffle import channel_shuffles
-from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm
+from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.joined_values import joinable_steps, within
 from intarsia.native.graph.kernel_sequence import KernelSequence
@@ -26,11 +26,11 @@ class PlanOptions:
     Attributes:
         blocked: Whether convolutions, and pools and elementwise operators behind them, work on tensors with
             neighbouring channels side by side, a vector of them. Their weights are packed in the plan.
-        convolutions: The algorithm of those that can be computed in several ways.
+        convolutions: The algorithms of those that can be computed in several ways.
     """
 
     blocked: bool = True
-    convolutions: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO
+    convolutions: ConvolutionAlgorithms = BY_ESTIMATE
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.build import build
-from intarsia.ir import Function, GlobalVar, IRModule, TensorType, Var
+from intarsia.ir import Call, Function, GlobalVar, IRModule, TensorType, Var
 from intarsia.native.graph import ConvolutionAlgorithm, PlanOptions, plan_region
-from intarsia.native.graph.convolution_algorithm import may_be_winograd, winograd_tile
+from intarsia.native.graph.convolution_algorithm import (
+    BY_ESTIMATE,
+    ConvolutionAlgorithms,
+    ConvolutionShape,
+    estimated_tile,
+    transformable_shape,
+)
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.te.operators.windows import Window
 from intarsia.op import call
+from intarsia.support.errors import UsageError
+from intarsia.target import Target
 
-AUTO = ConvolutionAlgorithm.AUTO
+AUTO, DIRECT = ConvolutionAlgorithm.AUTO, ConvolutionAlgorithm.DIRECT
 
 
-def windows(size: int, taps: int = 3, stride: int = 1, dilation: int = 1) -> tuple[Window, Window]:
-    count = (size - 1) // stride + 1
-    window = Window(size, count, taps, stride, dilation, taps // 2 * dilation, taps // 2 * dilation)
-    return window, window
+def shape(channels: int, size: int) -> ConvolutionShape:
+    return ConvolutionShape(channels, size, size, channels)
 
 
 @pytest.mark.parametrize(
@@ -30,21 +37,46 @@ def windows(size: int, taps: int = 3, stride: int = 1, dilation: int = 1) -> tup
 )
 def test_estimates(channels: int, size: int, tile: int) -> None:
     """Many tiles pay for transforms; few do not pay for reading four times the weights."""
-    assert winograd_tile(AUTO, channels, channels, windows(size)) == tile
+    assert estimated_tile(shape(channels, size)) == tile
+    assert BY_ESTIMATE.tile(shape(channels, size)) == tile
 
 
 @pytest.mark.parametrize(("algorithm", "tile"), [("direct", 0), ("winograd_2", 2), ("winograd_6", 6)])
 def test_what_is_asked_for_is_done(algorithm: str, tile: int) -> None:
-    assert winograd_tile(ConvolutionAlgorithm(algorithm), 64, 64, windows(56)) == tile
+    assert ConvolutionAlgorithms.parse(algorithm).tile(shape(64, 56)) == tile
 
 
-def test_other_windows_have_no_transforms() -> None:
-    assert may_be_winograd(1, windows(8))
-    assert not may_be_winograd(2, windows(8))
-    assert not may_be_winograd(1, windows(8, taps=5))
-    assert not may_be_winograd(1, windows(8, stride=2))
-    assert not may_be_winograd(1, windows(8, dilation=2))
-    assert not may_be_winograd(1, windows(8)[:1])
+def test_text_with_exceptions_is_read_back() -> None:
+    text = "direct,32x7x7x64=winograd_2,64x56x56x64=auto"
+    found = ConvolutionAlgorithms.parse(text)
+    assert str(found) == text
+    assert found.tile(ConvolutionShape(32, 7, 7, 64)) == 2
+    assert found.tile(shape(64, 56)) == 4
+    assert found.tile(shape(64, 28)) == 0
+    target = Target.for_toolchain("native", convolutions=text)
+    assert Target.parse(str(target)) == target
+
+
+@pytest.mark.parametrize("text", ["fast", "winograd_3", "auto,64x56x56=direct", "64x1x1x64=direct", "auto,"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"-convolutions is .*; expected a text like auto"):
+        Target.for_toolchain("native", convolutions=text)
+
+
+def convolution(channels: int, taps: int, **attrs: Any) -> Call:
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, channels, 10, 9), np.float32)))
+    weight = constant(np.ones((24, channels // attrs.get("group", 1), taps, taps)))
+    made = call("Conv", x, weight, pads=(1, 0, 1, 2), **attrs)
+    assert isinstance(made, Call)
+    return made
+
+
+def test_shapes_with_transforms() -> None:
+    assert transformable_shape(convolution(16, 3)) == ConvolutionShape(16, 10, 9, 24)
+    assert transformable_shape(convolution(16, 3, group=2)) is None
+    assert transformable_shape(convolution(16, 5)) is None
+    assert transformable_shape(convolution(16, 3, strides=(2, 1))) is None
+    assert transformable_shape(convolution(16, 3, dilations=(1, 2))) is None
 
 
 @pytest.mark.parametrize("algorithm", ConvolutionAlgorithm)
@@ -56,9 +88,9 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     module = IRModule({GlobalVar("main"): Function((x,), call("Relu", conv))})
     function = module["main"]
     assert isinstance(function, Function)
-    plan = plan_region(function, isa, PlanOptions(convolutions=algorithm))
+    plan = plan_region(function, isa, PlanOptions(convolutions=ConvolutionAlgorithms(algorithm)))
     names = {op.name for kernel in plan.kernels for op in kernel.dag.ops}
-    assert any(name.endswith(".product") for name in names) == (algorithm not in (AUTO, AUTO.DIRECT))
+    assert any(name.endswith(".product") for name in names) == (algorithm not in (AUTO, DIRECT))
     given = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
     (expected,) = build(module).run_flat(given)
     np.testing.assert_allclose(run_plan(plan, [given], isa)[0], np.asarray(expected), atol=1e-4)
