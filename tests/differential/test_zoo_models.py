@@ -17,7 +17,7 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.op import verify
 from intarsia.passes import partition_whole
 
-HEAVY = frozenset({"vgg19", "alexnet", "zfnet512", "bert_base", "gpt2"})
+HEAVY = frozenset({"vgg19", "alexnet", "zfnet512", "bert_base", "gpt2", "vit_base"})
 ENGINES = ("onnxruntime", "openvino")
 
 MODELS = [

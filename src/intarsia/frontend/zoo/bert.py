@@ -10,6 +10,7 @@ import numpy as np
 from intarsia.frontend.zoo.graph_writer import GraphWriter
 from intarsia.frontend.zoo.transformer import (
     Size,
+    TextSize,
     attention_scores,
     feed_forward,
     split_heads,
@@ -20,13 +21,13 @@ from intarsia.frontend.zoo.zoo_model import Family, ZooModel
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-BASE = Size(layers=12, width=768, heads=12, sequence=128, vocabulary=30522, positions=512)
-TINY = Size(layers=2, width=128, heads=2, sequence=32, vocabulary=1000, positions=64)
+BASE = TextSize(layers=12, width=768, heads=12, sequence=128, vocabulary=30522, positions=512)
+TINY = TextSize(layers=2, width=128, heads=2, sequence=32, vocabulary=1000, positions=64)
 EPSILON = 1e-12
 MASKED = -10000.0  # added to the scores of the positions that the mask excludes
 
 
-def build(size: Size, seed: int) -> ModelProto:
+def build(size: TextSize, seed: int) -> ModelProto:
     """A BERT encoder.
 
     Inputs are input_ids and attention_mask: (1, sequence); outputs are last_hidden_state:
@@ -56,7 +57,7 @@ def _mask_penalty(net: GraphWriter, mask: str, size: Size) -> str:
         return net.reshape(penalty, (1, 1, 1, size.sequence))
 
 
-def _embeddings(net: GraphWriter, ids: str, size: Size) -> str:
+def _embeddings(net: GraphWriter, ids: str, size: TextSize) -> str:
     with net.scope("embeddings"):
         positions = net.constant("position_ids", np.arange(size.sequence, dtype=np.int64)[None])
         types = net.constant("token_type_ids", np.zeros((1, size.sequence), np.int64))

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intarsia.frontend.zoo import bert, dcgan, gpt2, light, mnist, mobilenet_v2, resnext50
+from intarsia.frontend.zoo import (
+    bert,
+    convnext_tiny,
+    dcgan,
+    efficientnet_b0,
+    gpt2,
+    light,
+    mnist,
+    mobilenet_v2,
+    nasnet_a,
+    resnext50,
+    unet,
+    vit_base,
+)
 from intarsia.frontend.zoo.zoo_model import ZooModel
 from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
@@ -12,8 +25,22 @@ from intarsia.support.registry import Registry
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+_FILES = (
+    bert,
+    convnext_tiny,
+    dcgan,
+    efficientnet_b0,
+    gpt2,
+    light,
+    mnist,
+    mobilenet_v2,
+    nasnet_a,
+    resnext50,
+    unet,
+    vit_base,
+)
 _MODELS: Registry[ZooModel] = Registry("zoo model")
-for _model in (m for file in (bert, dcgan, gpt2, light, mnist, mobilenet_v2, resnext50) for m in file.MODELS):
+for _model in (m for file in _FILES for m in file.MODELS):
     _MODELS.register(_model.name, _model)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from intarsia.frontend.zoo.graph_writer import GraphWriter
 from intarsia.frontend.zoo.transformer import (
     Size,
+    TextSize,
     attention_scores,
     feed_forward,
     split_heads,
@@ -20,13 +21,13 @@ from intarsia.frontend.zoo.zoo_model import Family, ZooModel
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-SMALL = Size(layers=12, width=768, heads=12, sequence=64, vocabulary=50257, positions=1024)
-TINY = Size(layers=2, width=128, heads=2, sequence=32, vocabulary=1000, positions=64)
+SMALL = TextSize(layers=12, width=768, heads=12, sequence=64, vocabulary=50257, positions=1024)
+TINY = TextSize(layers=2, width=128, heads=2, sequence=32, vocabulary=1000, positions=64)
 EPSILON = 1e-5
 MASKED = -10000.0  # the score of a token that lies in the future
 
 
-def build(size: Size, seed: int) -> ModelProto:
+def build(size: TextSize, seed: int) -> ModelProto:
     """A GPT-2 decoder, input_ids: (1, sequence) to logits: (1, sequence, vocabulary)."""
     net = GraphWriter("gpt2")
     ids = net.integer_input("input_ids", (1, size.sequence), range(size.vocabulary))
@@ -40,7 +41,7 @@ def build(size: Size, seed: int) -> ModelProto:
     return net.finished(seed)
 
 
-def _embeddings(net: GraphWriter, ids: str, size: Size) -> str:
+def _embeddings(net: GraphWriter, ids: str, size: TextSize) -> str:
     with net.scope("embeddings"):
         positions = net.constant("position_ids", np.arange(size.sequence, dtype=np.int64)[None])
         words = net.embedding(ids, size.vocabulary, size.width, name="words")
@@ -73,7 +74,7 @@ def _attention(net: GraphWriter, x: str, causal: str, size: Size) -> str:
         return net.linear(context, (size.width, size.width), name="output")
 
 
-def _output_layer(net: GraphWriter, x: str, size: Size) -> None:
+def _output_layer(net: GraphWriter, x: str, size: TextSize) -> None:
     """Scores of all words, by the transposed table of the word embeddings: one weight with two users."""
     with net.scope("output"):
         rows = net.reshape(x, (size.sequence, size.width), name="rows")

@@ -140,6 +140,10 @@ class GraphWriter:
         """Elements limited to [low, high]."""
         return self.node("Clip", x, self.scalar(low), self.scalar(high), name=name)
 
+    def swish(self, x: str, name: str = "swish") -> str:
+        """The input times its sigmoid, as two nodes."""
+        return self.node("Mul", x, self.node("Sigmoid", x, name=f"{name}.sigmoid"), name=name)
+
     def reshape(self, x: str, shape: tuple[int, ...], name: str = "reshape") -> str:
         """The same elements in another shape."""
         return self.node("Reshape", x, self.constant(f"{name}.shape", np.array(shape, np.int64)), name=name)
@@ -157,13 +161,15 @@ class GraphWriter:
         kernel: int,
         *,
         stride: int = 1,
-        pad: int = 0,
+        pad: int | tuple[int, int] = 0,
         groups: int = 1,
+        bias: bool = False,
         name: str = "conv",
     ) -> str:
-        """A 2-D convolution without bias, NCHW; `channels` are (in, out)."""
+        """A 2-D convolution, NCHW; `channels` are (in, out), `pad` may be (before, after)."""
         weight = self.weight(f"{name}.weight", (channels[1], channels[0] // groups, kernel, kernel))
-        return self.node("Conv", x, weight, name=name, group=groups, **_window(kernel, stride, pad))
+        weights = [weight, self.weight(f"{name}.bias", (channels[1],))] if bias else [weight]
+        return self.node("Conv", x, *weights, name=name, group=groups, **_window(kernel, stride, pad))
 
     def conv_transpose(
         self,
@@ -173,21 +179,29 @@ class GraphWriter:
         *,
         stride: int = 1,
         pad: int = 0,
+        bias: bool = False,
         name: str = "conv_transpose",
     ) -> str:
-        """A 2-D transposed convolution without bias, NCHW; `channels` are (in, out)."""
+        """A 2-D transposed convolution, NCHW; `channels` are (in, out)."""
         weight = self.weight(f"{name}.weight", (*channels, kernel, kernel))
-        return self.node("ConvTranspose", x, weight, name=name, **_window(kernel, stride, pad))
+        weights = [weight, self.weight(f"{name}.bias", (channels[1],))] if bias else [weight]
+        return self.node("ConvTranspose", x, *weights, name=name, **_window(kernel, stride, pad))
 
     def max_pool(self, x: str, kernel: int, *, stride: int, pad: int = 0, name: str = "max_pool") -> str:
         """The maximum of each window, NCHW."""
         return self.node("MaxPool", x, name=name, **_window(kernel, stride, pad))
 
-    def batch_norm(self, x: str, channels: int, name: str = "batch_norm") -> str:
+    def average_pool(
+        self, x: str, kernel: int, *, stride: int = 1, pad: int = 0, name: str = "average_pool"
+    ) -> str:
+        """The average of what each window has of the image, NCHW."""
+        return self.node("AveragePool", x, name=name, **_window(kernel, stride, pad))
+
+    def batch_norm(self, x: str, channels: int, *, epsilon: float = 1e-5, name: str = "batch_norm") -> str:
         """Inference-time batch normalisation along axis 1."""
         parts = ("weight", "bias", "running_mean", "running_var")
         weights = [self.weight(f"{name}.{part}", (channels,)) for part in parts]
-        return self.node("BatchNormalization", x, *weights, name=name, epsilon=1e-5)
+        return self.node("BatchNormalization", x, *weights, name=name, epsilon=epsilon)
 
     def layer_norm(self, x: str, width: int, *, epsilon: float, name: str = "layer_norm") -> str:
         """Layer normalisation of the last axis."""
@@ -219,5 +233,6 @@ class GraphWriter:
         return "/".join([*self._scopes, name])
 
 
-def _window(kernel: int, stride: int, pad: int) -> dict[str, list[int]]:
-    return {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
+def _window(kernel: int, stride: int, pad: int | tuple[int, int]) -> dict[str, list[int]]:
+    begin, end = (pad, pad) if isinstance(pad, int) else pad
+    return {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [begin, begin, end, end]}

@@ -11,14 +11,12 @@ from intarsia.frontend.zoo.graph_writer import GraphWriter
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The dimensions of a transformer; batch is 1."""
+    """The dimensions of a transformer's layers; batch is 1."""
 
     layers: int
     width: int
     heads: int
     sequence: int
-    vocabulary: int
-    positions: int
 
     @property
     def head_width(self) -> int:
@@ -29,6 +27,14 @@ class Size:
     def hidden(self) -> int:
         """Features between the two feed-forward layers."""
         return 4 * self.width
+
+
+@dataclass(frozen=True, slots=True)
+class TextSize(Size):
+    """The dimensions of a transformer that reads tokens."""
+
+    vocabulary: int
+    positions: int
 
 
 def split_heads(net: GraphWriter, x: str, size: Size, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from intarsia.frontend.zoo.fan_in import CONTRACTIONS, Shape, fan_in
-from intarsia.frontend.zoo.moments import STANDARD_NORMAL, Moments, Signal, output_moments
+from intarsia.frontend.zoo.moments import STANDARD_NORMAL, Moments, Signal, output_moments, swish
 from intarsia.support.digest import digest_bytes
 
 if TYPE_CHECKING:
@@ -34,13 +34,16 @@ class Normal:
 
 SCALE = Normal(1.0, 0.05)  # the spreads are enough to make any two channels differ
 SHIFT = Normal(0.0, 0.05)
+SWISH_SCALE = Normal(0.3, 0.05)  # larger inputs of x sigmoid(x) grow from layer to layer, by its curvature
+GATE_VARIANCE = 0.1  # before a sigmoid that is a gate: all gates near a half, as when training begins
 
 
 def draw_weights(model: ModelProto, seed: int) -> None:
     """Fill every float32 initializer that has a shape but no data, in place.
 
     The distribution follows from the first operator that uses the weight: contractions get a scale that makes
-    their output's variance 1, normalisations get scales and variances near 1, everything else shifts near 0.
+    their output's variance 1 (less where a gate's sigmoid follows), normalisations get scales and variances
+    near 1 (smaller scales before x sigmoid(x)), everything else shifts near 0.
     Each tensor has a generator of its own, seeded by `seed` and the tensor's name. Inputs of the model are
     taken to be standard normal. Nodes must be in topological order and shapes static.
     """
@@ -67,6 +70,8 @@ class _Drawing:
         self._seed = seed
         self._shapes = _static_shapes(model)
         self._moments = {value.name: STANDARD_NORMAL for value in model.graph.input}
+        self._readers = _readers(model)
+        self._gated: dict[str, str] = {}  # what each sigmoid is of
         self._undrawn: dict[str, TensorProto] = {}
         for tensor in model.graph.initializer:
             if tensor.data_type == TensorProto.FLOAT and not tensor.HasField("raw_data"):
@@ -82,9 +87,15 @@ class _Drawing:
             for index, name in enumerate(node.input):
                 if name in self._undrawn:
                     self._fill(self._undrawn[name], self._distribution(node, index))
-            inputs = tuple(self._signal(name) for name in node.input if name)
-            moments = output_moments(node, inputs, self._shapes[node.output[0]])
-            self._moments.update(dict.fromkeys(node.output, moments))
+            self._moments.update(dict.fromkeys(node.output, self._of_output(node)))
+
+    def _of_output(self, node: NodeProto) -> Moments:
+        if node.op_type == "Sigmoid":
+            self._gated[node.output[0]] = node.input[0]
+        if node.op_type == "Mul" and self._gated.get(node.input[1]) == node.input[0]:
+            return swish(self._moments[node.input[0]])
+        inputs = tuple(self._signal(name) for name in node.input if name)
+        return output_moments(node, inputs, self._shapes[node.output[0]])
 
     def _fill(self, tensor: TensorProto, distribution: Normal) -> None:
         tensor.raw_data = draw(distribution, prod(tensor.dims), self._seed, tensor.name)
@@ -100,8 +111,11 @@ class _Drawing:
         if node.op_type in CONTRACTIONS and index == 1:
             data = self._signal(node.input[0])
             products = fan_in(node, data.shape, self._shapes[name], self._shapes[node.output[0]])
-            return Normal(0.0, _rounded(1 / sqrt(products * data.moments.square)))
+            variance = GATE_VARIANCE if self._readers.get(node.output[0]) == {"Sigmoid"} else 1
+            return Normal(0.0, _rounded(sqrt(variance / (products * data.moments.square))))
         match node.op_type, index:
+            case "BatchNormalization", 1 if self._readers.get(node.output[0]) == {"Sigmoid", "Mul"}:
+                return SWISH_SCALE
             case ("BatchNormalization", 1 | 4) | ("LayerNormalization", 1) | ("Mul", _):
                 return SCALE
             case "Gather", 0:
@@ -120,6 +134,15 @@ def _constant_moments(tensor: TensorProto) -> Moments:
 
     values = to_array(tensor).astype(np.float64)
     return Moments(float(np.mean(values)), float(np.mean(np.square(values))))
+
+
+def _readers(model: ModelProto) -> Mapping[str, set[str]]:
+    """The operators that read each tensor."""
+    readers: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.op_type)
+    return readers
 
 
 def _static_shapes(model: ModelProto) -> Mapping[str, Shape]:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from intarsia.frontend.zoo.moments import Moments, Signal, output_moments, rectified
+from intarsia.frontend.zoo.moments import (
+    SWISH,
+    Moments,
+    Signal,
+    of_normal,
+    output_moments,
+    rectified,
+    swish,
+)
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 1.5), (3.0, 2.0)])
@@ -69,3 +77,40 @@ def test_residual_sums_of_rectified_values_grow_linearly() -> None:
         total = output_moments(node, (Signal((1,), moments), Signal((1,), Moments(0.0, 1.0))), (1,))
         moments = rectified(total)
     assert 8 < moments.square < 24
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (1.0, 0.3), (-2.0, 1.5)])
+def test_functions_of_a_normal_agree_with_samples(mean: float, deviation: float) -> None:
+    x = np.random.default_rng(0).normal(mean, deviation, 400_000)
+    node = helper.make_node("Sigmoid", ["x"], ["y"])
+    given = Moments(mean, mean**2 + deviation**2)
+    gates = 1 / (1 + np.exp(-x))
+
+    moments = output_moments(node, (Signal(x.shape, given),), x.shape)
+    assert moments.mean == pytest.approx(gates.mean(), rel=0.02)
+    assert moments.square == pytest.approx(np.square(gates).mean(), rel=0.02)
+    assert of_normal(np.cos, given).mean == pytest.approx(np.cos(x).mean(), abs=0.005)
+
+    found = swish(given)
+    assert found.mean == pytest.approx((x * gates).mean(), rel=0.02, abs=0.005)
+    assert found.square == pytest.approx(np.square(x * gates).mean() * SWISH, rel=0.02)
+
+
+def test_averages_of_swishes_vary_as_the_channels_do() -> None:
+    generator = np.random.default_rng(0)
+    channels = generator.normal(0.2, (0.3 * 0.5) ** 0.5, (4000, 1))
+    x = channels + generator.normal(0.0, (0.7 * 0.5) ** 0.5, (4000, 400))
+    averages = (x / (1 + np.exp(-x))).mean(axis=1)
+    found = swish(Moments(0.2, 0.04 + 0.5))
+    pool = helper.make_node("GlobalAveragePool", ["x"], ["y"])
+
+    assert found.pooled is not None
+    assert found.pooled == pytest.approx(np.square(averages).mean(), rel=0.05)
+    pooled = output_moments(pool, (Signal((1, 8, 4, 4), found),), (1, 8, 1, 1))
+    assert pooled == Moments(found.mean, found.pooled)
+
+
+def test_averages_of_other_values_are_taken_to_be_like_them() -> None:
+    pool = helper.make_node("GlobalAveragePool", ["x"], ["y"])
+    given = Signal((1, 8, 4, 4), Moments(0.4, 0.5))
+    assert output_moments(pool, (given,), (1, 8, 1, 1)) == given.moments

@@ -10,7 +10,8 @@ from onnx import ModelProto
 from onnx.numpy_helper import to_array
 
 from intarsia.frontend.zoo.graph_writer import GraphWriter
-from intarsia.frontend.zoo.weights import Normal, draw
+from intarsia.frontend.zoo.moments import Moments, swish
+from intarsia.frontend.zoo.weights import GATE_VARIANCE, SWISH_SCALE, Normal, draw
 
 PINNED = "b1d0069af6a7a7a184624ab5b7f030e8bd96a83fa96358526b16f3e099a2f09a"
 
@@ -44,6 +45,23 @@ def test_normalisations_are_near_the_identity() -> None:
         values = drawn[f"block/batch_norm.{part}"]
         assert values.mean() == pytest.approx(mean, abs=0.03)
         assert 0.03 < values.std() < 0.07
+
+
+def test_gates_are_near_a_half_and_swishes_nearly_linear() -> None:
+    net = GraphWriter("gated")
+    x = net.swish(net.batch_norm(net.input("image", (1, 64, 10, 10)), 64))
+    x = net.node("GlobalAveragePool", x, name="pool")
+    x = net.swish(net.conv(x, (64, 64), 1, name="squeeze"), name="squeezed")
+    gate = net.node("Sigmoid", net.conv(x, (64, 64), 1, name="excite"), name="gate")
+    net.output(gate, "y", (1, 64, 1, 1))
+    drawn = weights(net.finished(0))
+
+    assert drawn["batch_norm.weight"].mean() == pytest.approx(SWISH_SCALE.mean, abs=0.03)
+    pooled = swish(Moments(0.0, 0.0925 * 1.005)).pooled
+    assert pooled is not None
+    assert drawn["squeeze.weight"].std() == pytest.approx((64 * pooled) ** -0.5, rel=0.1)
+    expected = (GATE_VARIANCE / (64 * swish(Moments(0.0, 1.0)).square)) ** 0.5
+    assert drawn["excite.weight"].std() == pytest.approx(expected, rel=0.05)
 
 
 def test_a_weight_depends_on_its_own_name_only() -> None:

@@ -14,15 +14,31 @@ import pytest
 from intarsia.frontend.zoo import INPUT_RANGE_KEY, Family, build_model, zoo, zoo_model
 from intarsia.support.errors import UsageError
 
-HEAVY = {"alexnet", "bert_base", "gpt2", "vgg19", "zfnet512"}  # 240 MB to 570 MB each
+HEAVY = {"alexnet", "bert_base", "gpt2", "vgg19", "vit_base", "zfnet512"}  # 240 MB to 570 MB each
 TINY = ("bert_tiny", "dcgan", "gpt2_tiny", "mnist", "shufflenet", "squeezenet")
 PARAMETERS = {
     "bert_base": 109_482_240,
+    "convnext_tiny": 28_589_128,
     "gpt2": 124_439_808,
+    "efficientnet_b0": 5_288_548 + 21_008 * 2,
     "mobilenet_v2": 3_504_872 + 17_056 * 2,  # as published, and the running means and variances
     "mnist": 8 * 25 + 8 + 16 * 8 * 25 + 16 + 2560 + 10,
+    "nasnet_a": 5_289_978 + 18_369 * 2,
     "resnext50": 25_028_904 + 34_112 * 2,
+    "unet": 7_763_041 + 2_944 * 2,
+    "vit_base": 86_567_656,
 }
+IMAGE_OUTPUTS = {
+    "convnext_tiny": (1, 1000),
+    "dcgan": (1, 3, 64, 64),
+    "efficientnet_b0": (1, 1000),
+    "mobilenet_v2": (1, 1000),
+    "nasnet_a": (1, 1000),
+    "resnext50": (1, 1000),
+    "unet": (1, 1, 256, 256),
+    "vit_base": (1, 1000),
+}
+"""The shape of the only output, of models whose input is an image or a noise vector."""
 Arrays = list[np.ndarray[Any, Any]]
 
 
@@ -139,6 +155,15 @@ def test_model_has_the_published_number_of_parameters(name: str, count: int) -> 
     assert float_count(model) - scalars == count
 
 
+@pytest.mark.parametrize(("name", "shape"), [marked(*item) for item in IMAGE_OUTPUTS.items()])
+def test_output_of_a_network_of_images_has_the_shape_of_its_architecture(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    model = build_model(name)
+    assert [value.name for value in model.graph.output] == [model.graph.node[-1].output[0]]
+    assert [output.shape for output in outputs_before_softmax(model)] == [shape]
+
+
 @pytest.mark.parametrize(
     ("name", "ranges"),
     [
@@ -199,7 +224,7 @@ def test_light_models_keep_opset_and_ir_version() -> None:
 def test_zoo_is_sorted_and_has_every_family() -> None:
     listed = [model.name for model in zoo()]
     assert listed == sorted(listed)
-    assert len(listed) == 17
+    assert len(listed) == 22
     assert {model.family for model in zoo()} == set(Family)
 
 

@@ -11,7 +11,7 @@ from tests.layered_programs import layer, layers, weight
 from intarsia.frontend.onnx.importer import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.frontend.zoo.bert import build
-from intarsia.frontend.zoo.transformer import Size
+from intarsia.frontend.zoo.transformer import TextSize
 from intarsia.ir import Constant, Expr, Function, IRModule, Let, TensorType, Tuple, Var, structural_digest
 from intarsia.op import call
 from intarsia.passes import InferType, ToANormalForm
@@ -105,7 +105,7 @@ def test_models_of_the_zoo(name: str, parts: list[tuple[int, int]]) -> None:
 
 
 def test_the_twelve_layers_of_a_transformer() -> None:
-    size = Size(layers=12, width=32, heads=2, sequence=8, vocabulary=50, positions=16)
+    size = TextSize(layers=12, width=32, heads=2, sequence=8, vocabulary=50, positions=16)
     assert found(from_onnx(build(size, seed=0))) == [(12, 31)]
 
 
