@@ -11,6 +11,7 @@ from intarsia.native.graph.blocked_dag import blocked_dag
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.channel_shuffle import ChannelShuffle
 from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
+from intarsia.native.graph.joined_rows import joined_rows_dag
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.narrow_dag import narrow_dag
@@ -57,7 +58,7 @@ class KernelSequence:
         blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if self.lanes else None
         if blocked is None:
             made = narrow_dag(steps, self.values, self.lanes) if self.lanes else None
-            made = made or kernel_dag(steps, self.values, outputs)
+            made = made or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
         else:
             made = blocked.kernel
             self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)

@@ -36,7 +36,9 @@ def run_plan(plan: RegionPlan, inputs: Sequence[Array], isa: Isa) -> list[Array]
         named = {name: _of_shape(plan, memory, number) for name, number in kernel.inputs.items()}
         named |= kernel.constants
         given = [named[tensor.op.name].reshape(tensor.shape) for tensor in kernel.dag.placeholders]
-        loaded[kernel.name](*given, *(_of_shape(plan, memory, number) for number in kernel.outputs))
+        made = zip(kernel.dag.outputs, kernel.outputs, strict=True)
+        written = [_of_shape(plan, memory, number).reshape(tensor.shape) for tensor, number in made]
+        loaded[kernel.name](*given, *written)
     for position, source in plan.copied_results:
         results[position][...] = memory[source].reshape(results[position].shape)
     return results
