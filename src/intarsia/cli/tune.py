@@ -49,6 +49,19 @@ def tune(
     trials: Trials = None,
     database: Place = None,
     cluster: Cluster = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="No algorithms that save operations by other sums."),
+    ] = False,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            metavar="E",
+            help="The largest error of an output allowed, relative to its largest value. If it is larger "
+            "than rounding, narrower types and less accurate algorithms take part.",
+        ),
+    ] = None,
     plan: Annotated[
         str | None,
         typer.Option(
@@ -127,7 +140,7 @@ def tune(
     kept_plan = None if plan is None else Path(plan)
     if locked:
         asked = schedules or schedule_trials is not None or None
-        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked}
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked, "exact": exact or None}
         refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(place), argument.place)
     if kept_plan is not None and not locked:
@@ -151,6 +164,8 @@ def tune(
             threads=None if candidates else threads,
             database=kept,
             cluster=cluster,
+            exact=exact,
+            tolerance=tolerance,
             pipeline=pipeline,
             passes=_pass_names(passes),
             schedules=schedules,

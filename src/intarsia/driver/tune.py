@@ -43,6 +43,8 @@ def tune(
     database: Database | None = None,
     cluster: str | None = None,
     partitions: bool = True,
+    exact: bool = False,
+    tolerance: float | None = None,
     pipeline: str | None = None,
     passes: Sequence[Pass | str] | None = None,
     schedules: bool = False,
@@ -70,6 +72,9 @@ def tune(
         database: Where measurements are looked up and kept.
         cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
         partitions: Whether parts of the model may be given to different toolchains.
+        exact: Whether sums are computed as engines do, without algorithms that take fewer operations.
+        tolerance: The largest error of an output allowed, as a fraction of its largest value, in place of
+            what rounding explains; narrower types and less accurate algorithms then take part.
         pipeline: Name of the sequence of passes that decide on the program by measuring; "default_tuning" if
             neither this nor `passes` is given.
         passes: The passes themselves, or their names, in its place; none for no such decisions.
@@ -87,12 +92,14 @@ def tune(
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
-        UsageError: Bad budget, targets, shapes or inputs; a plan that is missing, damaged or for another
+        UsageError: Bad budget, tolerance, targets, shapes or inputs; targets or passes that are not exact
+            where results are to be; a plan that is missing, damaged or for another
             program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be kept.
     """
     from intarsia.collage.gather_specs import gather_partition_specs
+    from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import kept_plan, refuse_choices
@@ -110,14 +117,16 @@ def tune(
     seconds = parse_budget(budget)
     if locked:
         asked = schedules or schedule_trials is not None or None
-        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked}
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked, "exact": exact or None}
         refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
-    chosen = () if locked else baseline_targets(targets, threads)
+    accuracy = Accuracy(exact, tolerance)
+    chosen = () if locked else accuracy.targets(baseline_targets(targets, threads))
     deciding = () if locked else deciding_passes(pipeline, passes)
+    deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
     gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
     report = on_progress or _silent
     report(Progress(Stage.IMPORT))
-    module = model if isinstance(model, IRModule) else from_onnx(model, shapes)
+    module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = kept_plan(plan, module, host, on_note, must_exist=locked)

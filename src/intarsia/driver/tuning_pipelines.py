@@ -10,6 +10,7 @@ from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, Sequential, get_pass, load_pass_sequence, register_pipeline
 from intarsia.tune.passes import (
     TuneCombineParallel,
+    TuneConvolutions,
     TuneFlags,
     TuneLayout,
     TunePipeline,
@@ -30,7 +31,8 @@ def default_tuning() -> Sequential:
     """Decisions on the program that are soon measured, one after the other."""
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
-    return Sequential([TunePipeline(), in_parts, TuneCombineParallel(), TuneRewrite(), TuneLayout()])
+    on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions()]
+    return Sequential([TunePipeline(), in_parts, *on_program])
 
 
 @register_pipeline("experiment_tuning")

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from typing import Protocol, runtime_checkable
 
 from intarsia.ir import IRModule
+from intarsia.target import Target
 from intarsia.tune.trace import Trace
 
 
@@ -54,6 +55,22 @@ class EvaluatorOfParts(Evaluator, Protocol):
         Args:
             mod: The part, as a program.
         """
+
+
+@runtime_checkable
+class EvaluatorForTarget(Evaluator, Protocol):
+    """One that gives what a program gives to nobody to a target.
+
+    Attributes:
+        target: Who gets it.
+    """
+
+    target: Target
+
+
+def target_of(evaluator: Evaluator) -> str:
+    """Who compiles what a program gives to nobody; "" if an evaluator does not say."""
+    return str(evaluator.target) if isinstance(evaluator, EvaluatorForTarget) else ""
 
 
 def evaluator_of_part(evaluator: Evaluator, mod: IRModule) -> Evaluator:

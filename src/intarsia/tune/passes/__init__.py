@@ -1,6 +1,7 @@
 """The tuning passes, one per file; importing this package registers them.
 
 tune_combine_parallel   whether parallel convolutions and matrix products are combined
+tune_convolutions       by which algorithm native computes convolutions
 tune_flags              options of toolchains that keep results: threads, sessions, LLVM
 tune_layout             which layout images are in
 tune_order              in which order heuristic passes run
@@ -12,6 +13,7 @@ tune_rewrite            graph substitution by best-first search (rewrite_frontie
 """
 
 from intarsia.tune.passes.tune_combine_parallel import TuneCombineParallel
+from intarsia.tune.passes.tune_convolutions import TuneConvolutions
 from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_order import TuneOrder
@@ -23,6 +25,7 @@ from intarsia.tune.passes.tune_switches import TuneSwitches
 
 __all__ = [
     "TuneCombineParallel",
+    "TuneConvolutions",
     "TuneFlags",
     "TuneLayout",
     "TuneOrder",

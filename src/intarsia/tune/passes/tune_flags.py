@@ -13,6 +13,7 @@ from intarsia.target.cpu import usable_cores
 from intarsia.target.option import option_text
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Greedy, Strategy
 from intarsia.tune.target_options import MarkedFunction, given_functions, set_target_options
@@ -40,7 +41,8 @@ class TuneFlags(TuningPass, opt_level=0):
         flags: Names of the flags; all that a toolchain understands, and threads, if empty.
         threads: Numbers of threads; 1, 2, 4, ... and all cores if empty.
         functions: Names of the functions that are tuned, all alike; all of a toolchain if empty.
-        target: Who gets the whole of a program that gives nothing to anybody.
+        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
+            evaluated for if empty.
 
     Raises:
         UsageError: A flag is unknown, changes results, or has no values that can be listed; there is a number
@@ -64,9 +66,9 @@ class TuneFlags(TuningPass, opt_level=0):
         for count in self.threads:
             TARGET_OPTIONS[THREADS].check(count)
 
-    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # any context
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """One for each toolchain and flag; one without an alternative if there is no such toolchain."""
-        begun, found = given_functions(trace.out_mod, self.target)
+        begun, found = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
         meant = [each for each in found if not self.functions or each.name in self.functions]
         present = dict.fromkeys(str(each.target.toolchain) for each in meant)
         decisions = [

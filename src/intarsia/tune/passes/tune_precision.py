@@ -11,6 +11,7 @@ from intarsia.passes import ToMixedPrecision
 from intarsia.support.errors import UsageError
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.lowered_precision import lowered_precision
 from intarsia.tune.strategy import Greedy, Strategy
@@ -48,7 +49,8 @@ class TunePrecision(TuningPass, opt_level=0):
         tolerance: Largest error allowed, relative to the largest value of each output.
         precisions: "float16" and "bfloat16", or one of them; of equal candidates the earlier wins.
         toolchains: Those that are decided on; all that the program gives functions to if empty.
-        target: Who gets the whole of a program that gives nothing to anybody.
+        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
+            evaluated for if empty.
 
     Raises:
         UsageError: The bound is no positive number, there is no type or an unknown one, or nobody gets the
@@ -72,9 +74,9 @@ class TunePrecision(TuningPass, opt_level=0):
             ToMixedPrecision(dtype)
         with_error_bound(IRModule({}), self.tolerance)
 
-    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # any context
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """One for each toolchain; one without an alternative if there is no such toolchain."""
-        begun, found = given_functions(trace.out_mod, self.target)
+        begun, found = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
         present = dict.fromkeys(str(each.target.toolchain) for each in found)
         decisions = [
             self._decision(toolchain)

@@ -1,0 +1,156 @@
+"""By which algorithm native computes the convolutions of a program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from intarsia.ir import Call, Expr, IRModule, post_order
+from intarsia.native.graph.convolution_algorithm import (
+    ConvolutionAlgorithm,
+    ConvolutionAlgorithms,
+    ConvolutionShape,
+    estimated_costs,
+    estimated_tile,
+    transformable_shape,
+)
+from intarsia.passes import PartitionWhole
+from intarsia.support.errors import UsageError
+from intarsia.target import Target
+from intarsia.transform import register_pass
+from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import target_of
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.strategy import Greedy, Strategy
+from intarsia.tune.target_options import MarkedFunction, marked_functions, set_target_options
+from intarsia.tune.trace import Trace
+from intarsia.tune.transformations import transformation
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+AS_IT_IS: Final = "as it is"
+"""The decision to leave the choice to native's estimate; it stands first, and wins ties."""
+
+_NATIVE: Final = "native"
+_HOPELESS: Final = 1.6
+"""An algorithm that is estimated to take so many times as long as the best is not tried."""
+
+
+@transformation
+def convolution_by(mod: IRModule, shape: str, algorithm: str, target: str = "") -> IRModule:
+    """Let native compute the convolutions of a shape by an algorithm, in all functions that it is given.
+
+    Args:
+        mod: The program.
+        shape: Channels of the input, rows and columns and channels of the result: "64x56x56x64".
+        algorithm: One of `ConvolutionAlgorithm`.
+        target: Who gets the whole of a program that gives nothing to anybody; "" for nobody.
+
+    Raises:
+        UsageError: There is no such algorithm.
+
+    Before:
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="native", target="cpu -toolchain=native"
+        } { Relu(%x) }
+    After: (shape="64x56x56x64", algorithm="direct")
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="native", target="cpu -toolchain=native -convolutions=auto,64x56x56x64=direct"
+        } { Relu(%x) }
+    """
+    marked = tuple(marked_functions(mod))
+    if not marked and target:
+        mod = PartitionWhole(target)(mod)
+        marked = tuple(marked_functions(mod))
+    texts = {_algorithms(each) for each in marked if each.target.toolchain == _NATIVE}
+    for text in sorted(texts):
+        known = ConvolutionAlgorithms.parse(text)
+        others = ConvolutionAlgorithms.parse(f"auto,{shape}={algorithm}").others
+        changed = ConvolutionAlgorithms(
+            known.default, tuple(sorted({**dict(known.others), **dict(others)}.items()))
+        )
+        names = [
+            each.name for each in marked if each.target.toolchain == _NATIVE and _algorithms(each) == text
+        ]
+        mod = set_target_options(mod, _NATIVE, {"convolutions": str(changed)}, names)
+    return mod
+
+
+def _algorithms(function: MarkedFunction) -> str:
+    return function.target.option("convolutions", "auto")
+
+
+@register_pass
+@dataclass(frozen=True)
+class TuneConvolutions(TuningPass, opt_level=0):
+    """Decides by which algorithm native computes windows of 3 by 3: direct sums, or transforms.
+
+    Convolutions of equal shape are decided together, those with most products first. Native's own estimate
+    stands where measuring shows no clear gain; what it holds for hopeless is not tried.
+
+    Attributes:
+        algorithms: What may be chosen; "winograd_6" is about ten times less accurate than direct sums.
+        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
+            evaluated for if empty.
+
+    Raises:
+        UsageError: There is no algorithm of a name.
+    """
+
+    strategy: Strategy = field(default_factory=Greedy, kw_only=True)
+    algorithms: tuple[str, ...] = field(default=("direct", "winograd_2", "winograd_4"), kw_only=True)
+    target: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        object.__setattr__(self, "algorithms", tuple(dict.fromkeys(self.algorithms)))
+        known = [each.value for each in ConvolutionAlgorithm if each is not ConvolutionAlgorithm.AUTO]
+        for name in self.algorithms:
+            if name not in known:
+                raise UsageError(
+                    f"{name!r} is no algorithm of convolutions", help=f"known: {', '.join(known)}"
+                )
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        """One for each shape that has an alternative; one without an alternative if there is none."""
+        target = self.target or target_of(ctx.evaluator)
+        found = [
+            Instruction(f"convolutions {shape}", {AS_IT_IS: Choice(), **self._choices(shape, names, target)})
+            for shape, names in self._alternatives(trace.out_mod, target)
+        ]
+        return found or [Instruction("convolutions", {AS_IT_IS: Choice()})]
+
+    def _choices(self, shape: ConvolutionShape, names: Iterable[str], target: str) -> dict[str, Choice]:
+        args = {"shape": str(shape), "target": target}
+        return {name: Choice(convolution_by, {**args, "algorithm": name}) for name in names}
+
+    def _alternatives(self, mod: IRModule, target: str) -> Iterator[tuple[ConvolutionShape, list[str]]]:
+        """Shapes, those with most products first, and what is worth a trial for each."""
+        for shape, _ in sorted(_products(mod, target).items(), key=lambda item: (-item[1], item[0])):
+            costs = {each.value: cost for each, cost in estimated_costs(shape).items()}
+            best, tile = min(costs.values()), estimated_tile(shape)
+            names = [
+                name
+                for name in self.algorithms
+                if ConvolutionAlgorithm(name).tile != tile and costs.get(name, best) <= _HOPELESS * best
+            ]
+            if names:
+                yield shape, names
+
+
+def _products(mod: IRModule, target: str) -> Counter[ConvolutionShape]:
+    """How many products the convolutions take that native is given, by shape."""
+    marked = tuple(marked_functions(mod))
+    functions: list[Expr] = [each.function for each in marked if each.target.toolchain == _NATIVE]
+    if not marked and target and Target.parse(target).toolchain == _NATIVE:
+        functions = list(mod.graph_functions.values())
+    found: Counter[ConvolutionShape] = Counter()
+    for function in functions:
+        for expr in post_order(function):
+            shape = transformable_shape(expr) if isinstance(expr, Call) else None
+            if shape is not None:
+                found[shape] += shape.read * shape.rows * shape.columns * shape.made
+    return found
