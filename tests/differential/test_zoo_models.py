@@ -9,13 +9,13 @@ from tests.onnx_models import onnxruntime_outputs
 
 import intarsia as ia
 from intarsia.frontend.zoo import build_model, zoo
-from intarsia.ir import structural_equal
+from intarsia.ir import Call, post_order, structural_equal
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
 from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
 from intarsia.op import verify
-from intarsia.passes import partition_whole
+from intarsia.passes import partition_for, partition_whole
 
 HEAVY = frozenset({"vgg19", "alexnet", "zfnet512", "bert_base", "gpt2", "vit_base"})
 ENGINES = ("onnxruntime", "openvino")
@@ -51,6 +51,24 @@ def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -
         executable = ia.build(partition_whole(again, ia.Target.for_toolchain(engine)))
         report = gate.check(run_arrays(executable, inputs))
         assert report.passed, f"{engine}: {report.message}"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_lstm_runs_with_its_layers_on_an_engine_and_the_rest_on_native(engine: str) -> None:
+    module = partition_for(ia.from_onnx(build_model("lstm")), "native", engine)
+    where: dict[str, set[str]] = {"native": set(), engine: set()}
+    for function in module.graph_functions.values():
+        if toolchain := function.attrs.get("Compiler"):
+            calls = (node for node in post_order(function) if isinstance(node, Call))
+            where[str(toolchain)] |= {str(call.op) for call in calls}
+    assert where == {
+        "native": {"Gather", "Transpose", "Squeeze", "MatMul", "Add"},
+        engine: {"LSTM"},
+    }
+    inputs = random_inputs(module["main"])
+    with ia.build(module) as executable:
+        report = Gate.for_module(module, inputs).check(run_arrays(executable, inputs))
+    assert report.passed, report.message
 
 
 @pytest.mark.parametrize("opset", [11, 13, 17, 21, 26])

@@ -218,6 +218,18 @@ class GraphWriter:
         weight = self.weight(f"{name}.weight", (widths[1], widths[0]))
         return self.node("Gemm", x, weight, self.weight(f"{name}.bias", (widths[1],)), name=name, transB=1)
 
+    def lstm(self, x: str, widths: tuple[int, int], name: str = "lstm") -> str:
+        """The hidden states of a forward LSTM that starts from zeros: (sequence, batch, in) to (.., out)."""
+        _, width = widths
+        weights = (
+            self.weight(f"{name}.weight", (1, 4 * width, widths[0])),
+            self.weight(f"{name}.recurrent_weight", (1, 4 * width, width)),
+            self.weight(f"{name}.bias", (1, 8 * width)),
+        )
+        states = self.node("LSTM", x, *weights, name=f"{name}.states", hidden_size=width)
+        direction = self.constant(f"{name}.direction", np.array([1], np.int64))
+        return self.node("Squeeze", states, direction, name=name)
+
     def embedding(self, ids: str, rows: int, width: int, name: str = "embedding") -> str:
         """Rows of a table (`<name>.weight`) by their numbers."""
         return self.node("Gather", self.weight(f"{name}.weight", (rows, width)), ids, name=name, axis=0)

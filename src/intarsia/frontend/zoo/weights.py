@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from intarsia.frontend.zoo.fan_in import CONTRACTIONS, Shape, fan_in
-from intarsia.frontend.zoo.moments import STANDARD_NORMAL, Moments, Signal, output_moments, swish
+from intarsia.frontend.zoo.moments import LSTM, STANDARD_NORMAL, Moments, Signal, output_moments, swish
 from intarsia.support.digest import digest_bytes
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ SCALE = Normal(1.0, 0.05)  # the spreads are enough to make any two channels dif
 SHIFT = Normal(0.0, 0.05)
 SWISH_SCALE = Normal(0.3, 0.05)  # larger inputs of x sigmoid(x) grow from layer to layer, by its curvature
 GATE_VARIANCE = 0.1  # before a sigmoid that is a gate: all gates near a half, as when training begins
+RECURRENT_VARIANCE = (
+    0.1  # what states add to what gates are computed from; much more, and rounding errors grow
+)
 
 
 def draw_weights(model: ModelProto, seed: int) -> None:
@@ -72,6 +75,7 @@ class _Drawing:
         self._moments = {value.name: STANDARD_NORMAL for value in model.graph.input}
         self._readers = _readers(model)
         self._gated: dict[str, str] = {}  # what each sigmoid is of
+        self._origins: dict[str, object] = {}
         self._undrawn: dict[str, TensorProto] = {}
         for tensor in model.graph.initializer:
             if tensor.data_type == TensorProto.FLOAT and not tensor.HasField("raw_data"):
@@ -94,6 +98,9 @@ class _Drawing:
             self._gated[node.output[0]] = node.input[0]
         if node.op_type == "Mul" and self._gated.get(node.input[1]) == node.input[0]:
             return swish(self._moments[node.input[0]])
+        self._origins[node.output[0]] = _origin(node)
+        if node.op_type == "Add" and len({self._origins.get(name, name) for name in node.input}) == 1:
+            return self._moments[node.input[0]].scaled(2)
         inputs = tuple(self._signal(name) for name in node.input if name)
         return output_moments(node, inputs, self._shapes[node.output[0]])
 
@@ -114,6 +121,15 @@ class _Drawing:
             variance = GATE_VARIANCE if self._readers.get(node.output[0]) == {"Sigmoid"} else 1
             return Normal(0.0, _rounded(sqrt(variance / (products * data.moments.square))))
         match node.op_type, index:
+            case "LSTM", 1:
+                square = self._signal(node.input[0]).moments.square
+                return Normal(
+                    0.0, _rounded(sqrt((1 - RECURRENT_VARIANCE) / (self._shapes[name][-1] * square)))
+                )
+            case "LSTM", 2:
+                return Normal(
+                    0.0, _rounded(sqrt(RECURRENT_VARIANCE / (self._shapes[name][-1] * LSTM.square)))
+                )
             case "BatchNormalization", 1 if self._readers.get(node.output[0]) == {"Sigmoid", "Mul"}:
                 return SWISH_SCALE
             case ("BatchNormalization", 1 | 4) | ("LayerNormalization", 1) | ("Mul", _):
@@ -122,6 +138,12 @@ class _Drawing:
                 return Normal(0.0, _rounded(1 / sqrt(self._shapes[name][-1])))  # also right for a tied output
             case _:
                 return SHIFT
+
+
+def _origin(node: NodeProto) -> object:
+    """What nodes that compute the same have in common."""
+    attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+    return (node.op_type, *node.input, *attributes)
 
 
 def _rounded(std: float) -> float:

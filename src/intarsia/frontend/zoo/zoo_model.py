@@ -17,6 +17,7 @@ class Family(StrEnum):
     CONVOLUTION = "convolution"
     TRANSFORMER = "transformer"
     GENERATIVE = "generative"
+    RECURRENT = "recurrent"
 
 
 @dataclass(frozen=True, slots=True)

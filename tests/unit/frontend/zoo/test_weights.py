@@ -10,8 +10,8 @@ from onnx import ModelProto
 from onnx.numpy_helper import to_array
 
 from intarsia.frontend.zoo.graph_writer import GraphWriter
-from intarsia.frontend.zoo.moments import Moments, swish
-from intarsia.frontend.zoo.weights import GATE_VARIANCE, SWISH_SCALE, Normal, draw
+from intarsia.frontend.zoo.moments import LSTM, Moments, swish
+from intarsia.frontend.zoo.weights import GATE_VARIANCE, RECURRENT_VARIANCE, SWISH_SCALE, Normal, draw
 
 PINNED = "b1d0069af6a7a7a184624ab5b7f030e8bd96a83fa96358526b16f3e099a2f09a"
 
@@ -62,6 +62,31 @@ def test_gates_are_near_a_half_and_swishes_nearly_linear() -> None:
     assert drawn["squeeze.weight"].std() == pytest.approx((64 * pooled) ** -0.5, rel=0.1)
     expected = (GATE_VARIANCE / (64 * swish(Moments(0.0, 1.0)).square)) ** 0.5
     assert drawn["excite.weight"].std() == pytest.approx(expected, rel=0.05)
+
+
+def test_states_of_an_lstm_add_little_to_what_its_gates_are_computed_from() -> None:
+    net = GraphWriter("recurrent")
+    x = net.lstm(net.input("tokens", (8, 1, 64)), (64, 32))
+    net.output(x, "states", (8, 1, 32))
+    drawn = weights(net.finished(0))
+
+    assert drawn["lstm.weight"].std() == pytest.approx(((1 - RECURRENT_VARIANCE) / 64) ** 0.5, rel=0.05)
+    expected = (RECURRENT_VARIANCE / (32 * LSTM.square)) ** 0.5
+    assert drawn["lstm.recurrent_weight"].std() == pytest.approx(expected, rel=0.05)
+    assert drawn["lstm.bias"].std() == pytest.approx(0.05, rel=0.15)
+
+
+@pytest.mark.parametrize(("kernel", "square"), [(3, 4.0), (1, 2.0)])
+def test_two_branches_that_compute_the_same_add_up(kernel: int, square: float) -> None:
+    net = GraphWriter("branches")
+    x = net.input("image", (1, 64, 8, 8))
+    one = net.average_pool(x, 3, pad=1, name="one")
+    other = net.average_pool(x, kernel, pad=kernel // 2, name="other")
+    x = net.conv(net.node("Add", one, other, name="sum"), (64, 64), 1)
+    net.output(x, "y", (1, 64, 8, 8))
+
+    drawn = weights(net.finished(0))
+    assert drawn["conv.weight"].std() == pytest.approx((64 * square) ** -0.5, rel=0.05)
 
 
 def test_a_weight_depends_on_its_own_name_only() -> None:

@@ -21,6 +21,7 @@ PARAMETERS = {
     "convnext_tiny": 28_589_128,
     "gpt2": 124_439_808,
     "efficientnet_b0": 5_288_548 + 21_008 * 2,
+    "lstm": 5_120_000 + 2 * 2_101_248 + 5_130_000,  # words, layers (with ONNX's two biases), decoder
     "mobilenet_v2": 3_504_872 + 17_056 * 2,  # as published, and the running means and variances
     "mnist": 8 * 25 + 8 + 16 * 8 * 25 + 16 + 2560 + 10,
     "nasnet_a": 5_289_978 + 18_369 * 2,
@@ -169,6 +170,7 @@ def test_output_of_a_network_of_images_has_the_shape_of_its_architecture(
     [
         ("bert_tiny", {"input_ids": "0,1000", "attention_mask": "1,2"}),
         ("gpt2_tiny", {"input_ids": "0,1000"}),
+        ("lstm", {"input_ids": "0,10000"}),
         ("mnist", {}),
     ],
 )
@@ -191,6 +193,23 @@ def test_a_token_reaches_the_positions_that_attention_allows(name: str) -> None:
     moved = np.abs(before - after).max(axis=(0, 2)) > 1e-6
     expected = np.ones(32, bool) if name == "bert_tiny" else np.arange(32) >= 10
     np.testing.assert_array_equal(moved, expected)
+
+
+def test_a_token_reaches_the_later_states_of_an_lstm_and_fades() -> None:
+    import onnxruntime
+
+    model = build_model("lstm")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    inputs = random_inputs(model, seed=1)
+    changed = {"input_ids": inputs["input_ids"].copy()}
+    changed["input_ids"][0, 10] += -1 if changed["input_ids"][0, 10] else 1
+    before, after = session.run(None, inputs)[0], session.run(None, changed)[0]
+
+    moved = np.abs(before - after).max(axis=(0, 2))
+    assert before.shape == (1, 64, 10_000)
+    assert (moved[:10] == 0).all()
+    assert moved[10] > 1
+    assert moved[40:].max() < 0.01  # and so do rounding errors
 
 
 def test_masked_tokens_do_not_reach_the_others() -> None:
@@ -224,7 +243,7 @@ def test_light_models_keep_opset_and_ir_version() -> None:
 def test_zoo_is_sorted_and_has_every_family() -> None:
     listed = [model.name for model in zoo()]
     assert listed == sorted(listed)
-    assert len(listed) == 22
+    assert len(listed) == 23
     assert {model.family for model in zoo()} == set(Family)
 
 

@@ -19,7 +19,10 @@ from intarsia.native.llvm.isa import Isa
 
 ISA = Isa.host()
 SMALL = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")
-LARGE = sorted({model.name for model in zoo()} - set(SMALL))
+MIXED = {"lstm"}  # its LSTM operators run on another toolchain
+LARGE = sorted({model.name for model in zoo()} - set(SMALL) - MIXED)
+NORMALIZED_ALONE = {"densenet121", "nasnet_a"}
+"""Models that normalise what a Concat joins, so that there is no convolution before."""
 
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
@@ -39,7 +42,7 @@ def test_a_plan_is_in_order_and_complete(name: str) -> None:
     assert len({kernel.name for kernel in plan.kernels}) == len({kernel.dag for kernel in plan.kernels})
     assert plan.arena_bytes < sum(plan.values[number].size_bytes for number in plan.arena)
     activations = [kernel for kernel in plan.kernels if kernel.name.startswith(("batchnorm", "clip", "gelu"))]
-    assert Counter(kernel.name for kernel in activations) == Counter() or name == "densenet121"
+    assert Counter(kernel.name for kernel in activations) == Counter() or name in NORMALIZED_ALONE
 
 
 def _is_joined(plan: RegionPlan, number: int, known: set[int]) -> bool:

@@ -16,7 +16,8 @@ from intarsia.measure.tolerance import tolerance_for
 from intarsia.native.te.operators import covered
 
 SMALL = ("bert_tiny", "gpt2_tiny", "mnist")
-LARGE = sorted({model.name for model in zoo()} - set(SMALL))
+MIXED = {"lstm"}  # its LSTM operators run on another toolchain
+LARGE = sorted({model.name for model in zoo()} - set(SMALL) - MIXED)
 
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
