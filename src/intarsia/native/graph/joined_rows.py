@@ -59,8 +59,8 @@ def _shapes_of(
             continue
         shape = values[number].type.static_shape
         is_matrix = is_product and place == len(step.outputs) + 1
-        joined = shape if is_matrix and len(shape) == 2 else _joined(shape, leading)
-        if joined is None or (is_product and not is_matrix and len(joined) != 2):
+        joined = shape if is_matrix else _joined(shape, leading)
+        if joined is None or (is_product and len(joined) != 2):
             return None
         if found.setdefault(number, joined) != joined:
             return None

@@ -70,6 +70,12 @@ def test_rows_stay_apart(name: str) -> None:
     assert all(len(shape) >= 3 for shape in product_shapes(checked(SHAPE, APART[name])))
 
 
+def test_square_matrices_of_batches_stay_apart() -> None:
+    """Their shape is that of the rows."""
+    plan = checked((2, 3, 4, 4), lambda x: call("MatMul", x, numbers(2, 3, 4, 4)))
+    assert product_shapes(plan) == [(2, 3, 4, 4)]
+
+
 @pytest.mark.parametrize("shape", [(1, 4, 16), (4, 16), (1, 1, 5, 16)])
 def test_one_batch_is_left_as_it_is(shape: tuple[int, ...]) -> None:
     plan = checked(shape, lambda x: call("MatMul", x, numbers(16, 8)))
