@@ -28,6 +28,7 @@ from intarsia.native.te.operators.blocked_transposed_convolution import (
 )
 from intarsia.native.te.operators.upsampling import Upsampling
 from intarsia.native.te.operators.windows import Window
+from intarsia.native.te.operators.winograd import winograd_convolution
 from intarsia.target.target import Target
 
 SMALL = Isa("x86_64", "x86-64-v3", ("avx", "avx2", "fma", "sse2"))
@@ -79,6 +80,16 @@ def convolution(blocks: int, made: int, size: int, stride: int = 1) -> tuple[te.
     return x, w, b, blocked_bias(blocked_convolution(x, w, (window, window), "conv"), b, "y")
 
 
+def transformed_convolution(read: int, made: int, size: int) -> tuple[te.Tensor, ...]:
+    """A convolution of blocks of channels by Winograd's F(2, 3), with a bias and its positive part."""
+    window = Window(size, size, 3, 1, 1, 1, 1)
+    x = te.placeholder((1, read, size, size, LANES), name="x")
+    w = te.placeholder((4, 4, made, read, LANES, LANES), name="w", attrs={"constant": 1})
+    b = te.placeholder((made, LANES), name="b", attrs={"constant": 1})
+    shifted = blocked_bias(winograd_convolution(x, w, (window, window), 2, "conv"), b, "shifted")
+    return x, w, b, te.compute(shifted.shape, lambda *i: te.maximum(shifted[i], 0.0), name="relu")
+
+
 def depthwise(blocks: int, size: int) -> tuple[te.Tensor, ...]:
     """A depthwise convolution of 3 by 3 with padding and a bias."""
     window = Window(size, size, 3, 1, 1, 1, 1)
@@ -120,6 +131,7 @@ PROGRAMS: dict[str, Callable[[], tuple[te.Tensor, ...]]] = {
     "two_products": lambda: two_products(2, 40, 34),
     "convolution": lambda: convolution(2, 4, 9),
     "strided_convolution": lambda: convolution(1, 3, 11, 2),
+    "winograd": lambda: transformed_convolution(2, 3, 11),
     "depthwise": lambda: depthwise(3, 10),
     "transposed": lambda: transposed(1, 2, 5),
     "pool": lambda: pool(2, 13),

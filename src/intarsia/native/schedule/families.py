@@ -20,6 +20,8 @@ from intarsia.native.schedule.schedule_family import ScheduleFamily
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.schedule.transposed_convolution import overlapping_state, transposed_chain
 from intarsia.native.schedule.transposed_family import transposed_family
+from intarsia.native.schedule.winograd_chain import winograd_chain
+from intarsia.native.schedule.winograd_family import winograd_family
 from intarsia.native.te.operators.blocked_layout import CHANNELWISE, CONVOLUTION, GROUPED
 from intarsia.support.errors import UsageError
 
@@ -62,6 +64,9 @@ def _family(dag: ComputeDAG, isa: Isa, _caches: CacheSizes, threads: int) -> Sch
 
 def _blocked_family(task: ScheduleTask) -> ScheduleFamily | None:
     """Of one operation on a blocked tensor."""
+    transformed = winograd_chain(task)
+    if transformed is not None:
+        return winograd_family(transformed, task)
     transposed = transposed_chain(task)
     if transposed is not None:
         return transposed_family(transposed, task)
