@@ -92,3 +92,17 @@ CONVOLUTIONS: Final = register_option(
     )
 )
 """TuneConvolutions decides on it."""
+
+WEIGHTS: Final = register_option(
+    TargetOption(
+        "weights",
+        str,
+        "in which type native stores large weights of matrix products with few rows; they are computed in "
+        "float32 all the same",
+        choices=("f32", "f16", "bf16", "int8"),
+        toolchains=("native",),
+        default="f32",
+        keeps_results=False,
+    )
+)
+"""Such products wait for memory: half of the bytes take half of the time."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.native.graph import ConvolutionAlgorithms, PlanOptions, RegionPlan, plan_region
+from intarsia.native.graph import (
+    ConvolutionAlgorithms,
+    PlanOptions,
+    RegionPlan,
+    WeightStorage,
+    plan_region,
+)
 from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.native.llvm.isa import Isa
 from intarsia.runtime.kernel import KernelSource
@@ -50,9 +56,10 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     )
     isa = _isa(target)
     algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", "auto"))
+    weights = WeightStorage(target.option("weights", WeightStorage.F32.value))
     function = simplified(source_function(source))
     try:
-        plan = plan_region(function, isa, PlanOptions(convolutions=algorithms))
+        plan = plan_region(function, isa, PlanOptions(convolutions=algorithms, weights=weights))
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
     return PlannedRegion(isa, options, threads, tuple(param.name for param in function.params), plan)

@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Final, NamedTuple, Self
 
 from intarsia.ir import Call
+from intarsia.native.dag import ComputeDAG
 from intarsia.native.te.operators import compute_call_of
+from intarsia.native.te.operators.blocked_layout import BLOCKED, TILE, WINOGRAD
 from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 
@@ -116,6 +118,11 @@ def transformable_shape(call: Call) -> ConvolutionShape | None:
     if any(window.stride != 1 or window.dilation != 1 for window in windows):
         return None
     return ConvolutionShape(read, windows[0].count, windows[1].count, made)
+
+
+def algorithm_names(dag: ComputeDAG) -> tuple[str, ...]:
+    """What the name of a kernel says about how it computes: "winograd4" for F(4, 3)."""
+    return tuple(f"{WINOGRAD}{op.attrs[TILE]!r}" for op in dag.ops if op.attrs.get(BLOCKED) == WINOGRAD)
 
 
 def estimated_tile(shape: ConvolutionShape) -> int:

@@ -10,13 +10,18 @@ from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.graph.blocked_dag import blocked_dag
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.channel_shuffle import ChannelShuffle
-from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
+from intarsia.native.graph.convolution_algorithm import (
+    BY_ESTIMATE,
+    ConvolutionAlgorithms,
+    algorithm_names,
+)
 from intarsia.native.graph.joined_rows import joined_rows_dag
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.weight_storage import WeightStore
 
 _KEY_LENGTH = 12
 _NAMED_STEPS = 6
@@ -34,6 +39,7 @@ class KernelSequence:
         lanes: How many channels a block has; 0 if nothing is to be blocked.
         alignment: Of each part of what is put together, in bytes.
         algorithms: Of convolutions that can be computed in several ways.
+        weights: What is stored in fewer bytes.
         kernels: In order.
         joined: For a value that no kernel writes as a whole, the numbers of its parts.
     """
@@ -42,6 +48,7 @@ class KernelSequence:
     lanes: int = 0
     alignment: int = 1
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE
+    weights: WeightStore = field(default_factory=WeightStore)
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _plain: dict[int, int] = field(default_factory=dict)
@@ -55,9 +62,11 @@ class KernelSequence:
             NotCoveredError: A call has no rule, or its rule does not cover it.
         """
         outputs = steps[-1].outputs
-        blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if self.lanes else None
+        made = self._with_stored_weights(steps)
+        is_blocked = self.lanes > 0 and made is None
+        blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if is_blocked else None
         if blocked is None:
-            made = narrow_dag(steps, self.values, self.lanes) if self.lanes else None
+            made = made or (narrow_dag(steps, self.values, self.lanes) if self.lanes else None)
             made = made or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
         else:
             made = blocked.kernel
@@ -128,6 +137,11 @@ class KernelSequence:
                 waiting += [self.values[number].same_as for number in kernel.inputs.values()]
         self.kernels = kept[::-1]
 
+    def _with_stored_weights(self, steps: Sequence[Step]) -> KernelDag | None:
+        """The kernel of a group that reads weights in fewer bytes; None if it reads none."""
+        weights, sources = self.weights.declared(steps, self.values)
+        return kernel_dag(steps, self.values, steps[-1].outputs, weights, sources) if weights else None
+
     def _begins(self, parts: Sequence[int]) -> list[int]:
         """Where parts begin that lie one after the other."""
         sizes = [self.values[part].size_bytes for part in parts]
@@ -180,7 +194,7 @@ class KernelSequence:
                 inputs[tensor.op.name] = self._read(source, tensor.shape)
             else:
                 constants[tensor.op.name] = constant
-        name = "_".join((*names, key[:_KEY_LENGTH]))
+        name = "_".join((*names, *algorithm_names(dag), key[:_KEY_LENGTH]))
         self.kernels.append(KernelPlan(dag, inputs, constants, outputs, name))
 
     def _array(self, source: Source) -> Array | None:

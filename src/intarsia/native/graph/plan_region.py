@@ -14,6 +14,7 @@ from intarsia.native.graph.kernel_sequence import KernelSequence
 from intarsia.native.graph.memory_plan import lifetimes, plan_memory
 from intarsia.native.graph.region_plan import RegionPlan
 from intarsia.native.graph.straight_line import StraightLine
+from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
 from intarsia.native.llvm.isa import Isa
 
 _CACHE_LINE = 64
@@ -27,10 +28,12 @@ class PlanOptions:
         blocked: Whether convolutions, and pools and elementwise operators behind them, work on tensors with
             neighbouring channels side by side, a vector of them. Their weights are packed in the plan.
         convolutions: The algorithms of those that can be computed in several ways.
+        weights: In which type weights are stored that matrix products wait for.
     """
 
     blocked: bool = True
     convolutions: ConvolutionAlgorithms = BY_ESTIMATE
+    weights: WeightStorage = WeightStorage.F32
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -50,7 +53,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
-    sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions)
+    store = WeightStore(chosen.weights)
+    sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions, store)
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     special = {line.steps[place].outputs[0]: place for place in (*joined, *shuffles)}
     for steps in fusion_groups(line, special.values()):

@@ -13,15 +13,16 @@ from intarsia.native.dag.op_attrs import LAYOUT_FREE
 from intarsia.native.dag.packing import Packing, Part
 from intarsia.native.loop_state.iterator import Iterator
 from intarsia.native.loop_state.relation import SplitRelation
-from intarsia.native.loop_state.stage import Stage
+from intarsia.native.loop_state.stage import ComputeAt, Stage
 from intarsia.native.loop_state.state import LoopState
-from intarsia.native.te.tensor import ComputeOp, PlaceholderOp
+from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp
 
 
 def loop_layouts(state: LoopState) -> tuple[Packing, ...]:
     """A packing for each placeholder whose layout is free, and where another one is better.
 
-    Only placeholders that one operation reads, once, at plain axes or 0 are packed.
+    Only placeholders that one operation reads, once, at plain axes or 0 are packed; also through an inlined
+    stage that brings each element to another type.
 
     Args:
         state: With the ranges of all loops; a loop without counts as one of a single iteration.
@@ -31,13 +32,31 @@ def loop_layouts(state: LoopState) -> tuple[Packing, ...]:
     for stage_id, stage in enumerate(state.stages):
         if not isinstance(stage.op, ComputeOp):
             continue
-        for producer, reads in analyzer.read_from[stage.op].items():
-            is_free = isinstance(producer, PlaceholderOp) and producer.name in _listed(stage.op)
+        listed = _listed(stage.op)
+        for producer, reads in analyzer.read_from[stage.op].items() if listed else ():
             is_sole = state.current_dag.readers[producer] == (stage.op,) and len(reads) == 1
-            if is_free and is_sole:
-                packing = _packing(state, stage_id, producer.name, producer.buffers[0].shape, reads[0])
+            free = _free_placeholder(producer, listed, state, analyzer) if is_sole else None
+            if free is not None:
+                packing = _packing(state, stage_id, free.name, free.buffers[0].shape, reads[0])
                 found += [packing] if packing is not None and not packing.keeps_layout else []
     return tuple(found)
+
+
+def _free_placeholder(
+    op: Operation, listed: tuple[object, ...], state: LoopState, analyzer: AccessAnalyzer
+) -> PlaceholderOp | None:
+    """The listed placeholder that is read, as it is or as an inlined stage with an element for each of it."""
+    if isinstance(op, PlaceholderOp):
+        return op if op.name in listed else None
+    is_inlined = state[op.name].compute_at is ComputeAt.INLINED
+    if not isinstance(op, ComputeOp) or op.combiner is not None or not is_inlined:
+        return None
+    own = tuple(axis.var for axis in op.axes)
+    for producer, reads in analyzer.read_from[op].items():
+        is_sole = analyzer.dag.readers[producer] == (op,) and list(reads) == [own]
+        if isinstance(producer, PlaceholderOp) and producer.name in listed and is_sole:
+            return producer
+    return None
 
 
 def _listed(op: ComputeOp) -> tuple[object, ...]:

@@ -140,5 +140,16 @@ def _is_packed(op: ComputeOp, right: Operation, analyzer: AccessAnalyzer) -> boo
     listed = op.attrs.get("layout_free_placeholders", ())
     names = listed if isinstance(listed, tuple) else (listed,)
     reads = analyzer.read_from[op].get(right, ())
-    is_sole = analyzer.dag.readers[right] == (op,) and len(reads) == 1
-    return right.name in names and is_sole
+    if analyzer.dag.readers[right] != (op,) or len(reads) != 1:
+        return False
+    return right.name in names or (
+        isinstance(right, ComputeOp)
+        and right.combiner is None
+        and any(_is_made_of(right, tensor.op, analyzer) for tensor in right.inputs if tensor.op.name in names)
+    )
+
+
+def _is_made_of(op: ComputeOp, constant: Operation, analyzer: AccessAnalyzer) -> bool:
+    """Whether each element is made of the one at the same place of a constant that nothing else reads."""
+    own = tuple(axis.var for axis in op.axes)
+    return analyzer.dag.readers[constant] == (op,) and list(analyzer.read_from[op][constant]) == [own]

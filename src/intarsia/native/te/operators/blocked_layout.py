@@ -34,6 +34,9 @@ WINOGRAD: Final = "winograd"
 OWN_BLOCKS: Final = "own_blocks"
 """Attribute of convolutions in groups: how many blocks of results a group has."""
 
+TILE: Final = "tile"
+"""Attribute of convolutions by Winograd's transforms: how many results a tile has along each dimension."""
+
 OVERLAPPING: Final = "overlapping"
 """Attribute of operations that sum up, for each result, what reaches it: the strides of what does."""
 

@@ -14,7 +14,7 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.convolution import layout_free
 from intarsia.native.te.operators.float32_arithmetic import in_float32
-from intarsia.native.te.tensor import Tensor
+from intarsia.native.te.tensor import ComputeOp, Tensor
 
 _LEAST_ROWS: Final = 8
 """With fewer rows a variable matrix is not read often enough for its elements to be moved before."""
@@ -35,7 +35,7 @@ def matmul(call: ComputeCall) -> Sequence[Tensor]:
         left = _matrix_at(lhs, leading, [*row, k.expression])
         return functions.sum(left * _matrix_at(rhs, leading, [k.expression, *rest]), k)
 
-    return [compute(call.shape, element, call.name, attrs=layout_free(rhs))]
+    return [compute(call.shape, element, call.name, attrs=_free_layouts(rhs))]
 
 
 def _matrix_at(x: Tensor, leading: Sequence[Expression], at: Sequence[Expression]) -> Expression:
@@ -51,7 +51,7 @@ def gemm(call: ComputeCall) -> Sequence[Tensor]:
     """Alpha * A * B + beta * C, A and B transposed where their attributes say so."""
     a, b, dtype = call.input(0), call.input(1), call.output_type.dtype
     is_turned = bool(call.integer("transA")), bool(call.integer("transB"))
-    free = layout_free(b)
+    free = _free_layouts(b)
     if is_turned[1] and not free and call.shape[0] >= _LEAST_ROWS:
         b, is_turned = _turned(b, f"{call.name}.turned"), (is_turned[0], False)
     k = reduce_axis(a.shape[0] if is_turned[0] else a.shape[1], "rk")
@@ -72,6 +72,13 @@ def gemm(call: ComputeCall) -> Sequence[Tensor]:
     is_plain = alpha == 1 and not has_bias
     found = compute(call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=free)
     return [found if is_plain else compute(call.shape, finished, call.name)]
+
+
+def _free_layouts(x: Tensor) -> dict[str, tuple[str, ...]]:
+    """That a constant may lie in any layout, also one that is brought to another type element by element."""
+    if isinstance(x.op, ComputeOp) and x.op.combiner is None:
+        return layout_free(*(each for each in x.op.inputs if each.shape == x.shape))
+    return layout_free(x)
 
 
 def _turned(x: Tensor, name: str) -> Tensor:

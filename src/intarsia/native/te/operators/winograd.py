@@ -31,6 +31,7 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import equal, select
 from intarsia.native.te.operators.blocked_layout import (
     BLOCKED,
+    TILE,
     WINOGRAD,
     axis_names,
     blocked_array,
@@ -175,7 +176,9 @@ def winograd_convolution(
         )
 
     counts = tuple(window.count for window in windows)
-    return compute((batch, made, *counts, lanes), element, name, axis_names(2), {BLOCKED: WINOGRAD})
+    return compute(
+        (batch, made, *counts, lanes), element, name, axis_names(2), {BLOCKED: WINOGRAD, TILE: tile}
+    )
 
 
 def _chosen(place: Expression, choices: Sequence[Expression]) -> Expression:

@@ -1,0 +1,61 @@
+"""How fast this machine can read memory at all: what kernels are compared with that wait for weights."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir import GlobalVar, IRModule
+from intarsia.native import te
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.llvm.compile_kernel import compile_kernel
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.schedule import ScheduledDag
+from intarsia.native.tir import default_tir
+from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.transform import PassContext
+
+_BYTES: Final = 1 << 28
+"""What is read: more than last-level caches hold."""
+_CHUNKS: Final = 64
+"""Pieces of each thread; a piece is read from its begin to its end."""
+_CHAINS: Final = 8
+"""Sums side by side, so that none waits for the one before."""
+_RUNS: Final = 12
+
+
+def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Bytes in a second that are read one after another from memory, and summed up as float32.
+
+    It is the best of several runs over a quarter of a gigabyte. What is read counts as a weight, so that it
+    is asked for ahead as weights are.
+
+    Args:
+        isa: What code may use.
+        threads: How many read, each a part of its own.
+        clock: Seconds from any time on.
+    """
+    lanes, pieces = isa.vector_bytes // 4, threads * _CHUNKS
+    steps = _BYTES // (4 * pieces * _CHAINS * lanes)
+    x = te.placeholder((pieces, steps, _CHAINS, lanes), name="x", attrs={"constant": 1})
+    k, shape = te.reduce_axis(steps, "k"), (pieces, _CHAINS, lanes)
+    sums = te.compute(shape, lambda p, i, v: te.sum(x[p, k, i, v], k), name="sums", axis_names="piv")
+    dag = ComputeDAG((x, sums))
+    state = dag.init_state.reorder("sums", ["p", "k", "i", "v"]).unroll("sums", "i").vectorize("sums", "v")
+    loops = IRModule({GlobalVar("read"): ScheduledDag(dag, state.parallel("sums", "p"), ()).lowered()})
+    function = default_tir(isa.vector_bytes, isa.vector_registers)(loops, PassContext()).prim_func("read")
+    kernel, best = compile_kernel(function, isa).load(), math.inf
+    given = aligned_bytes(math.prod(x.shape) * 4).view(np.float32).reshape(x.shape)
+    given.fill(1)
+    found = np.empty(shape, np.float32)
+    with ThreadPool(threads) as pool:
+        for _ in range(_RUNS):
+            began = clock()
+            kernel(given, found, pool=pool)
+            best = min(best, clock() - began)
+    return given.nbytes / best
