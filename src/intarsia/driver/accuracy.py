@@ -11,7 +11,7 @@ from intarsia.measure.accuracy import with_error_bound
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.transform import Pass
-from intarsia.tune.passes import TuneConvolutions, TunePrecision
+from intarsia.tune.passes import TuneConvolutions, TunePrecision, TuneWeights
 
 _NATIVE: Final = "native"
 _DIRECT: Final = "direct"
@@ -82,7 +82,8 @@ class Accuracy:
             return kept
         if self.tolerance is None or are_given:
             return tuple(passes)
-        return (*map(_with_less_accurate, passes), TunePrecision(tolerance=self.tolerance))
+        narrower = TuneWeights(tolerance=self.tolerance), TunePrecision(tolerance=self.tolerance)
+        return (*map(_with_less_accurate, passes), *narrower)
 
 
 def _with_less_accurate(item: Pass) -> Pass:

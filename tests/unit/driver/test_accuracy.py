@@ -13,7 +13,7 @@ from intarsia.measure.accuracy import error_bound
 from intarsia.op import call
 from intarsia.support.errors import UsageError, VerificationError
 from intarsia.target import Target
-from intarsia.tune.passes import TuneConvolutions, TunePrecision
+from intarsia.tune.passes import TuneConvolutions, TunePrecision, TuneWeights
 
 NATIVE = "cpu -toolchain=native"
 DIRECT = f"{NATIVE} -convolutions=direct"
@@ -48,7 +48,7 @@ def test_a_bound_goes_with_the_program_and_allows_more() -> None:
     bounded = Accuracy(tolerance=0.01)
     assert error_bound(bounded.program(program())) == 0.01
     found = bounded.passes(deciding_passes(None, None), are_given=False)
-    assert TunePrecision(tolerance=0.01) in found
+    assert found[-2:] == (TuneWeights(tolerance=0.01), TunePrecision(tolerance=0.01))
     (convolutions,) = [item for item in found if isinstance(item, TuneConvolutions)]
     assert "winograd_6" in convolutions.algorithms
     assert bounded.passes([TuneConvolutions()], are_given=True) == (TuneConvolutions(),)

@@ -43,6 +43,7 @@ WITH_OPTIONS: dict[str, dict[str, Any]] = {
     },
     "TuneOrder": {"passes": (FoldConstant(), get_pass("SimplifyExpr"))},
     "TunePrecision": {"tolerance": 1e-2},
+    "TuneWeights": {"tolerance": 1e-2},
     "TuneSwitches": {"passes": (FoldConstant(max_bytes=10),)},
     "TuneSubgraphs": {"passes": (Sequential([FoldConstant()], name="row"), TuneLayout(strategy=Beam(2)))},
 }

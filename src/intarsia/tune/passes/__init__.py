@@ -9,6 +9,7 @@ tune_pipeline           which named sequence of heuristic passes runs
 tune_precision          narrower types, within a bound on the error
 tune_switches           which heuristic passes run at all
 tune_subgraphs          passes that tune one of several equal parts, for all of them
+tune_weights            in how many bytes native stores weights, within a bound on the error
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
 """
 
@@ -22,6 +23,7 @@ from intarsia.tune.passes.tune_precision import TunePrecision
 from intarsia.tune.passes.tune_rewrite import TuneRewrite
 from intarsia.tune.passes.tune_subgraphs import TuneSubgraphs
 from intarsia.tune.passes.tune_switches import TuneSwitches
+from intarsia.tune.passes.tune_weights import TuneWeights
 
 __all__ = [
     "TuneCombineParallel",
@@ -34,4 +36,5 @@ __all__ = [
     "TuneRewrite",
     "TuneSubgraphs",
     "TuneSwitches",
+    "TuneWeights",
 ]
