@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 
 from intarsia.native.graph.inlined_reads import inlined_reads
 from intarsia.native.graph.kernel_dag import kernel_dag
+from intarsia.native.graph.moved_matrices import keeps_rows, reads_batches, reads_right
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import Step, StraightLine
 
@@ -31,7 +32,8 @@ def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple
     First elementwise steps join what they follow, and each other where the shape stays the same: those that
     follow one step before those that follow several, so that each branch keeps what belongs to it. Then
     elementwise groups join the reduction or the transposition that they feed, and injective steps the
-    elementwise group that they feed, if no element is computed twice for it.
+    elementwise group that they feed, if no element is computed twice for it. Products of batches take in the
+    moves that make their matrices.
 
     Linear in the region, times log n.
 
@@ -126,15 +128,38 @@ class _Groups:
         return self._kinds[source] is _POINTWISE and self._fits(source, end)
 
     def is_prologue(self, source: int, end: int) -> bool:
-        """Whether a group without loops of its own can be computed where it is read, each element once."""
+        """Whether a group without loops of its own can be computed where it is read, each element once.
+
+        A product may also read rows that lie elsewhere, as those of heads do, and the elements of its right
+        matrix in any order: it goes over panels of that one, which are copied.
+        """
         if self._has_loops[source] or not self._fits(source, end):
             return False
+        if self._kinds[end] is not _MOVE and self._is_matrix_of_product(source):
+            return True
         if self._kinds[source] is _POINTWISE:
-            return self._is_read_by(source, _REDUCTION, _MOVE)
+            return self._is_read_by(source, _REDUCTION if self._has_loops[end] else _MOVE)
         if self._kinds[source] not in (_MOVE, _INJECTIVE) or self._has_loops[end]:
             return False
         is_kept_in_place = self._shape(source) == self._shape(end) and self._is_read_by(source, _POINTWISE)
         return is_kept_in_place or self._is_read_by(source, _MOVE)
+
+    def _is_matrix_of_product(self, source: int) -> bool:
+        """Whether a move of elements can be left to the products of its group that read it."""
+        if self._kinds[source] is not _MOVE or len(self._members[source]) > 1:
+            return False
+        keeps = keeps_rows(self._steps[source], self._line.values)
+        return all(
+            self._reads_in_place(reader, source, is_left_too=keeps) for reader in self._readers[source]
+        )
+
+    def _reads_in_place(self, reader: int, source: int, *, is_left_too: bool) -> bool:
+        """Whether products of the group read what a move makes, perhaps through another move of the group."""
+        step, (number,) = self._steps[reader], self._steps[source].outputs
+        if self._kinds[reader] is _MOVE:
+            after = self._readers[reader]
+            return all(self._reads_in_place(each, reader, is_left_too=is_left_too) for each in after)
+        return reads_batches(step, self._line.values) and (is_left_too or reads_right(step, number))
 
     def _sources(self, members: list[int]) -> list[int]:
         """The groups that steps read, as negative numbers, so that a heap gives the last one first."""
