@@ -2,19 +2,28 @@
 
 The first table says which toolchain wins, by how much, and how right each one is. The second has latencies of
 native, onnxruntime and openvino, measured in turns in one process; a ratio is that of the engine's median to
-native's, so that above 1 native is faster. Operations count a product and a sum as two, without what only
-fills blocks; the peak is that of multiply-adds in registers on as many threads, timed just before.
+native's, so that above 1 native is faster. "exact" is native without algorithms that save operations, as
+`tune --exact` has it. Operations count a product and a sum as two, without what only fills blocks, as direct
+sums take them; the peak is that of multiply-adds in registers on as many threads, timed just before, and the
+bound the time that operations take at the peak or weights at the measured bandwidth, whichever is longer.
+Errors are the largest differences from float64, relative to the largest value, medians over --seeds inputs.
 
-Usage: python benchmarks/models.py [NAME ...] [--tables tuned native] [--budget 10s] [--threads N]
-       [--json] [--markdown]
+Usage: python -m benchmarks.models [NAME ...] [--tables tuned native errors] [--budget 10s]
+       [--threads N [N ...]] [--seeds N] [--json] [--markdown]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from benchmarks.float64_models import in_float64
 
 import intarsia as ia
 from intarsia.build import build
@@ -22,14 +31,16 @@ from intarsia.driver.budget import parse_budget
 from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
-from intarsia.ir import IRModule
+from intarsia.ir import Constant, IRModule, post_order
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.timing import TimingPolicy
+from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph import PlanOptions, plan_region
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.peak import measured_peak
 from intarsia.passes import partition_whole
+from intarsia.runtime.executable import Executable
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
@@ -39,8 +50,10 @@ HEADER = ("model", "toolchain", "median, ms", "ratio to best (95 %)", "max error
 ENGINES = ("onnxruntime", "openvino")
 NATIVE_HEADER = (
     *("model", "threads", "native, ms", *(f"{name} / native (95 %)" for name in ENGINES)),
-    *("best engine / native", "GFLOP/s", "of peak"),
+    *("best engine / native", "exact / native", "best engine / exact", "of peak", "of bound"),
 )
+ERROR_HEADER = ("model", "native", "exact", *ENGINES)
+EXACT = {"convolutions": "direct"}
 
 
 def verdict(record: CandidateRecord) -> str:
@@ -71,30 +84,81 @@ def tuned(name: str, budget: str) -> tuple[dict[str, Any], list[tuple[str, ...]]
     return {**result.to_json(), "model": name}, [row(name, record) for record in result.candidates]
 
 
-def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-    """The record of native and the engines on a model, and its line of the table."""
+def programs(name: str, threads: int) -> tuple[IRModule, dict[str, Executable]]:
+    """A model built by native, by native with direct sums, and by each engine."""
     module = from_onnx(build_model(name))
     targets = {each: Target.for_toolchain(each, threads=threads) for each in ("native", *ENGINES)}
-    programs = {each: build(partition_whole(module, target)) for each, target in targets.items()}
+    targets["exact"] = targets["native"].with_options(**EXACT)
+    return module, {each: build(partition_whole(module, target)) for each, target in targets.items()}
+
+
+def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The record of native and the engines on a model, and its line of the table."""
+    module, built = programs(name, threads)
     inputs = random_inputs(module["main"])
-    arrays = [inputs[info.name] for info in programs["native"].inputs]
-    policy = TimingPolicy(max_seconds=parse_budget(budget) / len(programs))
-    most = measured_peak(Isa.host(), threads)
-    calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
+    arrays = [inputs[info.name] for info in built["native"].inputs]
+    policy = TimingPolicy(max_seconds=parse_budget(budget))
+    most, fastest = measured_peak(Isa.host(), threads), measured_bandwidth(Isa.host(), threads)
+    calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in built.items()}
     measured = time_interleaved(calls, policy)
-    ratios = {each: measured.ratio(each, "native") for each in ENGINES}
+    ratios = {each: measured.ratio(each, "native") for each in (*ENGINES, "exact")}
     median = measured.timings["native"].median
-    best, speed = min(ratios.values(), key=lambda ratio: ratio.ratio), operations(module) / median
+    best = min((ratios[each] for each in ENGINES), key=lambda ratio: ratio.ratio)
+    speed = operations(module) / median
+    bound = max(operations(module) / most, weight_bytes(module) / fastest)
+    for program in built.values():
+        program.close()
     record = {
         "model": name,
         "threads": threads,
         "native_seconds": median,
         "ratios": {each: [ratio.ratio, ratio.low, ratio.high] for each, ratio in ratios.items()},
+        "best_engine": best.ratio,
         "operations_per_second": speed,
         "peak": most,
+        "bandwidth": fastest,
+        "bound_seconds": bound,
     }
-    times = (name, str(threads), f"{median * 1e3:.3f}", *map(shown, ratios.values()))
-    return record, [(*times, f"{best.ratio:.3f}", f"{speed / 1e9:.1f}", f"{100 * speed / most:.0f} %")]
+    exact = ratios["exact"].ratio
+    times = (name, str(threads), f"{median * 1e3:.3f}", *(shown(ratios[each]) for each in ENGINES))
+    factors = (f"{best.ratio:.3f}", f"{exact:.3f}", f"{best.ratio / exact:.3f}")
+    return record, [(*times, *factors, f"{100 * speed / most:.0f} %", f"{100 * bound / median:.0f} %")]
+
+
+def errors(name: str, threads: int, seeds: int) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The errors of native and the engines against float64, and the line of the table."""
+    model = build_model(name)
+    module, built = programs(name, threads)
+    wide = from_onnx(in_float64(model))
+    found: dict[str, list[float]] = {each: [] for each in built}
+    with build(partition_whole(wide, Target.for_toolchain("native", threads=threads))) as reference:
+        for seed in range(seeds):
+            inputs = random_inputs(module["main"], seed=seed)
+            given = [inputs[info.name] for info in reference.inputs]
+            doubles = [each.astype(np.float64) if each.dtype == np.float32 else each for each in given]
+            expected = np.asarray(reference.run_flat(*doubles)[0])
+            for each, program in built.items():
+                result = np.asarray(program.run_flat(*given)[0])
+                found[each].append(float(np.abs(result - expected).max() / np.abs(expected).max()))
+    for program in built.values():
+        program.close()
+    medians = {each: statistics.median(values) for each, values in found.items()}
+    line = (name, *(f"{medians[each]:.1e}" for each in ("native", "exact", *ENGINES)))
+    return {"model": name, "errors": found, "medians": medians}, [line]
+
+
+def weight_bytes(module: IRModule) -> int:
+    """Of the constants that a program reads at least once."""
+    arrays = {id(each.data): each.data for each in post_order(module["main"]) if isinstance(each, Constant)}
+    return sum(array.nbytes for array in arrays.values())
+
+
+def summary(records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """For each number of threads the geometric mean of the best engine's ratio, and the least."""
+    for threads in sorted({each["threads"] for each in records if "best_engine" in each}):
+        ratios = {each["model"]: each["best_engine"] for each in records if each.get("threads") == threads}
+        mean, least = statistics.geometric_mean(ratios.values()), min(ratios, key=ratios.__getitem__)
+        yield f"{threads} threads: geometric mean {mean:.3f}, least {ratios[least]:.3f} ({least})"
 
 
 def operations(module: IRModule) -> float:
@@ -103,31 +167,41 @@ def operations(module: IRModule) -> float:
     return sum(max(0, kernel.dag.flop_ct) for kernel in plan.kernels)
 
 
+def measured(
+    table: str, name: str, threads: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The record of a model for a table, and its lines; what is wrong, if it cannot be measured."""
+    try:
+        if table == "tuned":
+            return tuned(name, options.budget)
+        if table == "errors":
+            return errors(name, options.threads[-1], options.seeds)
+        return against_engines(name, options.budget, threads)
+    except IntarsiaError as error:
+        return {"model": name, "error": str(error)}, [(name, str(error))]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", default=[model.name for model in zoo()])
-    parser.add_argument("--tables", nargs="+", choices=("tuned", "native"), default=["tuned", "native"])
+    tables = ("tuned", "native", "errors")
+    parser.add_argument("--tables", nargs="+", choices=tables, default=["tuned", "native"])
     parser.add_argument("--budget", default="10s")
-    parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
+    parser.add_argument("--threads", type=int, nargs="+", default=[usable_cores(Path("/"))])
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     separator = " | " if options.markdown else "  "
+    headers = {"tuned": HEADER, "native": NATIVE_HEADER, "errors": ERROR_HEADER}
     for table in options.tables:
-        header = HEADER if table == "tuned" else NATIVE_HEADER
         if not options.json:
-            print(separator.join(header), flush=True)
+            print(separator.join(headers[table]), flush=True)
             if options.markdown:
-                print("|".join("---" for _ in header))
-        for name in options.names:
-            try:
-                if table == "tuned":
-                    record, lines = tuned(name, options.budget)
-                else:
-                    record, lines = against_engines(name, options.budget, options.threads)
-            except IntarsiaError as error:
-                record, lines = {"model": name, "error": str(error)}, [(name, str(error))]
+                print("|".join("---" for _ in headers[table]))
+        for name, threads in product(options.names, options.threads if table == "native" else [0]):
+            record, lines = measured(table, name, threads, options)
             results.append({**record, "table": table})
             if not options.json:
                 print("\n".join(map(separator.join, lines)), flush=True)
@@ -135,6 +209,8 @@ def main() -> None:
             print()
     if options.json:
         print(json.dumps(results, indent=2))
+    else:
+        print("\n".join(summary(results)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+"""Models of the zoo in float64: what the errors of all others are measured from."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+
+_SINGLE, _DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
+
+
+def in_float64(model: ModelProto) -> ModelProto:
+    """A copy of a model whose numbers of 32 bits have 64; integers and texts stay what they are."""
+    found = ModelProto()
+    found.CopyFrom(model)
+    _widen(found.graph)
+    return found
+
+
+def _widen(graph: GraphProto) -> None:
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == _SINGLE:
+            value.type.tensor_type.elem_type = _DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                _widen_tensor(attribute.t)
+            elif attribute.HasField("g"):
+                _widen(attribute.g)
+            elif node.op_type == "Cast" and attribute.name == "to" and attribute.i == _SINGLE:
+                attribute.i = _DOUBLE
+
+
+def _widen_tensor(tensor: TensorProto) -> None:
+    if tensor.data_type == _SINGLE:
+        array = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
