@@ -14,7 +14,7 @@ from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 
 # Costs in products, by measurement on convolutions of 7 to 224 pixels in a row with 16 to 512 channels.
-_WEIGHT_COST: Final = 32.0
+_WEIGHT_COST: Final = 14.0
 """What a weight costs that comes from memory, as all do in a network of some size."""
 _POINT_COST: Final = 16.0
 """What the transforms of a number of an input or a result cost."""

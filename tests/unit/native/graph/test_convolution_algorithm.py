@@ -33,7 +33,16 @@ def shape(channels: int, size: int) -> ConvolutionShape:
 
 @pytest.mark.parametrize(
     ("channels", "size", "tile"),
-    [(64, 56, 4), (128, 28, 4), (64, 224, 4), (512, 28, 4), (512, 7, 0), (2, 56, 0)],
+    [
+        (64, 56, 4),
+        (128, 28, 4),
+        (64, 224, 4),
+        (512, 28, 4),
+        (256, 14, 2),
+        (512, 7, 2),
+        (96, 7, 0),
+        (2, 56, 0),
+    ],
 )
 def test_estimates(channels: int, size: int, tile: int) -> None:
     """Many tiles pay for transforms; few do not pay for reading four times the weights."""
