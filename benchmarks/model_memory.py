@@ -1,0 +1,146 @@
+"""Load time and peak memory of models: the artifact that is built once, beside sessions of the engines.
+
+Each is loaded and run once in a process of its own, three times, in turns; the medians are told. Load time is
+from the file to the first result, without imports. Memory is the largest resident set (VmHWM of Linux), with
+pages of files that are mapped, and how much of it is above that of a process which has imported the same.
+
+Usage: python -m benchmarks.model_memory [NAME ...] [--threads N] [--repeats N] [--json] [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model, zoo
+from intarsia.measure.inputs import random_inputs
+from intarsia.passes import partition_whole
+from intarsia.support.errors import IntarsiaError
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+
+_BEGIN: Final = """
+import json, sys, time
+import numpy as np
+given = dict(np.load(sys.argv[2]))
+threads = int(sys.argv[3])
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+def told(began, before):
+    seconds, after = time.perf_counter() - began, peak()
+    print(json.dumps({"load": seconds, "peak": after, "above": after - before}))
+"""
+
+LOADERS: Final = {
+    "intarsia": """
+import intarsia.runtime.artifact_load as loader
+before, began = peak(), time.perf_counter()
+exe = loader.load(sys.argv[1])
+exe.run_flat(*(given[info.name] for info in exe.inputs))
+told(began, before)
+""",
+    "onnxruntime": """
+import onnxruntime
+before, began = peak(), time.perf_counter()
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = threads
+session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+session.run(None, given)
+told(began, before)
+""",
+    "openvino": """
+import openvino
+before, began = peak(), time.perf_counter()
+compiled = openvino.Core().compile_model(
+    sys.argv[1], "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+)
+compiled(given)
+told(began, before)
+""",
+}
+"""For each what a process does with a file, inputs and a number of threads."""
+
+HEADER: Final = (
+    "model",
+    "file, MB",
+    *(f"{name}, {what}" for name in LOADERS for what in ("s", "MB", "MB more")),
+)
+
+
+def measured(name: str, threads: int, repeats: int) -> dict[str, Any]:
+    """The medians of a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, artifact, inputs = (Path(folder) / each for each in ("m.onnx", "m.intarsia", "inputs.npz"))
+        content = build_model(name)
+        model.write_bytes(content.SerializeToString())
+        module = from_onnx(content)
+        given: dict[str, Any] = dict(random_inputs(module["main"]))
+        np.savez(inputs, **given)
+        with build(partition_whole(module, Target.for_toolchain("native", threads=threads))) as exe:
+            exe.save(artifact)
+        files = {each: artifact if each == "intarsia" else model for each in LOADERS}
+        found: dict[str, list[dict[str, float]]] = {each: [] for each in LOADERS}
+        for _ in range(repeats):
+            for each, script in LOADERS.items():
+                args = str(files[each]), str(inputs), str(threads)
+                command = [sys.executable, "-c", _BEGIN + script, *args]
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found[each].append(json.loads(output))
+        medians = {
+            each: {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+            for each, runs in found.items()
+        }
+        return {"model": name, "bytes": artifact.stat().st_size, **medians}
+
+
+def line(record: dict[str, Any]) -> tuple[str, ...]:
+    cells = (
+        text
+        for each in LOADERS
+        for text in (
+            f"{record[each]['load']:.2f}",
+            f"{record[each]['peak'] / 1024:.0f}",
+            f"{record[each]['above'] / 1024:.0f}",
+        )
+    )
+    return (record["model"], f"{record['bytes'] / 1e6:.0f}", *cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", default=[model.name for model in zoo()])
+    parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    separator, records = " | " if options.markdown else "  ", []
+    if not options.json:
+        print(separator.join(HEADER))
+        if options.markdown:
+            print("|".join("---" for _ in HEADER))
+    for name in options.names:
+        try:
+            records.append(measured(name, options.threads, options.repeats))
+        except IntarsiaError as error:
+            records.append({"model": name, "error": str(error)})
+        if not options.json:
+            last = records[-1]
+            print(f"{name}: {last['error']}" if "error" in last else separator.join(line(last)), flush=True)
+    if options.json:
+        print(json.dumps(records, indent=2))
+
+
+if __name__ == "__main__":
+    main()
