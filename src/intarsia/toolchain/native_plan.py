@@ -55,14 +55,21 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         IrPasses(target.option("llvm_passes", "none")), target.option("llvm_level", DEFAULT_OPTIONS.level)
     )
     isa = _isa(target)
-    algorithms = ConvolutionAlgorithms.parse(target.option("convolutions", "auto"))
-    weights = WeightStorage(target.option("weights", WeightStorage.F32.value))
     function = simplified(source_function(source))
     try:
-        plan = plan_region(function, isa, PlanOptions(convolutions=algorithms, weights=weights))
+        plan = plan_region(function, isa, _plan_options(target))
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
     return PlannedRegion(isa, options, threads, tuple(param.name for param in function.params), plan)
+
+
+def _plan_options(target: Target) -> PlanOptions:
+    return PlanOptions(
+        target.option("blocked", True),
+        target.option("fused", True),
+        ConvolutionAlgorithms.parse(target.option("convolutions", "auto")),
+        WeightStorage(target.option("weights", WeightStorage.F32.value)),
+    )
 
 
 def _isa(target: Target) -> Isa:

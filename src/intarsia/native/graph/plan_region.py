@@ -27,11 +27,13 @@ class PlanOptions:
     Attributes:
         blocked: Whether convolutions, and pools and elementwise operators behind them, work on tensors with
             neighbouring channels side by side, a vector of them. Their weights are packed in the plan.
+        fused: Whether operators that follow each other become one kernel where that is possible.
         convolutions: The algorithms of those that can be computed in several ways.
         weights: In which type weights are stored that matrix products wait for.
     """
 
     blocked: bool = True
+    fused: bool = True
     convolutions: ConvolutionAlgorithms = BY_ESTIMATE
     weights: WeightStorage = WeightStorage.F32
 
@@ -57,7 +59,8 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions, store)
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     special = {line.steps[place].outputs[0]: place for place in (*joined, *shuffles)}
-    for steps in fusion_groups(line, special.values()):
+    alone = special.values() if chosen.fused else range(len(line.steps))
+    for steps in fusion_groups(line, alone):
         place = special.get(steps[-1].outputs[0], -1)
         if place in joined and sequence.join(steps[-1]):
             continue

@@ -53,8 +53,9 @@ def checked(x: Var, *results: Expr, isa: Isa = ISA) -> RegionPlan:
     given = np.random.default_rng(0).standard_normal(x.checked_type.static_shape).astype(np.float32)
     expected = [np.asarray(value) for value in build(module).run_flat(given)]
     plan = plan_region(function, isa)
-    for options in (plan, plan_region(function, isa, PlanOptions(blocked=False))):
-        _compare(run_plan(options, [given], isa), expected)
+    others = (PlanOptions(blocked=False), PlanOptions(fused=False))
+    for each in (plan, *(plan_region(function, isa, options) for options in others)):
+        _compare(run_plan(each, [given], isa), expected)
     return plan
 
 

@@ -1,0 +1,118 @@
+"""What each family of decisions contributes: models with it switched off, in turns with all of them.
+
+A ratio is the time without a family to that with all; above 1 the family makes the model faster. The plot has
+a row for each family and a mark for each model; it needs matplotlib (pip install "intarsia[plots]").
+
+Usage: python -m benchmarks.ablation [NAME ...] [--threads N] [--seconds S] [--plot FILE.svg] [--json]
+       [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from intarsia.build import build
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model
+from intarsia.ir import IRModule
+from intarsia.measure.inputs import random_inputs
+from intarsia.measure.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.timing import TimingPolicy
+from intarsia.passes import partition_whole
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+
+MODELS: Final = (
+    *("squeezenet", "mobilenet_v2", "resnet50", "densenet121", "vgg19", "unet"),
+    *("efficientnet_b0", "convnext_tiny", "bert_base", "gpt2"),
+)
+
+
+def _native(**options: Any) -> Callable[[IRModule, int], Target]:
+    return lambda _, threads: Target.for_toolchain("native", threads=threads, **options)
+
+
+FAMILIES: Final[Mapping[str, Callable[[IRModule, int], Target]]] = {
+    "Winograd's transforms": _native(convolutions="direct"),
+    "channels in blocks": _native(blocked=False),
+    "fused operators": _native(fused=False),
+    "vectors of 64 bytes": _native(wide_vectors=False),
+    "own kernels (onnxruntime alone)": lambda _, threads: Target.for_toolchain(
+        "onnxruntime", threads=threads
+    ),
+    "own kernels (openvino alone)": lambda _, threads: Target.for_toolchain("openvino", threads=threads),
+}
+"""By name the target that does without a family."""
+
+
+def ablated(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]:
+    """The ratio of each family for a model."""
+    module = from_onnx(build_model(name))
+    targets = {"all": Target.for_toolchain("native", threads=threads)}
+    targets |= {family: target(module, threads) for family, target in FAMILIES.items()}
+    programs = {family: build(partition_whole(module, target)) for family, target in targets.items()}
+    inputs = random_inputs(module["main"])
+    arrays = [inputs[info.name] for info in programs["all"].inputs]
+    calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
+    measured = time_interleaved(calls, TimingPolicy(max_seconds=seconds))
+    for program in programs.values():
+        program.close()
+    return {family: measured.ratio(family, "all") for family in FAMILIES}
+
+
+def plot(ratios: Mapping[str, Mapping[str, float]], place: Path) -> None:
+    """An SVG file: a row for each family, a mark for each model, time on a logarithmic axis."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 0.6 * len(FAMILIES) + 1.5))
+    for model, found in ratios.items():
+        axes.plot(list(found.values()), range(len(found)), "o", alpha=0.7, label=model)
+    axes.set_yticks(range(len(FAMILIES)), [f"without {family}" for family in FAMILIES])
+    axes.set_xscale("log")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xlabel("time relative to that with all")
+    axes.invert_yaxis()
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(place, bbox_inches="tight")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(MODELS))
+    parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    separator = " | " if options.markdown else "  "
+    found: dict[str, dict[str, RatioInterval]] = {}
+    if not options.json:
+        print(separator.join(("model", *FAMILIES)))
+        if options.markdown:
+            print("|".join("---" for _ in ("model", *FAMILIES)))
+    for name in options.names:
+        found[name] = ablated(name, options.threads, options.seconds)
+        if not options.json:
+            cells = (f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})" for each in found[name].values())
+            print(separator.join((name, *cells)), flush=True)
+    ratios = {name: {family: each.ratio for family, each in of.items()} for name, of in found.items()}
+    if options.json:
+        print(json.dumps(ratios, indent=2))
+    elif ratios:
+        means = (statistics.geometric_mean(of[family] for of in ratios.values()) for family in FAMILIES)
+        print(separator.join(("geometric mean", *(f"{mean:.2f}" for mean in means))))
+    if options.plot is not None:
+        plot(ratios, options.plot)
+
+
+if __name__ == "__main__":
+    main()
