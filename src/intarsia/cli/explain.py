@@ -33,6 +33,10 @@ def explain(
     trace: Annotated[
         bool, typer.Option("--trace", help="The tree of what tuning passes tried, instead.")
     ] = False,
+    layers: Annotated[
+        bool,
+        typer.Option("--layers", help="By which algorithms convolutions are computed, and their errors."),
+    ] = False,
     targets: Targets,
     shapes: Shapes,
     inputs: Inputs,
@@ -63,10 +67,19 @@ def explain(
             "--trace is about what tuning passes tried for an artifact, whole",
             help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --trace",
         )
+    if layers and (node is not None or everything or trace or not argument.is_artifact):
+        raise UsageError(
+            "--layers is about an artifact, whole",
+            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --layers",
+        )
     if argument.is_artifact:
         argument.refuse_choices(
             target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
         )
+        if layers:
+            from intarsia.cli.layers_report import layers_report
+
+            return layers_report(Path(argument.place))
         explanation = _of_artifact(Path(argument.place))
     else:
         _refuse_target(argument)
