@@ -89,16 +89,26 @@ class _Component:
         """Write the component's devices into `chosen`."""
         is_inside = set(self.domains)
         around = {self.chosen[user] for users in self.values for user in users - is_inside}
-        if not around:
+        if not around and self._is_alone():
             return
-        for domain in self.domains:  # another device would only take more copies
-            near = [device for device in self.problem.allowed[domain] if device in around]
-            self.chosen[domain] = (near or self.problem.allowed[domain])[0]
-        devices = sorted(around | {self.chosen[domain] for domain in self.domains})
+        allowed = [self.problem.allowed[domain] for domain in self.domains]
+        for domain, given in zip(self.domains, allowed, strict=True):
+            near = [device for device in given if device in around]
+            self.chosen[domain] = (near or given)[0]
+        if not around.intersection(*allowed):  # else domains elsewhere could come here without more copies
+            around |= {device for given in allowed for device in given}
+        devices = sorted(around)
         if len(devices) > 2 and self._try_all(devices):
             return
         while self._expand_each(devices):
             pass
+
+    def _is_alone(self) -> bool:
+        """Give all domains the first device that each of them can take; False if there is none."""
+        first, *others = (self.problem.allowed[domain] for domain in self.domains)
+        common = [device for device in first if all(device in allowed for allowed in others)]
+        self.chosen.update(dict.fromkeys(self.domains, *common[:1]) if common else {})
+        return bool(common)
 
     def _copies(self) -> int:
         return sum(len({self.chosen[user] for user in users}) - 1 for users in self.values)

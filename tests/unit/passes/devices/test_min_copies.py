@@ -42,6 +42,25 @@ def test_between_two_devices_the_cut_is_the_smallest(problem: CopyProblem) -> No
     assert all(device in problem.allowed[domain] for domain, device in chosen.items())
 
 
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        ({0: (0, 1, 2), 1: (1, 2)}, {0: 1, 1: 1}),
+        ({0: (0, 2), 1: (1, 2)}, {0: 2, 1: 2}),
+        ({0: (0, 1), 1: (0, 1)}, {0: 0, 1: 0}),
+    ],
+)
+def test_domains_with_nothing_around_go_where_all_can_be(
+    allowed: dict[int, tuple[int, ...]], expected: dict[int, int]
+) -> None:
+    assert fewest_copies(CopyProblem(allowed, [frozenset(allowed)])) == expected
+
+
+def test_a_device_that_is_nobodys_first_choice_may_be_the_best() -> None:
+    problem = CopyProblem({0: (3,), 1: (0, 1), 2: (2, 1)}, [frozenset({0, 1}), frozenset({1, 2})] * 2)
+    assert fewest_copies(problem) == {0: 3, 1: 1, 2: 1}
+
+
 @given(problems(3))
 def test_small_problems_of_more_devices_are_exact(problem: CopyProblem) -> None:
     assert copies(problem.values, fewest_copies(problem)) == fewest(problem)
