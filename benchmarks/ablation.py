@@ -59,7 +59,7 @@ def ablated(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in programs["all"].inputs]
     calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
-    measured = time_interleaved(calls, TimingPolicy(max_seconds=seconds))
+    measured = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(programs)))
     for program in programs.values():
         program.close()
     return {family: measured.ratio(family, "all") for family in FAMILIES}

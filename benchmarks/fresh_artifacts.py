@@ -64,11 +64,13 @@ def compared(name: str, budget: str, rounds: int) -> dict[str, Any]:
             seconds, compiles = child.stdout.readline().split()
             count = max(1, round(_SHARE / _seconds(lambda: exe.run_flat(*arrays), 3)))
             ratios = []
-            for _ in range(rounds):
-                here = _seconds(lambda: exe.run_flat(*arrays), count)
+            for turn in range(rounds):
+                here = 0.0 if turn % 2 else _seconds(lambda: exe.run_flat(*arrays), count)
                 child.stdin.write(f"{count}\n")
                 child.stdin.flush()
-                ratios.append(float(child.stdout.readline()) / here)
+                there = float(child.stdout.readline())
+                here = here or _seconds(lambda: exe.run_flat(*arrays), count)
+                ratios.append(there / here)
             child.stdin.close()
     return {
         "model": name,

@@ -133,7 +133,7 @@ def main() -> None:
     for name in options.names:
         try:
             records.append(measured(name, options.threads, options.repeats))
-        except IntarsiaError as error:
+        except (IntarsiaError, subprocess.CalledProcessError) as error:
             records.append({"model": name, "error": str(error)})
         if not options.json:
             last = records[-1]

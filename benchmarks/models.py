@@ -6,7 +6,8 @@ native's, so that above 1 native is faster. "exact" is native without algorithms
 `tune --exact` has it. Operations count a product and a sum as two, without what only fills blocks, as direct
 sums take them; the peak is that of multiply-adds in registers on as many threads, timed just before, and the
 bound the time that operations take at the peak or weights at the measured bandwidth, whichever is longer.
-Errors are the largest differences from float64, relative to the largest value, medians over --seeds inputs.
+Errors are the largest differences from float64, relative to the largest value, medians over --seeds inputs;
+float64 is computed by the reference for small models, and by native's kernels of float64 for others.
 
 Usage: python -m benchmarks.models [NAME ...] [--tables tuned native errors] [--budget 10s]
        [--threads N [N ...]] [--seeds N] [--json] [--markdown]
@@ -32,9 +33,11 @@ from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Constant, IRModule, post_order
+from intarsia.measure.gate import SMALL
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.work import work_of
 from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph import PlanOptions, plan_region
 from intarsia.native.llvm.isa import Isa
@@ -97,7 +100,7 @@ def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any
     module, built = programs(name, threads)
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in built["native"].inputs]
-    policy = TimingPolicy(max_seconds=parse_budget(budget))
+    policy = TimingPolicy(max_seconds=parse_budget(budget) / len(built))
     most, fastest = measured_peak(Isa.host(), threads), measured_bandwidth(Isa.host(), threads)
     calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in built.items()}
     measured = time_interleaved(calls, policy)
@@ -131,7 +134,8 @@ def errors(name: str, threads: int, seeds: int) -> tuple[dict[str, Any], list[tu
     module, built = programs(name, threads)
     wide = from_onnx(in_float64(model))
     found: dict[str, list[float]] = {each: [] for each in built}
-    with build(partition_whole(wide, Target.for_toolchain("native", threads=threads))) as reference:
+    judge = "reference" if work_of(module).multiply_adds <= SMALL else "native"
+    with build(partition_whole(wide, Target.for_toolchain(judge))) as reference:
         for seed in range(seeds):
             inputs = random_inputs(module["main"], seed=seed)
             given = [inputs[info.name] for info in reference.inputs]
@@ -155,10 +159,14 @@ def weight_bytes(module: IRModule) -> int:
 
 def summary(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """For each number of threads the geometric mean of the best engine's ratio, and the least."""
+    missing = [each["model"] for each in records if "error" in each]
+    if missing:
+        yield f"not measured: {', '.join(missing)}"
     for threads in sorted({each["threads"] for each in records if "best_engine" in each}):
         ratios = {each["model"]: each["best_engine"] for each in records if each.get("threads") == threads}
         mean, least = statistics.geometric_mean(ratios.values()), min(ratios, key=ratios.__getitem__)
-        yield f"{threads} threads: geometric mean {mean:.3f}, least {ratios[least]:.3f} ({least})"
+        head = f"{threads} threads, {len(ratios)} models"
+        yield f"{head}: geometric mean {mean:.3f}, least {ratios[least]:.3f} ({least})"
 
 
 def operations(module: IRModule) -> float:
