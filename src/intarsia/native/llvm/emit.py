@@ -23,6 +23,7 @@ from intarsia.native.llvm.emit_state import AccessSite, FunctionState, KernelSta
 from intarsia.native.llvm.emit_statement import Statements
 from intarsia.native.llvm.emit_types import stored_bytes
 from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.prefetch import prefetches
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ def emit_llvm(prim_func: PrimFunc, name: str, isa: Isa, bounds_checked: bool = F
     contract = " contract" if prim_func.attrs.get("contract") else ""
     kernel = KernelState(name, isa, Facts(prim_func), ModuleText(), contract, bounds_checked)
     state = new_function(kernel, "%runtime")
-    alignment, streamed = prim_func.attrs.get("alignment"), prim_func.attrs.get("streamed")
-    streamed = streamed if isinstance(streamed, tuple) else ()
+    alignment, named = prim_func.attrs.get("alignment"), prim_func.attrs.get("streamed")
+    streamed = tuple(name for name in named if isinstance(name, str)) if isinstance(named, tuple) else ()
+    kernel.prefetches = prefetches(prim_func, kernel.facts, streamed, isa.caches.second)
     for slot, buffer in enumerate(prim_func.params):
         align = max(alignment if isinstance(alignment, int) else 1, stored_bytes(buffer.dtype))
         place = MemoryPlace(buffer.name, f"%b{slot}", buffer.dtype, buffer.shape, align)

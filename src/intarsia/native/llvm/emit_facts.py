@@ -110,6 +110,10 @@ class Facts:
         loads = frozenset(load.buffer.name for each in found for load in each.loads)
         return Contents(loads=loads, widest=max((each.widest for each in found), default=1))
 
+    def loads(self, statement: Statement) -> list[Load]:
+        """What a statement's own scalars read, with indices."""
+        return [load for scalar in scalars(statement) for load in reads_of(scalar, self._reads).loads]
+
     def plan(self, access: Load | Store) -> AccessPlan | None:
         """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
         key = id(access)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from intarsia.ir.dtype import DType
-from intarsia.native.llvm.emit_affine import Affine
+from intarsia.native.llvm.emit_affine import Affine, add
 from intarsia.native.llvm.emit_arith import mask_lanes
 from intarsia.native.llvm.emit_half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
 from intarsia.native.llvm.emit_masks import ends_in_padding, pair_masks
@@ -18,9 +20,14 @@ from intarsia.native.llvm.emit_types import (
     stored_type,
     vector_type,
 )
+from intarsia.native.llvm.prefetch import Prefetch
 
-_AHEAD_BYTES = 2048
+_AHEAD_BYTES: Final = 2048
 """How far ahead a streamed buffer is asked for: 1024 to 4096 are alike by measurement, 256 is too little."""
+_LINE: Final = 64
+_FIRST_CACHE: Final = 3
+_SECOND_CACHE: Final = 2
+"""Into which cache something is to come, as LLVM numbers them."""
 
 
 def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
@@ -91,8 +98,24 @@ def _vector(state: FunctionState, place: MemoryPlace, flat: Affine, lanes: int) 
 
 def _fetch(state: FunctionState, address: str) -> None:
     """Ask for what is read some steps later; an address beyond the buffer does no harm."""
-    later = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {_AHEAD_BYTES}")
-    args = f"ptr {later}, i32 0, i32 3, i32 1"
+    _ask(state, address, _AHEAD_BYTES, _FIRST_CACHE)
+
+
+def ask_for(state: FunctionState, prefetch: Prefetch) -> None:
+    """Ask for lines that are read much later."""
+    place, flat = state.memory.get(prefetch.buffer), Affine(prefetch.offset)
+    if place is None or any(name not in state.env for name, _ in prefetch.terms):
+        return  # the same loop stands in several places
+    for name, step in prefetch.terms:
+        flat = add(flat, state.env[name], step)
+    address = state.symbols.pointer(place.base, flat.terms, 1) if flat.terms else place.base
+    for line in range(prefetch.lines):
+        _ask(state, address, flat.const + line * _LINE, _SECOND_CACHE)
+
+
+def _ask(state: FunctionState, address: str, offset: int, cache: int) -> None:
+    later = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {offset}")
+    args = f"ptr {later}, i32 0, i32 {cache}, i32 1"
     state.builder.declare("void", "llvm.prefetch.p0", args)
     state.builder.once(f"call void @llvm.prefetch.p0({args})")
 

@@ -12,6 +12,7 @@ from intarsia.native.llvm.emit_loops import LoopFrame, Symbols
 from intarsia.native.llvm.emit_registers import RegisterFile
 from intarsia.native.llvm.emit_types import Value
 from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.prefetch import Prefetch
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class KernelState:
         isa: What code is emitted for.
         facts: What is known about the loop function.
         module: The text of the module.
+        prefetches: What iterations of loops ask for, by the loops' identities.
         scratch_bytes: Most scratch that any thread needs, so far.
         sites: Checks of indices so far.
         bounds_checked: Whether indices are checked.
@@ -77,6 +79,7 @@ class KernelState:
     module: ModuleText
     contract: str
     bounds_checked: bool = False
+    prefetches: dict[int, tuple[Prefetch, ...]] = field(default_factory=dict)
     scratch_bytes: int = 0
     bodies: int = 0
     has_f16c: bool = field(init=False)

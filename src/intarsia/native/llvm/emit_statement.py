@@ -20,7 +20,7 @@ from intarsia.ir.prim_func import (
 from intarsia.native.llvm.emit_affine import Affine
 from intarsia.native.llvm.emit_arith import binary, bool_not, mask_lanes, select
 from intarsia.native.llvm.emit_loops import close_loop, open_loop
-from intarsia.native.llvm.emit_memory import store
+from intarsia.native.llvm.emit_memory import ask_for, store
 from intarsia.native.llvm.emit_parallel import emit_parallel
 from intarsia.native.llvm.emit_registers import Branch, RegisterPlace
 from intarsia.native.llvm.emit_scalar import Scalars
@@ -148,6 +148,9 @@ class Statements:
         opened = open_loop(state.builder, start)
         counter = state.symbols.counter(opened.counter, 0, loop.extent - 1, opened.frame)
         state.registers.enter_loop(opened.frame, inside.stores)
+        state.env[loop.var.name] = counter
+        for prefetch in state.kernel.prefetches.get(id(loop), ()):
+            ask_for(state, prefetch)
         body(counter)
         state.registers.leave_loop()
         close_loop(state.builder, opened, end)
