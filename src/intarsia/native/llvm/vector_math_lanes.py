@@ -127,10 +127,6 @@ class Lanes:
         """At most the limit; NaN stays NaN."""
         return self.choose(self.test("ogt", x, self.number(limit)), self.number(limit), x)
 
-    def above(self, x: str, limit: float) -> str:
-        """At least the limit; NaN stays NaN."""
-        return self.choose(self.test("olt", x, self.number(limit)), self.number(limit), x)
-
     def nearest(self, x: str, more: int = 2 * _BIAS) -> tuple[str, str]:
         """The nearest integer of a number below 2**22 in size, and a number that has it in its last bits.
 
