@@ -49,6 +49,23 @@ def product(m: int, n: int, k: int, *, constant: bool) -> tuple[te.Tensor, ...]:
     return a, b, bias, te.compute((m, n), lambda i, j: te.maximum(shifted[i, j], 0.0), name="relu")
 
 
+def attention(heads: int, rows: int, size: int) -> tuple[te.Tensor, ...]:
+    """Rows of scores, softmax, and the product with values."""
+    q, v = (te.placeholder((heads, rows, size), name=name) for name in "qv")
+    k = te.placeholder((heads, size, rows), name="k")
+    shape = (heads, rows, rows)
+    e, j1, j2, j3 = (te.reduce_axis(size if n == 0 else rows, f"r{n}") for n in range(4))
+    scores = te.compute(shape, lambda h, i, j: te.sum(q[h, i, e] * k[h, e, j], axis=e), name="scores")
+    most = te.compute(shape[:2], lambda h, i: te.max(scores[h, i, j1], axis=j1), name="most")
+    powers = te.compute(shape, lambda h, i, j: te.exp(scores[h, i, j] - most[h, i]), name="powers")
+    total = te.compute(shape[:2], lambda h, i: te.sum(powers[h, i, j2], axis=j2), name="total")
+    parts = te.compute(shape, lambda h, i, j: powers[h, i, j] / total[h, i], name="parts")
+    made = te.compute(
+        (heads, rows, size), lambda h, i, c: te.sum(parts[h, i, j3] * v[h, j3, c], axis=j3), name="made"
+    )
+    return q, k, v, made
+
+
 def two_products(batch: int, rows: int, width: int) -> tuple[te.Tensor, ...]:
     """Products of matrices of two heads, the second of what the first gives."""
     shape = (batch, rows, width)
@@ -129,6 +146,7 @@ PROGRAMS: dict[str, Callable[[], tuple[te.Tensor, ...]]] = {
     "product": lambda: product(26, 37, 20, constant=False),
     "turned_product": lambda: turned_product(6, 21, 50),
     "two_products": lambda: two_products(2, 40, 34),
+    "attention": lambda: attention(2, 40, 24),
     "convolution": lambda: convolution(2, 4, 9),
     "strided_convolution": lambda: convolution(1, 3, 11, 2),
     "winograd": lambda: transformed_convolution(2, 3, 11),

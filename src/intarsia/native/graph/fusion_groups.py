@@ -13,7 +13,7 @@ from collections.abc import Callable, Container
 
 from intarsia.native.graph.inlined_reads import inlined_reads
 from intarsia.native.graph.kernel_dag import kernel_dag
-from intarsia.native.graph.moved_matrices import keeps_rows, reads_batches, reads_right
+from intarsia.native.graph.moved_matrices import is_softmax, keeps_rows, reads_batches, reads_right
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import Step, StraightLine
 
@@ -29,11 +29,12 @@ _REDUCTION = StepKind.REDUCTION
 def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple[Step, ...], ...]:
     """The steps of a region in groups, in an order in which they can run; the last step gives the result.
 
-    First elementwise steps join what they follow, and each other where the shape stays the same: those that
-    follow one step before those that follow several, so that each branch keeps what belongs to it. Then
-    elementwise groups join the reduction or the transposition that they feed, and injective steps the
-    elementwise group that they feed, if no element is computed twice for it. Products of batches take in the
-    moves that make their matrices.
+    First elementwise steps join what they follow, and each other where the shape stays the same: those
+    that follow one step before those that follow several, so that each branch keeps what belongs to it.
+    Then elementwise groups join the reduction or the transposition that they feed, and injective steps
+    the elementwise group that they feed, if no element is computed twice for it. Products of batches
+    take in the moves that make their matrices, and at last the two products of attention join with the
+    softmax between them.
 
     Linear in the region, times log n.
 
@@ -45,6 +46,7 @@ def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple
     groups.grow(groups.is_chain)
     groups.grow(groups.is_epilogue)
     groups.grow(groups.is_prologue)
+    groups.grow(groups.is_attention)
     return groups.in_order()
 
 
@@ -143,6 +145,29 @@ class _Groups:
             return False
         is_kept_in_place = self._shape(source) == self._shape(end) and self._is_read_by(source, _POINTWISE)
         return is_kept_in_place or self._is_read_by(source, _MOVE)
+
+    def is_attention(self, source: int, end: int) -> bool:
+        """Whether a group is a softmax between two products of batches, or the first of the products."""
+        if self._is_softmax(source):
+            return self._is_product(end) and self._scores_of(source) is not None
+        return any(
+            self._is_softmax(reader) and self._scores_of(reader) == source for reader in self._readers[source]
+        )
+
+    def _is_softmax(self, place: int) -> bool:
+        return is_softmax(self._steps[place], self._line.values)
+
+    def _is_product(self, end: int) -> bool:
+        """Whether the loops of a group are those of a product of batches."""
+        members = self._members[end]
+        anchors = [self._steps[member] for member in members if self._kinds[member].has_loops]
+        return len(anchors) == 1 and reads_batches(anchors[0], self._line.values)
+
+    def _scores_of(self, softmax: int) -> int | None:
+        """The group of the product whose rows a softmax takes, if nothing else reads them."""
+        (maker,) = self._read_from[softmax] or (softmax,)
+        is_kept = self._is_kept[maker] or self._readers[maker] != [softmax]
+        return None if is_kept or self._end[maker] != maker or not self._is_product(maker) else maker
 
     def _is_matrix_of_product(self, source: int) -> bool:
         """Whether a move of elements can be left to the products of its group that read it."""

@@ -28,6 +28,14 @@ def reads_batches(step: Step, values: Sequence[RegionValue]) -> bool:
     return len(left) > 2 and len(right) > 2 and left[-2] >= _LEAST_ROWS
 
 
+def is_softmax(step: Step, values: Sequence[RegionValue]) -> bool:
+    """Whether a step is the softmax of rows."""
+    if str(step.op) != "Softmax" or step.args[0] is None:
+        return False
+    rank = len(values[step.args[0]].type.static_shape)
+    return step.call.attrs.get("axis", -1) in (-1, rank - 1)
+
+
 def keeps_rows(step: Step, values: Sequence[RegionValue]) -> bool:
     """Whether a step that moves elements leaves those of a row next to each other."""
     (shape,) = (values[arg].type.static_shape for arg in step.args[:1] if arg is not None)

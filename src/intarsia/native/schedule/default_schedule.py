@@ -9,6 +9,7 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
+from intarsia.native.schedule.attention import attention_state
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.gemm import gemm_state
@@ -24,7 +25,7 @@ A rule lives in a file of its own, named after what it is for, and is added to R
 `inlining.with_inlined`, and `stage_loops.with_loops` for stages that it does not care about.
 """
 
-RULES: Final[tuple[Rule, ...]] = (blocked_state, gemm_state, channels_last_state, row_state)
+RULES: Final[tuple[Rule, ...]] = (blocked_state, attention_state, gemm_state, channels_last_state, row_state)
 """In this order: the special ones first; `row_state` applies to every DAG."""
 
 

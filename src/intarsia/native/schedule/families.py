@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.cache_sizes import CacheSizes
 from intarsia.native.llvm.isa import Isa
+from intarsia.native.schedule.attention_family import attention_family
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain
 from intarsia.native.schedule.channelwise_family import channelwise_family
@@ -52,7 +53,7 @@ def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily |
 def _family(dag: ComputeDAG, isa: Isa, _caches: CacheSizes, threads: int) -> ScheduleFamily | None:
     """Kept by the caches too: instruction sets are equal without them."""
     task = ScheduleTask(dag, isa, threads)
-    for rule in (_blocked_family, gemm_family, row_family):
+    for rule in (_blocked_family, attention_family, gemm_family, row_family):
         try:
             found = rule(task)
         except UsageError:

@@ -96,7 +96,7 @@ def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
     state = with_lane_reductions(state, task, products | kept)
     done = {stage.op.name for stage in state.stages if stage.compute_at is ComputeAt.INLINED}
     for plan in plans:
-        state, names = _with_product(state, plan, task, frozenset(done))
+        state, names = with_product(state, plan, task, frozenset(done))
         done |= names
     return with_rows(state, task, frozenset(done))
 
@@ -139,7 +139,7 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
     return gemm_tile(*sizes, threads * PIECES, is_far, is_along_sum)
 
 
-def _with_product(
+def with_product(
     state: LoopState, plan: GemmPlan, task: ScheduleTask, others: frozenset[str]
 ) -> tuple[LoopState, set[str]]:
     """With the loops of a product and what is computed with it, and the names of these stages.
@@ -152,7 +152,7 @@ def _with_product(
     """
     form = plan.form
     product = result = form.op.name
-    sink = _sink(state, form.op, task)
+    sink = product_sink(state, form.op, task)
     if sink is form.op:
         state = state.cache_write(result, "tile")
         product = state.stages[state.stage_id(result) - 1].op.name
@@ -174,7 +174,12 @@ def _with_product(
     return state, done
 
 
-def _sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
+def outer_loops(state: LoopState, name: str, plan: GemmPlan) -> int:
+    """How many loops of what a product ends in are around its block of tiles."""
+    return len(state[name].iters) - 2 * _count(plan.form)
+
+
+def product_sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
     """What the elements of a product end in, at the same places; the product itself if there is nothing."""
     found = op
     while not task.dag.is_output(found) and len(task.dag.readers[found]) == 1:
