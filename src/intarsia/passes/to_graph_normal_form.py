@@ -144,15 +144,22 @@ class _KeptLets:
 
     def _decide_lets_of(self, value: Expr) -> None:
         """Which lets of a value can go, now that all uses of their names are known."""
-        for let in self._lets.get(value, ()):
-            at, used_in = self._region.get(let), self._names.get(let.var)
-            if at is None or used_in is None:
-                self.removed.add(let)  # neither the let nor its name has a use
-            elif self._may_move(value, at, used_in):
-                self.removed.add(let)
-                self._use(value, used_in)
-            else:
-                self._use(value, at)
+        lets = self._lets.get(value, ())
+        for let in [let for let in lets if not self._removes(let)]:
+            if not self._removes(let):  # what the others have left behind may be where it is needed
+                self._use(value, self._region[let])
+
+    def _removes(self, let: Let) -> bool:
+        """Whether a let can go: its value is evaluated where its name and all others need it."""
+        at, used_in = self._region.get(let), self._names.get(let.var)
+        if at is not None and used_in is not None:  # else neither the let nor its name has a use
+            direct = self._region.get(let.value)
+            needed = used_in if direct is None else used_in.common(direct)
+            if needed.common(at) is not needed and not self._may_move(let.value, at, needed):
+                return False
+            self._use(let.value, used_in)
+        self.removed.add(let)
+        return True
 
     def _may_move(self, value: Expr, before: Scope, after: Scope) -> bool:
         """Whether a value may be evaluated in a scope inside of the one where it is evaluated now."""

@@ -100,6 +100,25 @@ def test_a_value_used_in_a_function_only_stays_outside() -> None:
     assert left(Let(A, relu(Y), add(A, Call(function, (first,), checked_type=F32)))) == 0
 
 
+def called_with(argument: Expr, function: Function) -> Expr:
+    return Call(function, (argument,), checked_type=F32)
+
+
+def test_a_value_used_in_a_function_and_beside_it_needs_no_name() -> None:
+    value, p = relu(X), var("p")
+    inner = Function((p,), add(p, A))
+    beside = add(called_with(Y, inner), called_with(value, inner))
+    assert left(relu(Let(A, value, beside))) == 0
+    assert left(relu(Let(A, value, add(called_with(Y, inner), called_with(X, inner))))) == 1
+
+
+def test_a_name_of_the_same_value_that_goes_takes_others_with_it() -> None:
+    value, p = relu(X), var("p")
+    body = add(called_with(Y, Function((p,), add(p, A))), relu(B))
+    assert left(Let(A, value, Let(B, value, body))) == 0
+    assert left(Let(B, value, Let(A, value, body))) == 0
+
+
 def test_a_value_used_in_a_loop_is_evaluated_around_it_anyway() -> None:
     step, go, state = Var("i", checked_type=INT), Var("go", checked_type=FLAG), var("s")
     inside = Let(B, add(state, A), relu(B))
