@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.tir_checks import parsed
 
-from intarsia.ir.prim_func import Allocate, Block, For, IfThenElse, PrimFunc, Statement
+from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, PrimFunc, Statement
 from intarsia.native.llvm.emit_facts import Facts
 from intarsia.native.llvm.prefetch import Prefetch, prefetches
 
@@ -87,6 +87,8 @@ def requests(
             yield from requests(statement.body, plan, env)
         case IfThenElse():
             raise AssertionError("none of these has branches")
+        case For(kind=ForKind.UNROLLED | ForKind.VECTORIZED):
+            return  # these ask for nothing
         case For():
             for value in range(statement.extent):
                 inside = {**env, statement.var.name: value}
