@@ -22,7 +22,7 @@ DAGS = {name: ComputeDAG(make()) for name, make in (WORKLOADS | HARD).items()}
 STATES = st.sampled_from(sorted(DAGS)).flatmap(lambda name: histories(DAGS[name], max_steps=20))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STATES, st.integers(0, 3))
 def test_every_history_computes_the_same(state: LoopState, seed: int) -> None:
     check_results(state, seed)

@@ -39,7 +39,12 @@ def described(call: Call) -> ComputeCall:
 
 
 def check(
-    call: Call, expected: Sequence[Array] | None = None, length: int = 1, *, knows: bool = False
+    call: Call,
+    expected: Sequence[Array] | None = None,
+    length: int = 1,
+    *,
+    knows: bool = False,
+    summand: float = 0.0,
 ) -> None:
     """The rule's results are the expected ones, both evaluated at once and lowered and interpreted.
 
@@ -48,6 +53,7 @@ def check(
         expected: Those of the reference, if not given.
         length: Of the longest sum on the way, for the tolerance.
         knows: Whether the rule knows the values of all arguments.
+        summand: The largest number of a sum, of which results may be small remainders.
     """
     wanted = reference(call) if expected is None else list(expected)
     rule_call = compute_call_of(call) if knows else described(call)
@@ -59,6 +65,7 @@ def check(
     tensors = Tensors(compute(rule_call), feeds)
     names = [f"result {position}" for position in range(len(wanted))]
     tolerances = [tolerance_for(each.dtype, max(length, 1), depth=4) for each in wanted]
+    tolerances = [replace(each, atol=each.atol + each.atol_scale * summand) for each in tolerances]
     for found in (evaluate(tensors.outputs, feeds), interpreted(tensors)):
         report = compare(found, wanted, names, tolerances)
         assert report.passed, report.message
