@@ -149,13 +149,21 @@ class _Groups:
     def is_attention(self, source: int, end: int) -> bool:
         """Whether a group is a softmax between two products of batches, or the first of the products."""
         if self._is_softmax(source):
-            return self._is_product(end) and self._scores_of(source) is not None
-        return any(
-            self._is_softmax(reader) and self._scores_of(reader) == source for reader in self._readers[source]
+            is_left = self._is_left_matrix(source) and self._is_product(end)
+            return is_left and self._scores_of(source) is not None
+        readers = self._readers[source]
+        return end not in readers and any(
+            self._is_softmax(reader) and self._scores_of(reader) == source for reader in readers
         )
 
     def _is_softmax(self, place: int) -> bool:
         return is_softmax(self._steps[place], self._line.values)
+
+    def _is_left_matrix(self, place: int) -> bool:
+        """Whether only products of batches read a step, as the matrix whose rows they take."""
+        (number,), values = self._steps[place].outputs, self._line.values
+        readers = [self._steps[reader] for reader in self._readers[place]]
+        return all(reads_batches(step, values) and step.args[1] != number for step in readers)
 
     def _is_product(self, end: int) -> bool:
         """Whether the loops of a group are those of a product of batches."""

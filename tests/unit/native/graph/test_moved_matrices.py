@@ -127,6 +127,16 @@ def test_scores_that_something_else_reads_are_a_result_of_their_own() -> None:
     assert [name.count("matmul") for name in kernels_of(make)] == [1, 0, 1]
 
 
+def test_softmax_beside_a_product_or_on_its_right_is_none_of_attention() -> None:
+    def scores(x: Expr, y: Expr) -> Expr:
+        return call("Softmax", call("MatMul", x, turned(y)), axis=-1)
+
+    beside = kernels_of(lambda x, y: call("Add", call("MatMul", x, y), scores(x, y)))
+    right = kernels_of(lambda x, y: call("MatMul", y, scores(x, y)))
+    assert sum(name.count("softmax") for name in beside) == 1
+    assert [name.count("matmul") for name in right] == [1, 0, 1]
+
+
 def test_softmax_of_columns_is_none_of_attention() -> None:
     found = kernels_of(lambda x, y: call("MatMul", call("Softmax", call("MatMul", x, turned(y)), axis=-2), y))
     assert [name.count("matmul") for name in found] == [1, 0, 1]
