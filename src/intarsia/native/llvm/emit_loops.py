@@ -56,6 +56,18 @@ class Symbols:
             self.table.append(Symbol(text, low, high, None))
         return Affine(0, 0, ((number, 1),))
 
+    def sum(self, number: Affine) -> str:
+        """A sum that all lanes share, added up."""
+        builder, text = self.builder, ""
+        for symbol, coefficient in number.terms:
+            part = self.table[symbol].text
+            if coefficient != 1:
+                part = builder.pure(f"mul i64 {part}, {coefficient}")
+            text = builder.pure(f"add i64 {text}, {part}") if text else part
+        if not text:
+            return str(number.const)
+        return builder.pure(f"add i64 {text}, {number.const}") if number.const else text
+
     def pointer(self, base: str, terms: Terms, size: int) -> str:
         """The address `base + size * terms`, advanced by the loops that count the symbols of the terms."""
         frame = self.table[terms[-1][0]].frame

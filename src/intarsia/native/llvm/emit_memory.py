@@ -104,13 +104,18 @@ def _fetch(state: FunctionState, address: str) -> None:
 def ask_for(state: FunctionState, prefetch: Prefetch) -> None:
     """Ask for lines that are read much later."""
     place, flat = state.memory.get(prefetch.buffer), Affine(prefetch.offset)
-    if place is None or any(name not in state.env for name, _ in prefetch.terms):
+    if place is None or any(name not in state.env for name, *_ in prefetch.terms):
         return  # the same loop stands in several places
     for name, step in prefetch.terms:
         flat = add(flat, state.env[name], step)
     address = state.symbols.pointer(place.base, flat.terms, 1) if flat.terms else place.base
-    for line in range(prefetch.lines):
-        _ask(state, address, flat.const + line * _LINE, _SECOND_CACHE)
+    if prefetch.carry is not None:
+        name, last, more = prefetch.carry
+        is_last = state.builder.pure(f"icmp eq i64 {state.symbols.sum(state.env[name])}, {last}")
+        carried = state.builder.pure(f"select i1 {is_last}, i64 {more}, i64 0")
+        address = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {carried}")
+    for pair in range(prefetch.pairs):
+        _ask(state, address, flat.const + pair * 2 * _LINE, _SECOND_CACHE)
 
 
 def _ask(state: FunctionState, address: str, offset: int, cache: int) -> None:

@@ -61,25 +61,14 @@ class Scalars:
         state = self.state
         if number.lane and state.lanes:
             return Value(self._lane_sum(number), DType.INT64, state.lanes)
-        return Value(self._sum(number), DType.INT64, 0)
-
-    def _sum(self, number: Affine) -> str:
-        builder, text = self.state.builder, ""
-        for symbol, coefficient in number.terms:
-            part = self.state.symbols.table[symbol].text
-            if coefficient != 1:
-                part = builder.pure(f"mul i64 {part}, {constant(coefficient, 'i64', 0)}")
-            text = builder.pure(f"add i64 {text}, {part}") if text else part
-        if not text:
-            return constant(number.const, "i64", 0)
-        return builder.pure(f"add i64 {text}, {constant(number.const, 'i64', 0)}") if number.const else text
+        return Value(self.state.symbols.sum(number), DType.INT64, 0)
 
     def _lane_sum(self, number: Affine) -> str:
         builder, lanes = self.state.builder, self.state.lanes
         numbers = lane_numbers(lanes, number.lane, number.const)
         if not number.terms:
             return numbers
-        shared = builder.splat_text(self._sum(Affine(0, 0, number.terms)), "i64", lanes)
+        shared = builder.splat_text(self.state.symbols.sum(Affine(0, 0, number.terms)), "i64", lanes)
         return builder.pure(f"add {vector_type('i64', lanes)} {shared}, {numbers}")
 
     def _lifted(self, value: Value, span: tuple[int, int] | None = None) -> Number:

@@ -10,16 +10,16 @@ A product goes over a panel of its weights once for each tile of rows:
 At the first tile the panel comes from memory, which is too slow for one tile, and idle while the others
 have their turn. So all turns together ask for the next panel: in turn t of T, step k of K asks for what is
 one panel behind the element (t * K + k) / T. It comes into the second-level cache; the first-level cache is
-asked a little ahead where vectors are loaded (see `emit_memory`). Without turns, loops ask for what they
-read some KiB later.
+asked a little ahead where vectors are loaded (see `emit_memory`). The last panel of a loop asks for the
+first one of the next iteration of the loop around it. Without turns, loops ask for what they read some KiB
+later.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from math import prod
 from typing import Final, TypeAlias
 
@@ -30,12 +30,17 @@ from intarsia.native.llvm.emit_index import AccessPlan
 from intarsia.native.llvm.emit_types import stored_bytes
 
 _LINE: Final = 64
+_PAIR: Final = 2 * _LINE
+"""Bytes that come when one line of them is asked for: processors bring the line beside it as well."""
 _LEAST_AHEAD: Final = 8192
 """Bytes between what is read and what is asked for: what comes while a memory answers."""
 _PANEL_SHARE: Final = 3
 """The part of the second-level cache, 1 of so many, for what is read and as much for what is asked for."""
 _NEAR_SHARE: Final = 2
 """What is gone over again and needs no more than this part of the second-level cache is there already."""
+_LEAST_USES: Final = 36
+"""How many vectors of results a line of a panel adds to where asking pays: for fewer, a core waits for its
+memory anyway, and requests that stand in line keep loads waiting."""
 _MOST_REPEATS: Final = 16
 """How often a line may be asked for: asking takes a place among the loads of a step."""
 
@@ -48,23 +53,35 @@ class Prefetch:
         buffer: Name of the buffer.
         offset: Bytes from its begin to the first line, where all counters are 0; it may lie beyond its end.
         terms: Bytes for each step of the counters with these names.
-        lines: How many lines, one behind the other.
+        pairs: How many pairs of lines, one behind the other.
+        carry: What is added at the last step of a counter, where the loop around it goes on: the counter's
+            name, its last value, and bytes. None if it is nothing.
     """
 
     buffer: str
     offset: int
     terms: tuple[tuple[str, int], ...]
-    lines: int
+    pairs: int
+    carry: tuple[str, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A load of a buffer: bytes from its begin, bytes for each step of counters, and the loops around it."""
+    """A load of a buffer.
+
+    Attributes:
+        buffer: Its name.
+        const: Bytes from its begin.
+        steps: Bytes for each step of counters.
+        loops: Those around it.
+        uses: How many times the innermost loop has the load.
+    """
 
     buffer: str
     const: int
     steps: dict[str, int]
     loops: tuple[For, ...]
+    uses: int
 
     def step(self, loop: For) -> int:
         return self.steps.get(loop.var.name, 0)
@@ -108,7 +125,7 @@ def prefetches(
     """
     sizes = {buffer.name: prod(buffer.shape) * stored_bytes(buffer.dtype) for buffer in prim_func.params}
     inside: dict[str, _Inside] = {name: defaultdict(dict) for name in streamed}
-    streams = list(_streams(prim_func, facts, streamed)) if streamed else []
+    streams = _streams(prim_func, facts, streamed) if streamed else []
     for stream in streams:
         for around, loop in pairwise(stream.loops):
             inside[stream.buffer][id(around)].setdefault(id(loop), stream)
@@ -125,26 +142,28 @@ def prefetches(
     return {number: tuple(each) for number, each in found.items()}
 
 
-def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> Iterator[_Stream]:
+def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> list[_Stream]:
     """The loads of some buffers, one of those that differ in nothing but what vectors count."""
-    loops: list[For] = []
-    seen: set[tuple[int, str, int]] = set()
+    around: list[For] = []
+    found: dict[tuple[int, str, int], _Stream] = {}
     for visit in walk(prim_func.body):
         statement = visit.statement
-        if isinstance(statement, For) and visit.event is not Event.ELSE and _has_counter(statement, facts):
-            loops.append(statement) if visit.event is Event.ENTER else loops.pop()
-        if visit.event is not Event.ENTER or not loops:
+        if isinstance(statement, For) and visit.event is not Event.ELSE:
+            around.append(statement) if visit.event is Event.ENTER else around.pop()
+        if visit.event is not Event.ENTER or not around:
             continue
-        for load in facts.loads(statement):
-            key = id(loops[-1]), load.buffer.name, id(load)
-            plan = facts.plan(load) if load.buffer.name in streamed and key not in seen else None
-            if plan is None:
+        loads = [load for load in facts.loads(statement) if load.buffer.name in streamed]
+        loops = tuple(loop for loop in around if _has_counter(loop, facts)) if loads else ()
+        for load in loads:
+            plan = facts.plan(load)
+            if plan is None or not loops:
                 continue
-            stream = _stream(load, plan, tuple(loops))
-            place = id(loops[-1]), stream.buffer, stream.const
-            if place not in seen and min(stream.steps.values(), default=0) > 0:
-                yield stream
-            seen |= {key, place}
+            stream = _stream(load, plan, loops, around)
+            if min(stream.steps.values(), default=0) > 0:
+                place = id(loops[-1]), stream.buffer, stream.const
+                known = found.setdefault(place, replace(stream, uses=0))
+                found[place] = replace(known, uses=known.uses + stream.uses)
+    return list(found.values())
 
 
 def _has_counter(loop: For, facts: Facts) -> bool:
@@ -153,11 +172,16 @@ def _has_counter(loop: For, facts: Facts) -> bool:
     return is_loop and loop.extent > 1 and id(loop) not in facts.constant_loops
 
 
-def _stream(load: Load, plan: AccessPlan, loops: tuple[For, ...]) -> _Stream:
+def _stream(load: Load, plan: AccessPlan, loops: tuple[For, ...], around: list[For]) -> _Stream:
     size = stored_bytes(load.buffer.dtype)
-    names = {loop.var.name for loop in loops}
-    steps = {name: factor * size for name, factor in plan.terms if name in names}
-    return _Stream(load.buffer.name, plan.const * size, steps, loops)
+    names, terms = {loop.var.name for loop in loops}, dict(plan.terms)
+    steps = {name: factor * size for name, factor in terms.items() if name in names}
+    again = [
+        loop.extent
+        for loop in takewhile(lambda loop: loop is not loops[-1], reversed(around))
+        if loop.kind is not ForKind.VECTORIZED and loop.var.name not in terms
+    ]
+    return _Stream(load.buffer.name, plan.const * size, steps, loops, prod(again))
 
 
 def _turns(stream: _Stream, inside: _Inside) -> _Turns | None:
@@ -203,9 +227,11 @@ def _in_turns(stream: _Stream, turns: _Turns, most: int) -> tuple[For, Prefetch]
     ahead = stream.step(stream.loops[turns.outer - 1])
     if sorted(steps, reverse=True) != steps or not steps[0] * panel[0].extent <= ahead <= most:
         return None
-    place = next((n for n in reversed(range(len(panel))) if steps[n] >= _LINE * turns.total), 0)
+    if stream.uses * turns.total < _LEAST_USES:
+        return None
+    place = next((n for n in reversed(range(len(panel))) if steps[n] >= _PAIR * turns.total), 0)
     share = -(-steps[place] // turns.total)
-    if place == len(panel) - 1 and share * _MOST_REPEATS < _LINE:
+    if place == len(panel) - 1 and share * _MOST_REPEATS < _PAIR:
         return None
     terms = {loop.var.name: step for loop in stream.loops[: turns.outer] if (step := stream.step(loop))}
     length = share
@@ -214,7 +240,18 @@ def _in_turns(stream: _Stream, turns: _Turns, most: int) -> tuple[For, Prefetch]
         length *= loop.extent
     turn = share * prod(loop.extent for loop in panel[: place + 1])
     offset = stream.const - stream.const % steps[place] + ahead + turns.before * turn
-    return panel[place], Prefetch(stream.buffer, offset, tuple(terms.items()), -(-share // _LINE))
+    pairs = -(-share // _PAIR)
+    carry = _carry(stream, turns.outer - 1)
+    return panel[place], Prefetch(stream.buffer, offset, tuple(terms.items()), pairs, carry)
+
+
+def _carry(stream: _Stream, place: int) -> tuple[str, int, int] | None:
+    """What is added behind the last panel of a loop, so that the first one of the next iteration is next."""
+    if not place or not stream.step(stream.loops[place - 1]):
+        return None
+    loop = stream.loops[place]
+    more = stream.step(stream.loops[place - 1]) - loop.extent * stream.step(loop)
+    return (loop.var.name, loop.extent - 1, more) if more else None
 
 
 def _ahead(stream: _Stream) -> tuple[For, Prefetch] | None:
