@@ -16,13 +16,16 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule.convolution_order import ENOUGH, share_of_time
 from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.winograd_chain import WinogradChain, winograd_chain
 
-_LEAST_TILES: Final = 28
-"""Tiles of a band for which weights are read again from far away, by measurement."""
+_WEIGHT_COST: Final = 16
+"""Reading weights from far away takes as long as the products of so many tiles, by measurement."""
+_ENOUGH: Final = 0.92
+"""The part of the best speed that the smallest good band reaches at least."""
+_TURN: Final = 2
+"""Blocks whose weights are read together: more streams of memory are not asked for in time."""
 _LEAST_SUMS: Final = 8
 """Fewer sums in registers wait for each other."""
 _MANY_WEIGHTS: Final = 4
@@ -54,34 +57,45 @@ def winograd_state(task: ScheduleTask) -> LoopState | None:
 
 
 def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
-    """What the rule decides: what a band makes stays in a cache, and weights are read as seldom as can be."""
+    """What the rule decides: weights are read as seldom as can be, from where they are.
+
+    Weights that a cache holds are read once for each tile of registers that a band has, so that a band has
+    one, and what it makes stays in the cache beside them. Weights from far away are read once for each band,
+    which is large, or once in all, by blocks, if there are many.
+    """
     threads = task.threads if task.is_parallel(work_of([chain.sums])) else 1
     (down, across), blocks = chain.image, chain.sums.shape[3]
-    half = task.isa.caches.second // 2
-    is_far = chain.weight_bytes > half
-    fitting = half // (chain.tile_bytes * across)
-    least = -(-_LEAST_TILES // across) if is_far else 1
-    rows = _even(down, max(fitting, least))
+    is_far = chain.weight_bytes > task.isa.caches.second // 2
     is_by_blocks = chain.weight_bytes >= _MANY_WEIGHTS * chain.input_bytes
     if is_by_blocks:
         rows, chunk = down, _even(blocks, -(-blocks // threads))
     else:
-        rows, chunk = _shared_rows(down, rows, threads), blocks
+        most = down if is_far else max(1, task.accumulators // across)
+        rows, chunk = _rows_of_band(chain.image, most, threads), blocks
     tiles, count = _register_tile(rows * across, chunk, is_far, task)
     return WinogradChoice(tiles, count, rows, chunk, int(is_by_blocks))
 
 
-def _shared_rows(down: int, most: int, threads: int) -> int:
-    """At most so many rows in a band that all threads have about as much to do."""
-    return max(
-        range(1, most + 1), key=lambda rows: (share_of_time(-(-down // rows), threads) >= ENOUGH, rows)
-    )
+def _rows_of_band(image: tuple[int, int], most: int, threads: int) -> int:
+    """The fewest rows of tiles with which the threads are busy, and not with reading weights."""
+    down, across = image
+
+    def speed(rows: int) -> float:
+        """Relative to all threads being busy with products all the time."""
+        steps = -(-down // rows)
+        balance = down / (threads * -(-steps // threads) * rows)
+        return balance / (1 + _WEIGHT_COST / (rows * across))
+
+    speeds = [speed(rows) for rows in range(1, min(most, down) + 1)]
+    return next(n for n, found in enumerate(speeds, 1) if found >= _ENOUGH * max(speeds))
 
 
 def _register_tile(tiles: int, blocks: int, is_far: bool, task: ScheduleTask) -> tuple[int, int]:
-    """Tiles and blocks; of weights from far away those of one block, as one stream of memory."""
-    if is_far and tiles >= _LEAST_SUMS:
-        return _even(tiles, task.accumulators), 1
+    """Tiles and blocks: all tiles of a band of one block, or as many of a few blocks as registers hold."""
+    if tiles <= task.accumulators and tiles >= _LEAST_SUMS:
+        return tiles, 1
+    if is_far and blocks % _TURN == 0:
+        return _even(tiles, task.accumulators // _TURN), _TURN
     found = pixel_tile(1, tiles, blocks, task.accumulators, task.isa.vector_registers - 1)
     return found.pixels, found.blocks
 
@@ -144,12 +158,12 @@ def _with_product_loops(state: LoopState, chain: WinogradChain, choice: Winograd
 
 
 def _with_input_loops(state: LoopState, chain: WinogradChain) -> LoopState:
-    """For each tile, for each block of channels: rows of its numbers, then columns."""
+    """For each block of channels, for each tile: rows of its numbers, then columns."""
     inputs, rows = chain.inputs, chain.rows
-    n, i, j, t, c, v = [loop.name for loop in state[inputs].iters]
-    state = state.reorder(inputs, [n, t, c, i, j, v])
+    n, i, j, c, t, v = [loop.name for loop in state[inputs].iters]
+    state = state.reorder(inputs, [n, c, t, i, j, v])
     state = state.unroll(inputs, i).unroll(inputs, j).vectorize(inputs, v)
     m, d, u, y, s, k = [loop.name for loop in state[rows].iters]
     state = state.reorder(rows, [m, d, u, s, y, k]).unroll(rows, y).unroll(rows, s).vectorize(rows, k)
-    state = state.compute_at(rows, inputs, c)
+    state = state.compute_at(rows, inputs, t)
     return state if chain.pad is None else state.vectorize(chain.pad, state[chain.pad].iters[-1])

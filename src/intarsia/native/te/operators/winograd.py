@@ -8,8 +8,8 @@ accuracy: with 0, +-sqrt(1/2) and +-sqrt(2) the error of F(4, 3) is about twice 
 
 Operations, for tiles t in rows of `columns` tiles:
     rows[n, c, t, i, s, v]    = sum over r of B[i, r] * x[n, c, t // columns * m + r, t % columns * m + s, v]
-    input[n, i, j, t, c, v]   = sum over s of B[j, s] * rows[n, c, t, i, s, v]
-    product[n, i, j, o, t, v] = sum over c, k of input[n, i, j, t, c, k] * weight[i, j, o, c, k, v]
+    input[n, i, j, c, t, v]   = sum over s of B[j, s] * rows[n, c, t, i, s, v]
+    product[n, i, j, o, t, v] = sum over c, k of input[n, i, j, c, t, k] * weight[i, j, o, c, k, v]
     half[n, o, t, y, s, v]    = sum over r of A[y, r] * product[n, r, s, o, t, v]
     result[n, o, h, w, v]     = sum over s of A[w % m, s] * half[n, o, tile of (h, w), h % m, s, v]
 """
@@ -146,17 +146,17 @@ def winograd_convolution(
     rows = compute((batch, blocks, tiles, extent, extent, ci), row, f"{name}.rows", tuple("nctisv"))
 
     def moved(*at: Expression) -> Expression:
-        n, i, j, t, c, v = at
+        n, i, j, c, t, v = at
         return _chosen(j, [_input(each, [rows[n, c, t, i, s, v] for s in steps]) for each in inputs])
 
     moved_inputs = compute(
-        (batch, extent, extent, tiles, blocks, ci), moved, f"{name}.input", tuple("nijtcv")
+        (batch, extent, extent, blocks, tiles, ci), moved, f"{name}.input", tuple("nijctv")
     )
     block, channel = reduce_axis(blocks, "rb"), reduce_axis(ci, "rc")
 
     def product(*at: Expression) -> Reduction:
         n, i, j, o, t, v = at
-        value = moved_inputs[n, i, j, t, block, channel] * weight[i, j, o, block, channel, v]
+        value = moved_inputs[n, i, j, block, t, channel] * weight[i, j, o, block, channel, v]
         return functions.sum(value, (block, channel))
 
     shape = (batch, extent, extent, made, tiles, lanes)
