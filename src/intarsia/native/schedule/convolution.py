@@ -1,8 +1,8 @@
 """Convolutions of blocked tensors: a tile of pixels by blocks of channels stays in registers during its sums.
 
-Each step of the reduction loads a vector of weights for each block and one number for each pixel. The loops
-over taps and channels are not unrolled: neighbouring taps read the same numbers, and a compiler that sees
-that keeps more of them than there are registers. Pixels are outside of blocks in a tile, so that each number
+Each step of the reduction loads a vector of weights for each block and one number for each pixel. Of windows
+of several taps no steps are unrolled: neighbouring taps read the same numbers, and a compiler that sees that
+keeps more of them than there are registers. Pixels are outside of blocks in a tile, so that each number
 is loaded where it is used.
 
 Around the tiles either all rows of some blocks are computed before the next blocks, so that weights are read
@@ -12,6 +12,7 @@ input with padding is copied first: as a whole, or what a band reads, by the thr
 
 from __future__ import annotations
 
+from math import gcd, prod
 from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
@@ -23,6 +24,8 @@ from intarsia.native.te import ComputeOp
 
 _LEAST_BAND: Final = 3
 """Rows of a band that is copied on its own: of fewer, too many are copied twice."""
+_STEPS: Final = 8
+"""Steps of a sum over channels alone that are written one after another, by measurement."""
 _IMAGE_RANK: Final = 5
 """Of a blocked tensor with rows and columns."""
 
@@ -58,7 +61,13 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     threads = task.threads if task.is_parallel(work_of([op])) else 1
     order = convolution_order(op, tile, task.isa.caches, threads, chain.pad is not None)
     pads_bands = may_pad_bands(chain) and not order.is_by_blocks and order.band >= _LEAST_BAND
-    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands))
+    return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op))
+
+
+def _steps(op: ComputeOp) -> int:
+    """As many steps as are written one after another; one by one where neighbouring taps would meet."""
+    _, *taps, channels = (axis.extent for axis in op.reduce_axes)
+    return gcd(channels, _STEPS) if prod(taps) == 1 else 1
 
 
 def may_pad_bands(chain: BlockedChain) -> bool:

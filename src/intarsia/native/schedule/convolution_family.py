@@ -25,7 +25,7 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 
 _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 6
-_MOST_STEPS: Final = 4
+_MOST_STEPS: Final = 8
 _MOST_BANDS: Final = 16
 _LEAST_SUMS: Final = 8
 """Fewer sums in registers wait for each other, unless the rule has no more."""
