@@ -42,6 +42,7 @@ class KernelSequence:
         weights: What is stored in fewer bytes.
         kernels: In order.
         joined: For a value that no kernel writes as a whole, the numbers of its parts.
+        cut: For a value that is a piece of another one, whose, and where it begins there, in bytes.
     """
 
     values: list[RegionValue]
@@ -51,6 +52,7 @@ class KernelSequence:
     weights: WeightStore = field(default_factory=WeightStore)
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    cut: dict[int, tuple[int, int]] = field(default_factory=dict)
     _plain: dict[int, int] = field(default_factory=dict)
     _blocked: dict[tuple[int, ChannelOrder], int] = field(default_factory=dict)
     _dags: dict[str, ComputeDAG] = field(default_factory=dict)
@@ -88,6 +90,21 @@ class KernelSequence:
         self.joined[step.outputs[0]] = roots
         return True
 
+    def take(self, step: Step, begin: int) -> bool:
+        """Take a Slice as a piece of the memory of its source, if no blocks are in the way; else say no.
+
+        Args:
+            step: The Slice.
+            begin: The first of its elements in the source.
+        """
+        assert step.args[0] is not None
+        source, root = self.values[step.args[0]], self.values[step.args[0]].same_as
+        offset = begin * source.type.dtype.numpy.itemsize
+        if source.order or self.values[root].order or offset % self.alignment:
+            return False
+        self.cut[step.outputs[0]] = root, offset
+        return True
+
     def permute(self, shuffle: ChannelShuffle) -> bool:
         """Take channels as permuted by giving the memory another name, if they lie in blocks; else say no."""
         source = self.values[shuffle.source]
@@ -100,12 +117,13 @@ class KernelSequence:
 
     @property
     def places(self) -> dict[int, tuple[int, int]]:
-        """For each part of what is joined: the number of the whole, and where the part begins, in bytes."""
-        return {
+        """For each part of what is joined or cut: the number of the whole, and where it begins, in bytes."""
+        joined = {
             part: (whole, begin)
             for whole, parts in self.joined.items()
             for part, begin in zip(parts, self._begins(parts), strict=True)
         }
+        return joined | self.cut
 
     def plain(self, number: int) -> int:
         """The number of a value as its type says; of a copy or of a view of it where it is blocked."""
@@ -132,6 +150,7 @@ class KernelSequence:
                 if root not in needed:
                     needed.add(root)
                     waiting += self.joined.get(root, ())
+                    waiting += self.cut.get(root, ())[:1]
             if not needed.isdisjoint(kernel.outputs):
                 kept.append(kernel)
                 waiting += [self.values[number].same_as for number in kernel.inputs.values()]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from intarsia.ir import DType, Function
 from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
+from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.joined_values import joinable_steps, within
 from intarsia.native.graph.kernel_sequence import KernelSequence
@@ -58,11 +59,14 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     store = WeightStore(chosen.weights)
     sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions, store)
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
-    special = {line.steps[place].outputs[0]: place for place in (*joined, *shuffles)}
+    cut = cut_steps(line, sorted(joined))
+    special = {line.steps[place].outputs[0]: place for place in (*joined, *cut, *shuffles)}
     alone = special.values() if chosen.fused else range(len(line.steps))
     for steps in fusion_groups(line, alone):
         place = special.get(steps[-1].outputs[0], -1)
         if place in joined and sequence.join(steps[-1]):
+            continue
+        if place in cut and sequence.take(steps[-1], cut[place]):
             continue
         if place not in shuffles or not sequence.permute(shuffles[place]):
             sequence.add(steps)
@@ -77,7 +81,8 @@ def _arena(
 ) -> tuple[Mapping[int, int], int]:
     """Where what kernels write is, apart from results of the region, and how large the arena is."""
     values = sequence.values
-    made = {number for kernel in sequence.kernels for number in kernel.outputs} | sequence.joined.keys()
+    written = {number for kernel in sequence.kernels for number in kernel.outputs}
+    made = written | sequence.joined.keys() | sequence.cut.keys()
     returned = {values[number].same_as for number in results}
     places = sequence.places
     found = {number: within(places, number) for number in sorted(made - returned)}
