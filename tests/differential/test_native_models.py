@@ -1,4 +1,4 @@
-"""Every model of the zoo but the LSTM runs wholly on native, on one thread and on two, and is right."""
+"""Every model of the zoo runs wholly on native, on one thread and on two, and is right."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from intarsia.passes import partition_whole
 from intarsia.target import Target
 
 QUICK = ("bert_tiny", "dcgan", "gpt2_tiny", "mnist")
-MIXED = ("lstm",)  # its LSTM operators run on another toolchain: test_zoo_models.py
-MODELS = [
-    pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow)
-    for item in zoo()
-    if item.name not in MIXED
-]
+MODELS = [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()]
 THREADS = (1, 2)
 
 

@@ -54,7 +54,10 @@ def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_lstm_runs_with_its_layers_on_an_engine_and_the_rest_on_native(engine: str) -> None:
+def test_layers_of_more_steps_than_native_takes_run_on_an_engine(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intarsia.passes.decompose_lstm.MOST_STEPS", 10)
     module = partition_for(ia.from_onnx(build_model("lstm")), "native", engine)
     where: dict[str, set[str]] = {"native": set(), engine: set()}
     for function in module.graph_functions.values():

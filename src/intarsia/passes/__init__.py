@@ -6,6 +6,7 @@ from intarsia.passes.canonicalize_ops import CanonicalizeOps
 from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
 from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
 from intarsia.passes.convert_layout import ConvertLayout
+from intarsia.passes.decompose_lstm import DecomposeLstm
 from intarsia.passes.defuse_ops import DefuseOps
 from intarsia.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from intarsia.passes.eliminate_dead_code import EliminateDeadCode
@@ -39,6 +40,7 @@ __all__ = [
     "CombineParallelConv2D",
     "CombineParallelMatMul",
     "ConvertLayout",
+    "DecomposeLstm",
     "DefuseOps",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from intarsia.ir import Call, Function, IRModule
+from intarsia.ir import Call, Function, IRModule, Op
 from intarsia.native.llvm.isa import host_architecture
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import ArtifactError, CompileError
@@ -43,9 +43,15 @@ class Native:
         return Available(native_version())
 
     def supports(self, call: Call) -> bool:
-        """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes."""
-        from intarsia.native.te.operators import covered
+        """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes.
 
+        An LSTM is made of such operators, where `DecomposeLstm` takes it apart.
+        """
+        from intarsia.native.te.operators import covered
+        from intarsia.passes.decompose_lstm import lstm_obstacle
+
+        if isinstance(call.op, Op) and str(call.op) == "LSTM":
+            return lstm_obstacle(call) is None
         return covered(call) is None
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:

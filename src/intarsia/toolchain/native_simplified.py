@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from intarsia.ir import Function, GlobalVar, IRModule
-from intarsia.passes import default_heuristic
+from intarsia.passes import DecomposeLstm, default_heuristic
 from intarsia.transform import PassContext
 
 
 def simplified(function: Function) -> Function:
     """The function with constants folded, batch normalization in the weights, and fewer operators.
+
+    An LSTM becomes the operators of its steps, for which there are kernels.
 
     This is done behind the source, not before it is made: its weights are then the program's, and an artifact
     holds what is folded only in the form that kernels read.
@@ -17,4 +19,5 @@ def simplified(function: Function) -> Function:
         function: Calls no global function; it keeps its parameters and attributes.
     """
     main = GlobalVar("main", checked_type=function.checked_type)
-    return default_heuristic()(IRModule({main: function}), PassContext())["main"]
+    context = PassContext()
+    return default_heuristic()(DecomposeLstm()(IRModule({main: function}), context), context)["main"]
