@@ -108,3 +108,14 @@ WEIGHTS: Final = register_option(
     )
 )
 """Such products wait for memory: half of the bytes take half of the time."""
+
+COMPILED: Final = register_option(
+    TargetOption(
+        "compiled",
+        bool,
+        "whether torch.compile makes one program of the operators; it needs a minute and a C++ compiler",
+        toolchains=("torch",),
+        default=False,
+    )
+)
+"""No pass decides on it: making it takes longer than most tunings."""

@@ -11,6 +11,11 @@ from torch.nn import functional
 from intarsia.toolchain.torch_rule import Computation, NodeForm, Rule, Tensor, plain
 
 _CONVOLUTIONS: Final = (functional.conv1d, functional.conv2d, functional.conv3d)
+_TRANSPOSED: Final = (
+    functional.conv_transpose1d,
+    functional.conv_transpose2d,
+    functional.conv_transpose3d,
+)
 _MAXIMA: Final = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: Final = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
 
@@ -65,6 +70,30 @@ def _conv(form: NodeForm) -> Computation:
         return _CONVOLUTIONS[axes - 1](x, weight, bias, tuple(stride), padding, tuple(dilation), group)
 
     return run
+
+
+def _conv_transpose(form: NodeForm) -> Computation:
+    axes = _axes(form)
+    form.require("output_shape" not in form.attributes, "with output_shape")
+    pads, group = _pads(form) or (0,) * 2 * axes, form.attribute("group", 1)
+    stride, dilation = form.attribute("strides", (1,) * axes), form.attribute("dilations", (1,) * axes)
+    more = tuple(form.attribute("output_padding", (0,) * axes))
+    is_even = pads[:axes] == pads[axes:]
+    before = pads[:axes] if is_even else (0,) * axes
+    cut = None if is_even else tuple(-pad for pad in pads)
+
+    def run(x: Tensor, weight: Tensor, bias: Tensor = None) -> Tensor:
+        convolution = _TRANSPOSED[axes - 1]
+        return _padded(convolution(x, weight, bias, tuple(stride), before, more, group, tuple(dilation)), cut)
+
+    return run
+
+
+def _lrn(form: NodeForm) -> Computation:
+    size = form.attribute("size", None)
+    form.require(size % 2 == 1, "with an even size")  # torch has its middle elsewhere
+    alpha, beta, bias = (form.attribute(*each) for each in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+    return lambda x: functional.local_response_norm(x, size, alpha, beta, bias)
 
 
 def _max_pool(form: NodeForm) -> Computation:
@@ -137,9 +166,11 @@ NETWORKS: Mapping[str, Rule] = {
     "AveragePool": _average_pool,
     "BatchNormalization": _batch_normalization,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
     "GlobalAveragePool": _over_space("mean"),
     "GlobalMaxPool": _over_space("amax"),
+    "LRN": _lrn,
     "LayerNormalization": _layer_normalization,
     "LogSoftmax": _softmax("log_softmax"),
     "MatMul": plain(torch.matmul),

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from intarsia.toolchain.torch_arithmetic import ARITHMETIC
 from intarsia.toolchain.torch_networks import NETWORKS
+from intarsia.toolchain.torch_recurrent import RECURRENT
 from intarsia.toolchain.torch_rule import Rule
 from intarsia.toolchain.torch_shapes import FIXED_INPUTS, SHAPES
 
 __all__ = ["FIXED_INPUTS", "OPERATORS"]
 
-OPERATORS: Mapping[str, Rule] = {**ARITHMETIC, **NETWORKS, **SHAPES}
+OPERATORS: Mapping[str, Rule] = {**ARITHMETIC, **NETWORKS, **RECURRENT, **SHAPES}
 """Rules by name of the operator."""

@@ -24,12 +24,18 @@ class NodeForm:
         attributes: By name, as Python values.
         fixed: Values of its inputs that are known, None for the others.
         outputs: Number of its outputs that somebody wants.
+        given: For each of its inputs whether it is there.
     """
 
     operator: str
     attributes: Mapping[str, Any]
     fixed: Sequence[Array | None]
     outputs: int
+    given: Sequence[bool]
+
+    def has(self, position: int) -> bool:
+        """Whether there is an input at a position."""
+        return position < len(self.given) and self.given[position]
 
     def attribute(self, name: str, default: Any) -> Any:
         """The value of an attribute."""

@@ -402,8 +402,18 @@ def test_a_closed_kernel_lets_go_and_says_so(source_of: SourceOf, name: str, tit
     inputs, expected = case.calls[0]
     same(kernel.run(inputs, [None] * len(expected)), expected)
     assert isinstance(closable, ClosableKernel)
-    parts = ("_session", "_binding", "_lent", "_request", "_compiled", "_evaluator", "_region", "_table")
-    held = [part for part in (*parts, "_constants") if getattr(kernel, part, None) is not None]
+    parts = (
+        "_session",
+        "_binding",
+        "_lent",
+        "_request",
+        "_compiled",
+        "_evaluator",
+        "_region",
+        "_table",
+        "_program",
+    )
+    held = [part for part in parts if getattr(kernel, part, None) is not None]
     assert held
     kernel.close()
     kernel.close()

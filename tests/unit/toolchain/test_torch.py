@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from onnx import ValueInfoProto, helper
 
 from intarsia.ir import Call, Constant, Op, TensorType, Var
 from intarsia.op import call
-from intarsia.runtime.kernel import KernelSource
-from intarsia.support.errors import CompileError, ExecutionError
+from intarsia.runtime.kernel import ClosableKernel, KernelSource
+from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.target import Target
+from intarsia.toolchain import toolchain
 from intarsia.toolchain.reference import Reference
 
 pytest.importorskip("torch", reason="torch is an extra: pip install 'intarsia[torch]'")
@@ -76,6 +79,23 @@ FORMS: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any]]] = {
     "Gemm": ([floats(3, 4), floats(5, 4), floats(5)], {}, {"transB": 1, "alpha": 0.5, "beta": 2.0}),
     "Gemm of transposed": ([floats(4, 3), floats(4, 5)], {}, {"transA": 1}),
     "Conv of lines": ([floats(*SEQUENCE), floats(5, 3, 3)], {}, {"kernel_shape": [3], "pads": [1, 2]}),
+    "ConvTranspose of lines": (
+        [floats(*SEQUENCE), floats(3, 5, 3), floats(5)],
+        {},
+        {"kernel_shape": [3], "strides": [2], "pads": [1, 0]},
+    ),
+    "ConvTranspose": (
+        [floats(*IMAGE), floats(4, 3, 3, 3)],
+        {},
+        {
+            "kernel_shape": [3, 3],
+            "strides": [2, 3],
+            "pads": [1, 1, 1, 1],
+            "dilations": [2, 1],
+            "output_padding": [1, 2],
+        },
+    ),
+    "LRN": ([floats(*IMAGE)], {}, {"size": 3, "alpha": 0.5, "beta": 0.6, "bias": 1.5}),
     "Conv": (
         [floats(*IMAGE), floats(6, 2, 3, 3), floats(6)],
         {},
@@ -163,7 +183,10 @@ def test_computes_what_the_reference_computes(source_of: SourceOf, title: str) -
 
 
 def test_every_operator_is_compared() -> None:
-    assert {title.split()[0] for title in FORMS} >= set(OPERATORS) - {"Split"}  # which has several outputs
+    assert {title.split()[0] for title in FORMS} >= set(OPERATORS) - {
+        "LSTM",
+        "Split",
+    }  # which have several outputs
 
 
 @pytest.mark.parametrize("inline", [{"s": ints(1, 3)}, {}], ids=["sizes", "number"])
@@ -178,6 +201,37 @@ def test_split(source_of: SourceOf, inline: dict[str, Any]) -> None:
         np.testing.assert_array_equal(np.asarray(one), other)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("given", [3, 4, 7])
+def test_lstm(source_of: SourceOf, direction: str, given: int) -> None:
+    """With the weights alone, with biases, and with initial states; against onnxruntime."""
+    sides, hidden = (2 if direction == "bidirectional" else 1), 4
+    x, names = floats(5, 2, 3), ["x", "w", "r", "b", "", "h", "c"][:given]
+    weights = {"w": floats(sides, 16, 3), "r": floats(sides, 16, hidden), "b": floats(sides, 32)}
+    weights |= {name: floats(sides, 2, hidden) for name in "hc"}
+    inline = {name: array for name, array in weights.items() if name in names}
+    node = helper.make_node("LSTM", names, ["y", "yh", "yc"], hidden_size=hidden, direction=direction)
+    shapes = {"y": (5, sides, 2, hidden), "yh": (sides, 2, hidden), "yc": (sides, 2, hidden)}
+    infos = [info(name, floats(*shape)) for name, shape in shapes.items()]
+    expected, found = (
+        toolchain(each).load(source_of(each, [node], [info("x", x)], infos, inline)).run([x], [None] * 3)
+        for each in ("onnxruntime", "torch")
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5, atol=1e-6)
+
+
+def test_lstm_with_lengths(source_of: SourceOf) -> None:
+    x, inline = (
+        floats(5, 2, 3),
+        {"w": floats(1, 16, 3), "r": floats(1, 16, 4), "n": np.array([5, 3], np.int32)},
+    )
+    node = helper.make_node("LSTM", ["x", "w", "r", "", "n"], ["y"], hidden_size=4)
+    made = source_of("torch", [node], [info("x", x)], [info("y", floats(5, 1, 2, 4))], inline)
+    with pytest.raises(CompileError, match="operator 'LSTM' with lengths of sequences or peepholes"):
+        Torch().load(made)
+
+
 @pytest.mark.parametrize(
     ("operator", "attributes", "problem"),
     [
@@ -187,6 +241,19 @@ def test_split(source_of: SourceOf, inline: dict[str, Any]) -> None:
             "operator 'Conv' with auto_pad \"SAME_UPPER\"",
         ),
         ("MaxPool", {"kernel_shape": [2, 2], "ceil_mode": 1}, "operator 'MaxPool' with ceil_mode"),
+        (
+            "ConvTranspose",
+            {"kernel_shape": [3, 3], "output_shape": [18, 16]},
+            "operator 'ConvTranspose' with output_shape",
+        ),
+        ("LSTM", {"hidden_size": 4, "clip": 1.0}, "operator 'LSTM' with clip"),
+        ("LSTM", {"hidden_size": 4, "layout": 1}, "operator 'LSTM' with the batch first"),
+        (
+            "LSTM",
+            {"hidden_size": 4, "activations": ["Tanh", "Tanh", "Tanh"]},
+            "with the activations Tanh, Tanh, Tanh",
+        ),
+        ("LRN", {"size": 4}, "operator 'LRN' with an even size"),
         ("MaxPool", {"kernel_shape": [2] * 4}, "operator 'MaxPool' over 4 axes"),
         ("AveragePool", {"kernel_shape": [2, 2], "pads": [1, 0, 0, 0]}, "with uneven pads that do not count"),
         ("Reshape", {}, "operator 'Reshape' with an input 1 that is only known at run time"),
@@ -202,6 +269,43 @@ def test_what_is_not_covered(
         Torch().load(source_of("torch", [node], [info("x", x), info("w", x)], [info("y", x)]))
     assert caught.value.problem.startswith("torch cannot compile this: ")
     assert problem in caught.value.problem
+
+
+def test_one_program_of_all_operators(source_of: SourceOf) -> None:
+    weight = floats(6, 4, 3, 3)
+    nodes = [
+        helper.make_node("Conv", ["x", "a.weight"], ["c"], kernel_shape=[3, 3]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["y"], axis=1),
+    ]
+    y = floats(1, 6, 7, 6)
+    made = source_of("torch", nodes, [info("x", floats(*IMAGE))], [info("y", y)], {"a.weight": weight})
+    compiled = replace(made, target=str(Target(made.target).with_options(compiled=True)))
+    plain, program = Torch().load(made), Torch().load(compiled)
+    for seed in range(2):
+        x = np.random.default_rng(seed).standard_normal(IMAGE).astype(np.float32)
+        (expected,), (found,) = (kernel.run([x], [None]) for kernel in (plain, program))
+        np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-5, atol=1e-6)
+    assert isinstance(program, ClosableKernel)
+    program.close()
+    with pytest.raises(UsageError, match="closed"):
+        program.run([x], [None])
+
+
+def test_a_compiler_that_is_missing(source_of: SourceOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def refuse(*_: object, **__: object) -> Callable[..., None]:
+        def run(*_: object) -> None:
+            raise RuntimeError("no compiler of C++")
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    made = source_of("torch", [helper.make_node("Relu", ["x"], ["y"])], [info("x", A)], [info("y", A)])
+    compiled = replace(made, target=str(Target(made.target).with_options(compiled=True)))
+    with pytest.raises(CompileError, match=r"torch cannot compile this: .*no compiler of C\+\+"):
+        Torch().load(compiled)
 
 
 def test_an_operator_that_fails(source_of: SourceOf) -> None:
