@@ -7,10 +7,11 @@ native's, so that above 1 native is faster. "exact" is native without algorithms
 sums take them; the peak is that of multiply-adds in registers on as many threads, timed just before, and the
 bound the time that operations take at the peak or weights at the measured bandwidth, whichever is longer.
 Errors are the largest differences from float64, relative to the largest value, medians over --seeds inputs;
-float64 is computed by the reference for small models, and by native's kernels of float64 for others.
+float64 is computed by the reference for small models, and by native's kernels of float64 for others. With
+--inductor the second table has torch.compile too; it takes a minute for each model, and counts as no engine.
 
 Usage: python -m benchmarks.models [NAME ...] [--tables tuned native errors] [--budget 10s]
-       [--threads N [N ...]] [--seeds N] [--json] [--markdown]
+       [--threads N [N ...]] [--seeds N] [--inductor] [--json] [--markdown]
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph import PlanOptions, plan_region
 from intarsia.native.llvm.isa import Isa
 from intarsia.native.peak import measured_peak
-from intarsia.passes import partition_whole
+from intarsia.passes import FoldConstant, partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
@@ -51,10 +52,7 @@ from intarsia.toolchain.native_simplified import simplified
 
 HEADER = ("model", "toolchain", "median, ms", "ratio to best (95 %)", "max error", "verdict")
 ENGINES = ("onnxruntime", "openvino")
-NATIVE_HEADER = (
-    *("model", "threads", "native, ms", *(f"{name} / native (95 %)" for name in ENGINES)),
-    *("best engine / native", "exact / native", "best engine / exact", "of peak", "of bound"),
-)
+INDUCTOR = "inductor"
 ERROR_HEADER = ("model", "native", "exact", *ENGINES)
 EXACT = {"convolutions": "direct"}
 
@@ -87,6 +85,18 @@ def tuned(name: str, budget: str) -> tuple[dict[str, Any], list[tuple[str, ...]]
     return {**result.to_json(), "model": name}, [row(name, record) for record in result.candidates]
 
 
+def listed_by(options: argparse.Namespace) -> tuple[str, ...]:
+    """Who stands beside native."""
+    return (*ENGINES, INDUCTOR) if options.inductor else ENGINES
+
+
+def native_header(listed: Sequence[str]) -> tuple[str, ...]:
+    """Of the table that has these beside native."""
+    ratios = (f"{name} / native (95 %)" for name in listed)
+    factors = ("best engine / native", "exact / native", "best engine / exact", "of peak", "of bound")
+    return ("model", "threads", "native, ms", *ratios, *factors)
+
+
 def programs(name: str, threads: int) -> tuple[IRModule, dict[str, Executable]]:
     """A model built by native, by native with direct sums, and by each engine."""
     module = from_onnx(build_model(name))
@@ -95,16 +105,26 @@ def programs(name: str, threads: int) -> tuple[IRModule, dict[str, Executable]]:
     return module, {each: build(partition_whole(module, target)) for each, target in targets.items()}
 
 
-def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+def by_inductor(module: IRModule, threads: int) -> Executable:
+    """A model built by torch.compile, with its constant shapes computed before, as it needs them."""
+    target = Target.for_toolchain("torch", threads=threads, compiled=True)
+    return build(partition_whole(FoldConstant()(module), target))
+
+
+def against_engines(
+    name: str, budget: str, threads: int, listed: Sequence[str]
+) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     """The record of native and the engines on a model, and its line of the table."""
     module, built = programs(name, threads)
+    if INDUCTOR in listed:
+        built[INDUCTOR] = by_inductor(module, threads)
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in built["native"].inputs]
     policy = TimingPolicy(max_seconds=parse_budget(budget) / len(built))
     most, fastest = measured_peak(Isa.host(), threads), measured_bandwidth(Isa.host(), threads)
     calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in built.items()}
     measured = time_interleaved(calls, policy)
-    ratios = {each: measured.ratio(each, "native") for each in (*ENGINES, "exact")}
+    ratios = {each: measured.ratio(each, "native") for each in (*listed, "exact")}
     median = measured.timings["native"].median
     best = min((ratios[each] for each in ENGINES), key=lambda ratio: ratio.ratio)
     speed = operations(module) / median
@@ -123,7 +143,7 @@ def against_engines(name: str, budget: str, threads: int) -> tuple[dict[str, Any
         "bound_seconds": bound,
     }
     exact = ratios["exact"].ratio
-    times = (name, str(threads), f"{median * 1e3:.3f}", *(shown(ratios[each]) for each in ENGINES))
+    times = (name, str(threads), f"{median * 1e3:.3f}", *(shown(ratios[each]) for each in listed))
     factors = (f"{best.ratio:.3f}", f"{exact:.3f}", f"{best.ratio / exact:.3f}")
     return record, [(*times, *factors, f"{100 * speed / most:.0f} %", f"{100 * bound / median:.0f} %")]
 
@@ -184,7 +204,7 @@ def measured(
             return tuned(name, options.budget)
         if table == "errors":
             return errors(name, options.threads[-1], options.seeds)
-        return against_engines(name, options.budget, threads)
+        return against_engines(name, options.budget, threads, listed_by(options))
     except IntarsiaError as error:
         return {"model": name, "error": str(error)}, [(name, str(error))]
 
@@ -197,12 +217,13 @@ def main() -> None:
     parser.add_argument("--budget", default="10s")
     parser.add_argument("--threads", type=int, nargs="+", default=[usable_cores(Path("/"))])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--inductor", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     separator = " | " if options.markdown else "  "
-    headers = {"tuned": HEADER, "native": NATIVE_HEADER, "errors": ERROR_HEADER}
+    headers = {"tuned": HEADER, "native": native_header(listed_by(options)), "errors": ERROR_HEADER}
     for table in options.tables:
         if not options.json:
             print(separator.join(headers[table]), flush=True)
