@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from intarsia.frontend.zoo.graph_writer import GraphWriter
@@ -11,20 +12,25 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 GROUPS = 32
-STAGES = ((128, 256, 3), (256, 512, 4), (512, 1024, 6), (1024, 2048, 3))
-"""Channels of the grouped convolution, output channels, number of blocks."""
+STAGES = ((128, 256), (256, 512), (512, 1024), (1024, 2048))
+"""Channels of the grouped convolution, output channels."""
 
 
-def build(seed: int) -> ModelProto:
-    """image: (1, 3, 224, 224) to logits: (1, 1000); 25 million parameters."""
+def build(seed: int, blocks: Sequence[int] = (3, 4, 6, 3)) -> ModelProto:
+    """image: (1, 3, 224, 224) to logits: (1, 1000); 25 million parameters.
+
+    Args:
+        seed: Of the weights.
+        blocks: How many blocks each stage has; ResNeXt-101 has (3, 4, 23, 3).
+    """
     net = GraphWriter("resnext50")
     x = net.input("image", (1, 3, 224, 224))
     with net.scope("stem"):
         x = net.relu(_conv_norm(net, x, (3, 64), 7, stride=2))
         x = net.max_pool(x, 3, stride=2, pad=1)
     channels = 64
-    for stage, (width, out_channels, blocks) in enumerate(STAGES):
-        for block in range(blocks):
+    for stage, (width, out_channels) in enumerate(STAGES):
+        for block in range(blocks[stage]):
             with net.scope(f"stage{stage}/block{block}"):
                 stride = 2 if stage > 0 and block == 0 else 1
                 x = _block(net, x, (channels, width, out_channels), stride)
