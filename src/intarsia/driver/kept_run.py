@@ -95,3 +95,11 @@ def question_digest(
     searched = searches, list(map(repr, passes))
     asked = (list(map(str, targets)), seconds, trials, seed, *searched, own, sorted(declared_conflicts()))
     return digest_text((VERSION, workload.digest, host.digest, json.dumps(asked)))
+
+
+def family_question_digest(
+    host: Host, targets: Sequence[Target], *, searches: bool, passes: Sequence[Pass]
+) -> str:
+    """Digest of what runs of several models have in common: what one may choose, the others may."""
+    asked = (list(map(str, targets)), searches, list(map(repr, passes)), sorted(declared_conflicts()))
+    return digest_text((VERSION, host.digest, json.dumps(asked)))

@@ -14,15 +14,16 @@ from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.explain_run import explain_run, kernel_seconds
-from intarsia.driver.kept_run import KeptRun, question_digest
+from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.records import Progress, Stage
+from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
 from intarsia.measure.accuracy import bounded, error_bound
 from intarsia.measure.candidate_kind import WHOLE, instantiate
-from intarsia.measure.database import Database, RunRecord
+from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.gate import Gate
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
@@ -152,6 +153,8 @@ class TuneRun:
         run = KeptRun(result.candidates, result.plan, result.explanation)
         key, workload, host = self._question(self.plan), self.workload.digest, self.testbed.host.digest
         self.database.keep_run(RunRecord(key, workload, host, time.time(), run.to_text()))
+        layers = " ".join(sorted(layers_of(self.workload.module)))
+        self.database.keep_model(ModelRecord(key, self._family_question, layers))
 
     def _question(self, plan: Plan | None) -> str:
         return question_digest(
@@ -167,6 +170,11 @@ class TuneRun:
         )
 
     @property
+    def _family_question(self) -> str:
+        host = self.testbed.host
+        return family_question_digest(host, self.targets, searches=self.searches, passes=self.passes)
+
+    @property
     def _search_seconds(self) -> float:
         return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
 
@@ -178,7 +186,17 @@ class TuneRun:
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []
         contest.enter(first, MeasureBudget(trials=self.trials or math.inf))
+        if self.plan is None and self._search_seconds and self._is_free(contest):
+            self._enter_relative(contest)
         return contest
+
+    def _enter_relative(self, contest: Contest) -> None:
+        """What an earlier run has decided for a model of the same family, if there is one."""
+        mod = self.workload.module
+        plan = None if self.database is None else nearest_plan(self.database, self._family_question, mod)
+        entrant = None if plan is None else relative_entrant(self.workload, plan)
+        if entrant is not None:
+            contest.enter([entrant], MeasureBudget())
 
     def _tune(self, contest: Contest) -> TunedPrograms | None:
         """Decisions on the program, if there is time, and a way to check the result."""

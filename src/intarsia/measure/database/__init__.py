@@ -41,7 +41,7 @@ from intarsia.measure.database.answers import (
     WorkloadSummary,
 )
 from intarsia.measure.database.record import Hint, Measurement, MeasureRecord
-from intarsia.measure.database.run_record import RunRecord
+from intarsia.measure.database.run_record import ModelRecord, RunRecord
 
 if TYPE_CHECKING:
     from intarsia.measure.database.database import Database
@@ -53,6 +53,7 @@ __all__ = [
     "MeasureRecord",
     "Measurement",
     "MergeCounts",
+    "ModelRecord",
     "RemovedCounts",
     "RunRecord",
     "Statistics",

@@ -26,8 +26,8 @@ from intarsia.measure.database.descriptions import (
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.record import Hint, MeasureRecord, record_key
 from intarsia.measure.database.rows import record_of
-from intarsia.measure.database.run_record import RunRecord
-from intarsia.measure.database.runs import keep_run, run_of
+from intarsia.measure.database.run_record import ModelRecord, RunRecord
+from intarsia.measure.database.runs import keep_model, keep_run, models_of, run_of
 from intarsia.measure.database.schema import prepare
 from intarsia.measure.measure_input import Candidate
 from intarsia.target import Host, Target
@@ -166,6 +166,20 @@ class Database:
     def find_run(self, key: str) -> RunRecord | None:
         """The finished tuning run of a question."""
         return run_of(self._connections, key)
+
+    def keep_model(self, model: ModelRecord) -> None:
+        """Keep the model of a run, so that others of its family find it."""
+        with self._connections.writing() as connection:
+            keep_model(connection, model)
+
+    def find_models(self, asked: str, most: int) -> tuple[ModelRecord, ...]:
+        """The models of which the same was asked, those of the newest finished runs first.
+
+        Args:
+            asked: Digest of all that was asked but the model and the effort.
+            most: So many at most.
+        """
+        return models_of(self._connections, asked, most)
 
     def merge(self, other: Database) -> MergeCounts:
         """Add all measurements that another database has; once more changes nothing."""

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, o
 
 from intarsia.measure.database.answers import RemovedCounts
 from intarsia.measure.database.queries import ORDER
-from intarsia.measure.database.tables import HOSTS, RECORDS, RUNS, WORKLOADS
+from intarsia.measure.database.tables import HOSTS, MODELS, RECORDS, RUNS, WORKLOADS
 from intarsia.support.errors import UsageError
 
 _C = RECORDS.c
@@ -40,6 +40,7 @@ def _remove_runs(connection: Connection, older_than: float | None, other_hosts: 
     if other_hosts is not None:
         reasons.append(RUNS.c.host != other_hosts)
     connection.execute(delete(RUNS).where(or_(*reasons)))
+    connection.execute(delete(MODELS).where(MODELS.c.run.not_in(select(RUNS.c.key))))
 
 
 def _conditions(

@@ -22,3 +22,18 @@ class RunRecord:
     host: str
     finished_at: float
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """The model of a finished run, as others of its family find it.
+
+    Attributes:
+        run: The run's key.
+        asked: Digest of all that was asked but the model and the effort.
+        layers: Digests of the model's layers, sorted and separated by spaces.
+    """
+
+    run: str
+    asked: str
+    layers: str

@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, insert, inspect, select, update
 
 from intarsia.measure.database.connections import Connections
-from intarsia.measure.database.tables import META, METADATA, RUNS
+from intarsia.measure.database.tables import META, METADATA, MODELS, RUNS
 from intarsia.support.errors import DatabaseError
 
 Migration: TypeAlias = Callable[[Connection], None]
 """Changes the tables of one version to those of the next, with all that is in them."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables in `tables`."""
 
 
@@ -23,7 +23,11 @@ def _add_runs(connection: Connection) -> None:
     RUNS.create(connection, checkfirst=True)
 
 
-MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({1: _add_runs})
+def _add_models(connection: Connection) -> None:
+    MODELS.create(connection, checkfirst=True)
+
+
+MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({1: _add_runs, 2: _add_models})
 """By the version that each starts from. One that was released is never changed; version 1 was the first."""
 
 _NAME: Final = "schema_version"

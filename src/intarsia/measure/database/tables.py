@@ -66,3 +66,13 @@ RUNS: Final = Table(
     Column("outcome", Text, nullable=False),
 )
 """One row a finished tuning run. The key is a digest of what was asked; the outcome is JSON, the driver's."""
+
+MODELS: Final = Table(
+    "intarsia_models",
+    METADATA,
+    Column("run", Text, primary_key=True),
+    Column("asked", Text, nullable=False),
+    Column("layers", Text, nullable=False),
+    Index("intarsia_models_of_question", "asked"),
+)
+"""One row for each finished run whose plan may help other models; `run` is its key in the table of runs."""

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 from tests.measure_records import HERE, TARGET, THERE, candidate, failed, record, worked
 
-from intarsia.measure.database import Database, Hint, MeasureRecord, MergeCounts, RunRecord, schema
+from intarsia.measure.database import (
+    Database,
+    Hint,
+    MeasureRecord,
+    MergeCounts,
+    ModelRecord,
+    RunRecord,
+    schema,
+)
 from intarsia.measure.measure_input import PlainData
 from intarsia.measure.measure_result import MeasureError
 from intarsia.support.errors import DatabaseError
@@ -292,3 +300,16 @@ def test_a_finished_run_is_found_by_its_question(database: Database) -> None:
     database.keep_run(later)
     assert database.find_run("question") == later
     assert database.find_run("another") is None
+
+
+def test_models_are_found_by_what_was_asked_of_them(database: Database) -> None:
+    """Those of the newest runs first; those whose run is gone are not."""
+    for name, asked, finished in (("a", "fast", 10.0), ("b", "fast", 30.0), ("c", "exact", 20.0)):
+        database.keep_run(RunRecord(name, name, HERE, finished, "{}"))
+        database.keep_model(ModelRecord(name, asked, "x y"))
+    database.keep_model(ModelRecord("without a run", "fast", "x"))
+    database.keep_model(ModelRecord("a", "fast", "x z"))
+    newest, oldest = ModelRecord("b", "fast", "x y"), ModelRecord("a", "fast", "x z")
+    assert database.find_models("fast", 9) == (newest, oldest)
+    assert database.find_models("fast", 1) == (newest,)
+    assert database.find_models("slow", 9) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.measure_records import HERE, THERE, failed, record, worked
 
-from intarsia.measure.database import Database, RemovedCounts, RunRecord
+from intarsia.measure.database import Database, ModelRecord, RemovedCounts, RunRecord
 from intarsia.support.errors import UsageError
 from intarsia.target import Host
 
@@ -77,6 +77,9 @@ def test_garbage_takes_finished_runs(
     database.keep_run(RunRecord("new", "workload", HERE, 60.0, "{}"))
     database.keep_run(RunRecord("there", "workload", THERE, 60.0, "{}"))
     database.keep_run(RunRecord("unmeasured", "another workload", HERE, 60.0, "{}"))
-    database.collect_garbage(**conditions)  # type: ignore[arg-type]  # each of its own type
     names = ("new", "old", "there", "unmeasured")
+    for name in names:
+        database.keep_model(ModelRecord(name, "asked", "a"))
+    database.collect_garbage(**conditions)  # type: ignore[arg-type]  # each of its own type
     assert [name for name in names if database.find_run(name) is not None] == left
+    assert sorted(model.run for model in database.find_models("asked", 9)) == left

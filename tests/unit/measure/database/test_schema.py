@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, text
 from tests.measure_records import HERE, TARGET, candidate, record, worked
 from tests.postgresql_server import Server
 
-from intarsia.measure.database import Database, RunRecord, schema
+from intarsia.measure.database import Database, ModelRecord, RunRecord, schema
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.rows import plain_record, row_of
 from intarsia.measure.database.tables import META, METADATA, RECORDS
@@ -93,14 +93,14 @@ def test_several_versions_are_gone_through(place: str, monkeypatch: pytest.Monke
 
         return add_column
 
-    monkeypatch.setattr(schema, "VERSION", 4)
-    monkeypatch.setattr(schema, "MIGRATIONS", {2: step(1), 3: step(2)})
+    monkeypatch.setattr(schema, "VERSION", 5)
+    monkeypatch.setattr(schema, "MIGRATIONS", {3: step(1), 4: step(2)})
     with Database.open(place) as database:
         assert database.find("workload", TARGET, candidate(), HERE) == record("c")
     engine = create_engine(Place.of(place).url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT extra_1, extra_2 FROM intarsia_records")).one() == (1, 2)
-        assert connection.execute(META.select()).one() == ("schema_version", 4)
+        assert connection.execute(META.select()).one() == ("schema_version", 5)
     engine.dispose()
 
 
@@ -108,14 +108,14 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
     with Database.open(place) as database:
         database.commit(record("c"))
         shown = database.place
-    execute(place, "UPDATE intarsia_meta SET value = 3")
+    execute(place, "UPDATE intarsia_meta SET value = 4")
     with pytest.raises(DatabaseError) as caught:
         Database.open(place)
     assert str(caught.value) == (
-        f"the database {shown} has version 3, expected at most 2\n"
+        f"the database {shown} has version 4, expected at most 3\n"
         "help: it was made by a newer Intarsia: update this one, or use another database"
     )
-    execute(place, "UPDATE intarsia_meta SET value = 2")
+    execute(place, "UPDATE intarsia_meta SET value = 3")
     with Database.open(place) as database:
         assert database.statistics().records == 1
 
@@ -123,7 +123,7 @@ def test_a_newer_version_is_refused_and_left_alone(place: str) -> None:
 def test_a_version_that_is_too_old(old: str) -> None:
     with pytest.raises(DatabaseError) as caught:
         Database.open(old)
-    assert "has version 0, expected 2" in caught.value.problem
+    assert "has version 0, expected 3" in caught.value.problem
     assert caught.value.help == "this Intarsia cannot bring it up to date: use another database"
 
 
@@ -149,13 +149,28 @@ def test_a_server_may_have_tables_of_others(server: Server) -> None:
         assert database.statistics().records == 1
 
 
+OLDEST = "UPDATE intarsia_meta SET value = 1"
+
+
 def test_the_first_version_gets_a_table_of_finished_runs(place: str) -> None:
-    """Version 1, as it was released: the same tables but for that one."""
+    """Version 1, as it was released: the same tables but for that one and that of models."""
     with Database.open(place) as database:
         database.commit(record("c"))
-    execute(place, "DROP TABLE intarsia_runs", "UPDATE intarsia_meta SET value = 1")
+    execute(place, "DROP TABLE intarsia_runs", "DROP TABLE intarsia_models", OLDEST)
     run = RunRecord("question", "workload", HERE, 10.0, "{}")
     with Database.open(place) as database:
         assert database.find("workload", TARGET, candidate(), HERE) == record("c")
         database.keep_run(run)
         assert database.find_run("question") == run
+
+
+def test_the_second_version_gets_a_table_of_models(place: str) -> None:
+    """Version 2, as it was released: the same tables but for that one."""
+    run, model = RunRecord("question", "workload", HERE, 10.0, "{}"), ModelRecord("question", "asked", "a b")
+    with Database.open(place) as database:
+        database.keep_run(run)
+    execute(place, "DROP TABLE intarsia_models", "UPDATE intarsia_meta SET value = 2")
+    with Database.open(place) as database:
+        assert database.find_run("question") == run
+        database.keep_model(model)
+        assert database.find_models("asked", 5) == (model,)
