@@ -1,10 +1,11 @@
 """What each family of decisions contributes: models with it switched off, in turns with all of them.
 
 A ratio is the time without a family to that with all; above 1 the family makes the model faster. The plot has
-a row for each family and a mark for each model; it needs matplotlib (pip install "intarsia[plots]").
+a row for each family and a mark for each model; it needs matplotlib (pip install "intarsia[plots]"). With
+--tuned models are tuned for so long with all that `tune` may decide, and again without each of its families.
 
-Usage: python -m benchmarks.ablation [NAME ...] [--threads N] [--seconds S] [--plot FILE.svg] [--json]
-       [--markdown]
+Usage: python -m benchmarks.ablation [NAME ...] [--threads N] [--seconds S] [--tuned BUDGET]
+       [--plot FILE.svg] [--json] [--markdown]
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import intarsia as ia
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import IRModule
+from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.timing import TimingPolicy
 from intarsia.passes import partition_whole
+from intarsia.runtime.executable import Executable
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 
@@ -41,6 +46,8 @@ FAMILIES: Final[Mapping[str, Callable[[IRModule, int], Target]]] = {
     "Winograd's transforms": _native(convolutions="direct"),
     "channels in blocks": _native(blocked=False),
     "fused operators": _native(fused=False),
+    "weights asked for ahead": _native(prefetch=False),
+    "attention in one kernel": _native(attention=False),
     "vectors of 64 bytes": _native(wide_vectors=False),
     "own kernels (onnxruntime alone)": lambda _, threads: Target.for_toolchain(
         "onnxruntime", threads=threads
@@ -48,6 +55,22 @@ FAMILIES: Final[Mapping[str, Callable[[IRModule, int], Target]]] = {
     "own kernels (openvino alone)": lambda _, threads: Target.for_toolchain("openvino", threads=threads),
 }
 """By name the target that does without a family."""
+TUNED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "decisions of tuning passes": {"passes": ()},
+    "parts on several toolchains": {"partitions": False},
+}
+"""By name how `tune` does without a family."""
+
+
+def ablated_when_tuned(name: str, threads: int, seconds: float, budget: str) -> dict[str, RatioInterval]:
+    """The ratio of each family that `tune` decides about."""
+    module = from_onnx(build_model(name))
+    programs = {}
+    for family, without in {"all": {}, **TUNED}.items():
+        with TemporaryDirectory() as folder, Database.open(Path(folder, "measurements.db")) as database:
+            result = ia.tune(module, budget=budget, threads=threads, database=database, **without)
+            programs[family] = result.executable
+    return _ratios(module, programs, list(TUNED), seconds)
 
 
 def ablated(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]:
@@ -56,13 +79,20 @@ def ablated(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]
     targets = {"all": Target.for_toolchain("native", threads=threads)}
     targets |= {family: target(module, threads) for family, target in FAMILIES.items()}
     programs = {family: build(partition_whole(module, target)) for family, target in targets.items()}
+    return _ratios(module, programs, list(FAMILIES), seconds)
+
+
+def _ratios(
+    module: IRModule, programs: Mapping[str, Executable], families: Sequence[str], seconds: float
+) -> dict[str, RatioInterval]:
+    """The ratio of each family, of programs without it to that with all."""
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in programs["all"].inputs]
     calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
     measured = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(programs)))
     for program in programs.values():
         program.close()
-    return {family: measured.ratio(family, "all") for family in FAMILIES}
+    return {family: measured.ratio(family, "all") for family in families}
 
 
 def plot(ratios: Mapping[str, Mapping[str, float]], place: Path) -> None:
@@ -72,10 +102,11 @@ def plot(ratios: Mapping[str, Mapping[str, float]], place: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 0.6 * len(FAMILIES) + 1.5))
+    families = list(next(iter(ratios.values())))
+    figure, axes = plt.subplots(figsize=(8, 0.6 * len(families) + 1.5))
     for model, found in ratios.items():
         axes.plot(list(found.values()), range(len(found)), "o", alpha=0.7, label=model)
-    axes.set_yticks(range(len(FAMILIES)), [f"without {family}" for family in FAMILIES])
+    axes.set_yticks(range(len(families)), [f"without {family}" for family in families])
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("time relative to that with all")
@@ -89,18 +120,22 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(MODELS))
     parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--tuned", metavar="BUDGET")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     separator = " | " if options.markdown else "  "
     found: dict[str, dict[str, RatioInterval]] = {}
+    families = [*FAMILIES, *(TUNED if options.tuned else ())]
     if not options.json:
-        print(separator.join(("model", *FAMILIES)))
+        print(separator.join(("model", *families)))
         if options.markdown:
-            print("|".join("---" for _ in ("model", *FAMILIES)))
+            print("|".join("---" for _ in ("model", *families)))
     for name in options.names:
         found[name] = ablated(name, options.threads, options.seconds)
+        if options.tuned:
+            found[name] |= ablated_when_tuned(name, options.threads, options.seconds, options.tuned)
         if not options.json:
             cells = (f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})" for each in found[name].values())
             print(separator.join((name, *cells)), flush=True)
@@ -108,7 +143,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(ratios, indent=2))
     elif ratios:
-        means = (statistics.geometric_mean(of[family] for of in ratios.values()) for family in FAMILIES)
+        means = (statistics.geometric_mean(of[family] for of in ratios.values()) for family in families)
         print(separator.join(("geometric mean", *(f"{mean:.2f}" for mean in means))))
     if options.plot is not None:
         plot(ratios, options.plot)

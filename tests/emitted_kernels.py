@@ -95,7 +95,9 @@ def compile_kernel(
     prim_func: PrimFunc, isa: Isa | None = None, *, bounds_checked: bool = False
 ) -> RunnableKernel:
     """A verified loop function, compiled for an instruction set of this machine."""
-    return load_kernel(prim_func, emit_llvm(prim_func, "k", isa or Isa.host(), bounds_checked), isa)
+    return load_kernel(
+        prim_func, emit_llvm(prim_func, "k", isa or Isa.host(), bounds_checked=bounds_checked), isa
+    )
 
 
 def load_kernel(prim_func: PrimFunc, emitted: EmittedKernel, isa: Isa | None = None) -> RunnableKernel:

@@ -62,6 +62,8 @@ FLAGS: Final = (
     _flag("llvm_level", "native", "how hard LLVM tries to generate good code", 1, 1, 2, 3),
     _flag("blocked", "native", "whether images are kept in blocks of as many channels as a vector has", True),
     _flag("fused", "native", "whether operators that follow each other become one kernel", True),
+    _flag("attention", "native", "whether attention is one kernel that keeps its scores in a cache", True),
+    _flag("prefetch", "native", "whether products ask memory for the weights that they need next", True),
     _flag("wide_vectors", "native", "whether vectors of 64 bytes are used, where the CPU has them", True),
 )
 """Each belongs to one toolchain."""

@@ -52,7 +52,9 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
     threads = target.option("threads", usable_cores(Path("/")))
     options = CodegenOptions(
-        IrPasses(target.option("llvm_passes", "none")), target.option("llvm_level", DEFAULT_OPTIONS.level)
+        IrPasses(target.option("llvm_passes", "none")),
+        target.option("llvm_level", DEFAULT_OPTIONS.level),
+        target.option("prefetch", True),
     )
     isa = _isa(target)
     function = simplified(source_function(source))
@@ -69,6 +71,7 @@ def _plan_options(target: Target) -> PlanOptions:
         target.option("fused", True),
         ConvolutionAlgorithms.parse(target.option("convolutions", "auto")),
         WeightStorage(target.option("weights", WeightStorage.F32.value)),
+        target.option("attention", True),
     )
 
 

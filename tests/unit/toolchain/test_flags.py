@@ -89,6 +89,11 @@ def test_options_of_llvm() -> None:
     assert planned.isa == ISA
 
 
+def test_weights_are_asked_for_or_not() -> None:
+    with built(Target("cpu -toolchain=native -prefetch=false")) as executable:
+        assert planned_region(executable.kernels[0].source).options == CodegenOptions(prefetch=False)
+
+
 def test_kernels_without_wide_vectors_need_no_cpu_that_has_them() -> None:
     with built(Target("cpu -toolchain=native -wide_vectors=false")) as executable:
         isa = planned_region(executable.kernels[0].source).isa

@@ -26,7 +26,9 @@ _POINTWISE, _MOVE, _INJECTIVE = StepKind.ELEMENTWISE, StepKind.MOVE, StepKind.IN
 _REDUCTION = StepKind.REDUCTION
 
 
-def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple[Step, ...], ...]:
+def fusion_groups(
+    line: StraightLine, alone: Container[int] = (), *, attention: bool = True
+) -> tuple[tuple[Step, ...], ...]:
     """The steps of a region in groups, in an order in which they can run; the last step gives the result.
 
     First elementwise steps join what they follow, and each other where the shape stays the same: those
@@ -41,12 +43,14 @@ def fusion_groups(line: StraightLine, alone: Container[int] = ()) -> tuple[tuple
     Args:
         line: The region.
         alone: Places of steps that are not put together with others.
+        attention: Whether the products of attention join.
     """
     groups = _Groups(line, alone)
     groups.grow(groups.is_chain)
     groups.grow(groups.is_epilogue)
     groups.grow(groups.is_prologue)
-    groups.grow(groups.is_attention)
+    if attention:
+        groups.grow(groups.is_attention)
     return groups.in_order()
 
 

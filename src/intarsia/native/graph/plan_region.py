@@ -31,12 +31,15 @@ class PlanOptions:
         fused: Whether operators that follow each other become one kernel where that is possible.
         convolutions: The algorithms of those that can be computed in several ways.
         weights: In which type weights are stored that matrix products wait for.
+        attention: Whether the products of attention and the softmax between them become one kernel, if
+            operators are fused at all.
     """
 
     blocked: bool = True
     fused: bool = True
     convolutions: ConvolutionAlgorithms = BY_ESTIMATE
     weights: WeightStorage = WeightStorage.F32
+    attention: bool = True
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -62,7 +65,7 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     cut = cut_steps(line, sorted(joined))
     special = {line.steps[place].outputs[0]: place for place in (*joined, *cut, *shuffles)}
     alone = special.values() if chosen.fused else range(len(line.steps))
-    for steps in fusion_groups(line, alone):
+    for steps in fusion_groups(line, alone, attention=chosen.attention):
         place = special.get(steps[-1].outputs[0], -1)
         if place in joined and sequence.join(steps[-1]):
             continue

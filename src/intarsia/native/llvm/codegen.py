@@ -47,10 +47,12 @@ class CodegenOptions:
     Attributes:
         ir_passes: What is done to the IR first.
         level: LLVM's code generation level, 0 to 3; 1 gives the same speed as 2 and 3, and 0 slow code.
+        prefetch: Whether loops ask for the weights of those after them; the generator of IR looks at this.
     """
 
     ir_passes: IrPasses = IrPasses.NONE
     level: int = 1
+    prefetch: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ir_passes", IrPasses(self.ir_passes))
@@ -59,7 +61,7 @@ class CodegenOptions:
 
     def __str__(self) -> str:
         """E.g. "passes=none level=1"."""
-        return f"passes={self.ir_passes.value} level={self.level}"
+        return f"passes={self.ir_passes.value} level={self.level}{'' if self.prefetch else ' prefetch=no'}"
 
 
 DEFAULT_OPTIONS: Final = CodegenOptions()

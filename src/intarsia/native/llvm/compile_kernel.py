@@ -60,13 +60,13 @@ def compile_kernel(
     Args:
         function: What `ir.verify` accepts.
         isa: What the code may use.
-        options: How object code is made of LLVM IR.
+        options: How LLVM IR and its object code are made.
         bounds_checked: Whether every index is checked; such a kernel is slow, and runs on one thread.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
     """
-    emitted = emit_llvm(function, SYMBOL, isa, bounds_checked=bounds_checked)
+    emitted = emit_llvm(function, SYMBOL, isa, bounds_checked=bounds_checked, prefetch=options.prefetch)
     return CompiledKernel(
         generate_object_code(emitted.text, isa, options),
         isa,

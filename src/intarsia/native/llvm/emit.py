@@ -43,8 +43,10 @@ class EmittedKernel:
     sites: tuple[AccessSite, ...] = ()
 
 
-def emit_llvm(prim_func: PrimFunc, name: str, isa: Isa, bounds_checked: bool = False) -> EmittedKernel:
-    """LLVM IR of a verified loop function as a kernel of that name.
+def emit_llvm(
+    prim_func: PrimFunc, name: str, isa: Isa, *, bounds_checked: bool = False, prefetch: bool = True
+) -> EmittedKernel:
+    """LLVM IR of a verified loop function as a kernel of that name, which asks for weights ahead or not.
 
     In bounds-checked code everything runs in one thread and one by one; see `emit_checks` for what it does at
     an index out of bounds.
@@ -52,7 +54,8 @@ def emit_llvm(prim_func: PrimFunc, name: str, isa: Isa, bounds_checked: bool = F
     contract = " contract" if prim_func.attrs.get("contract") else ""
     kernel = KernelState(name, isa, Facts(prim_func), ModuleText(), contract, bounds_checked)
     state = new_function(kernel, "%runtime")
-    alignment, named = prim_func.attrs.get("alignment"), prim_func.attrs.get("streamed")
+    alignment = prim_func.attrs.get("alignment")
+    named = prim_func.attrs.get("streamed") if prefetch else None
     streamed = tuple(name for name in named if isinstance(name, str)) if isinstance(named, tuple) else ()
     kernel.prefetches = prefetches(prim_func, kernel.facts, streamed, isa.caches.second)
     for slot, buffer in enumerate(prim_func.params):

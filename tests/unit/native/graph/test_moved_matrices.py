@@ -15,7 +15,7 @@ from tests.unit.native.graph.programs import constant, ints
 from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.ir import Expr, Function, TensorType, Var
-from intarsia.native.graph import RegionPlan, plan_region
+from intarsia.native.graph import PlanOptions, RegionPlan, plan_region
 from intarsia.native.llvm.isa import Isa
 from intarsia.op import call
 
@@ -58,7 +58,7 @@ def in_doubles(query: Doubles, key: Doubles, value: Doubles, mask: Doubles, size
     return found.reshape(sizes.batch, sizes.queries, -1)
 
 
-def checked(sizes: Heads, mask: npt.NDArray[np.float32]) -> RegionPlan:
+def checked(sizes: Heads, mask: npt.NDArray[np.float32], options: PlanOptions | None = None) -> RegionPlan:
     """The plan of an attention, after its result was compared with one in float64, and its schedules too."""
     rng = np.random.default_rng(0)
     width = sizes.heads * sizes.size
@@ -66,7 +66,7 @@ def checked(sizes: Heads, mask: npt.NDArray[np.float32]) -> RegionPlan:
     data = [rng.standard_normal((sizes.batch, count, width)).astype(np.float32) for count in steps]
     params = [Var(f"x{place}", checked_type=TensorType.of(array)) for place, array in enumerate(data)]
     function = Function(tuple(params), attention(params[0], params[1], params[2], mask, sizes))
-    plan = plan_region(function, ISA)
+    plan = plan_region(function, ISA, options)
     q, k, v, bias = (array.astype(np.float64) for array in (*data, mask))
     np.testing.assert_allclose(run_plan(plan, data, ISA)[0], in_doubles(q, k, v, bias, sizes), atol=3e-6)
     for kernel in plan.kernels:
@@ -107,6 +107,12 @@ def test_no_kernel_moves_queries_keys_or_values(sizes: Heads, mask: str) -> None
     computed = [op.name.split(".")[0].rstrip("_2") for op in plan.kernels[0].dag.ops]
     assert computed.count("matmul") == 2
     assert "softmax" in computed
+
+
+def test_attention_in_several_kernels() -> None:
+    sizes = Heads(1, 33, 33, 3, 32)
+    plan = checked(sizes, causal_mask(sizes), PlanOptions(attention=False))
+    assert [name.count("matmul") for name in operators(plan)] == [1, 0, 1, 0]
 
 
 def test_one_head() -> None:

@@ -58,6 +58,7 @@ def test_vectors_of_streamed_buffers_are_asked_for_ahead() -> None:
     tile = parsed(TILE)
     streamed = with_prim_func_fields(tile, attrs=tile.attrs.updated(streamed=("b",)))
     inside = loop_text(emit_llvm(streamed, "k", AVX2).text)
+    assert "prefetch" not in emit_llvm(streamed, "k", AVX2, prefetch=False).text
     near = re.findall(r"call void @llvm.prefetch.p0\(ptr %\w+, i32 0, i32 3, i32 1\)", inside)
     assert len(near) == 2  # once for each vector that is loaded
     assert inside.count("call void @llvm.prefetch.p0") == 3  # and for the line that they make, later

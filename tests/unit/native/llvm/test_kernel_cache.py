@@ -41,8 +41,9 @@ def test_keys_tell_everything_apart() -> None:
         kernel_key(ADD, Isa("x86_64", "znver3", ("avx",))),
         kernel_key(ADD, ISA, options),
         kernel_key(ADD, ISA, CodegenOptions(level=2)),
+        kernel_key(ADD, ISA, CodegenOptions(prefetch=False)),
     }
-    assert len(keys) == 5
+    assert len(keys) == 6
     assert kernel_key(ADD, ISA) in keys
 
 
