@@ -30,6 +30,9 @@ _LEAST_SUMS: Final = 8
 """Fewer sums in registers wait for each other."""
 _MANY_WEIGHTS: Final = 4
 """Weights that are so many times larger than all transformed inputs are read once only."""
+_SHARING: Final = 0.5
+"""Reading the transformed inputs of a tile that other threads have made takes as long as its products, times
+this, by measurement."""
 
 
 class WinogradChoice(NamedTuple):
@@ -61,12 +64,15 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
 
     Weights that a cache holds are read once for each tile of registers that a band has, so that a band has
     one, and what it makes stays in the cache beside them. Weights from far away are read once for each band,
-    which is large, or once in all, by blocks, if there are many.
+    which is large, or once in all, by blocks, if there are many. Of several threads each then reads inputs
+    that others have transformed, which takes longer than reading weights again where there are many tiles.
     """
     threads = task.threads if task.is_parallel(work_of([chain.sums])) else 1
     (down, across), blocks = chain.image, chain.sums.shape[3]
     is_far = chain.weight_bytes > task.isa.caches.second // 2
-    is_by_blocks = chain.weight_bytes >= _MANY_WEIGHTS * chain.input_bytes
+    is_by_blocks = chain.weight_bytes >= _MANY_WEIGHTS * chain.input_bytes and (
+        threads == 1 or _shares_well(chain.image, threads)
+    )
     if is_by_blocks:
         rows, chunk = down, _even(blocks, -(-blocks // threads))
     else:
@@ -74,6 +80,13 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
         rows, chunk = _rows_of_band(chain.image, most, threads), blocks
     tiles, count = _register_tile(rows * across, chunk, is_far, task)
     return WinogradChoice(tiles, count, rows, chunk, int(is_by_blocks))
+
+
+def _shares_well(image: tuple[int, int], threads: int) -> bool:
+    """Whether threads are faster by blocks than with a band each; in times of a tile's products."""
+    down, across = image
+    by_blocks = down * across * (1 / threads + _SHARING) + _WEIGHT_COST / threads
+    return by_blocks <= -(-down // threads) * across + _WEIGHT_COST
 
 
 def _rows_of_band(image: tuple[int, int], most: int, threads: int) -> int:
