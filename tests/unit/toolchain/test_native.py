@@ -82,6 +82,20 @@ def test_refuses_a_shape_that_is_not_known() -> None:
         Native().compile(function, Target("cpu -toolchain=native"))
 
 
+def test_each_call_is_timed(source_of: SourceOf) -> None:
+    kernel = Native().load(chain(source_of, count=5))
+    assert isinstance(kernel, NativeKernel)
+    x = numbers(4, 32)
+    before = np.array(kernel.run([x], [None])[0])
+    seconds = kernel.call_seconds([x], repeats=3)
+    assert len(seconds) == 5
+    assert all(each > 0 for each in seconds)
+    np.testing.assert_array_equal(kernel.run([x], [None])[0], before)
+    kernel.close()
+    with pytest.raises(UsageError, match="closed"):
+        kernel.call_seconds([x])
+
+
 def test_refuses_to_switch_optimisations_off() -> None:
     x = var("x", 3)
     with pytest.raises(CompileError, match="cannot switch its optimisations off"):
