@@ -1,0 +1,135 @@
+"""All models: build what is missing, check each in a worker process, print the verdict, write docs/models.md.
+
+Usage: python -m corpus.check_corpus [NAME ...] [--draw SEED] [--jobs N] [--json FILE] [--write]
+
+Without names and --draw the page is compared with what it would be now; --write writes it. The exit code is 1
+where a model that onnxruntime runs does not load, no toolchain runs it, a toolchain computes it wrong, an
+exception is not ours, or the page is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+from corpus.check_model import Steps, check_artifacts, check_model
+from corpus.model_cache import Entry, entry_of
+from corpus.models_page import PAGE, models_page
+from corpus.recipe import Recipe, recipes
+from corpus.verdict import Verdict
+from intarsia.measure.worker_pool import Task, TaskFailedError, WorkerPool
+
+TIME_LIMIT: Final = 240
+"""Seconds for one model with every toolchain."""
+
+MEMORY_LIMIT: Final = 6 * 2**30
+"""Bytes for one model: engines and the reference at once."""
+
+CRASHES: Final = 4
+"""How many crashes of a model are taken up; each fails one step, and a new process goes on behind it."""
+
+
+def main() -> int:
+    """Check the corpus, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--draw", type=int, help="check random configurations of this seed instead")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--json", type=Path, help="where the outcome of every step is written")
+    parser.add_argument("--write", action="store_true", help="write docs/models.md")
+    parser.add_argument("--builder", default=".corpus/bin/python", help="the Python that builds models")
+    options = parser.parse_args()
+    table = recipes()
+    chosen = [table[name] for name in options.names or table]
+    _build(chosen, options)
+    began = time.monotonic()
+    verdicts = _check_all(chosen, options)
+    if options.json:
+        options.json.write_text(
+            json.dumps({verdict.recipe.name: verdict.outcomes for verdict in verdicts}, indent=1)
+        )
+    problems = [f"{verdict.recipe.name}: {text}" for verdict in verdicts for text in verdict.problems]
+    print(f"\n{len(verdicts)} models checked in {time.monotonic() - began:.0f} s")
+    if options.draw is None and not options.names:
+        problems += _page_problems(models_page(verdicts), options.write)
+    for problem in problems:
+        print(f"problem: {problem}")
+    return 1 if problems else 0
+
+
+def _build(chosen: list[Recipe], options: argparse.Namespace) -> None:
+    """Let the other environment build what the cache lacks."""
+    missing = [recipe.name for recipe in chosen if not entry_of(recipe, options.draw).is_built]
+    if not missing:
+        return
+    command = [options.builder, "-m", "corpus.build_models", *missing, "--jobs", str(options.jobs)]
+    if options.draw is not None:
+        command += ["--draw", str(options.draw)]
+    began = time.monotonic()
+    subprocess.run(command, check=False)  # a model that failed has its reason in the cache
+    print(f"{len(missing)} models built in {time.monotonic() - began:.0f} s\n", flush=True)
+
+
+def _check_all(chosen: list[Recipe], options: argparse.Namespace) -> list[Verdict]:
+    """Check the models in worker processes, and print a line for each as it is done."""
+    with (
+        tempfile.TemporaryDirectory(prefix="intarsia-corpus-") as folder,
+        WorkerPool(options.jobs, max_tasks=1, preload=("corpus.check_model",)) as pool,
+        ThreadPoolExecutor(options.jobs) as threads,
+    ):
+        futures = [
+            threads.submit(_check, recipe, entry_of(recipe, options.draw), Path(folder) / recipe.name, pool)
+            for recipe in chosen
+        ]
+        for number, future in enumerate(as_completed(futures), 1):
+            print(f"{number:3}/{len(chosen)}  {future.result().line()}", flush=True)
+    return [future.result() for future in futures]
+
+
+def _check(recipe: Recipe, entry: Entry, place: Path, pool: WorkerPool) -> Verdict:
+    """Check one model, and what was saved of it in a second process."""
+    if not entry.is_built:
+        reason = (entry.failure or "the builder did not run").strip().splitlines()[-1]
+        return Verdict(recipe, {}, {"build": {"status": "failed", "message": reason}})
+    place.mkdir()
+    steps = Steps(place / "steps.jsonl")
+    _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
+    _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
+    verdict = Verdict(recipe, entry.record(), steps.outcomes())
+    shutil.rmtree(place)
+    return verdict
+
+
+def _run_to_the_end(task: Task[None], steps: Steps, pool: WorkerPool) -> None:
+    """Run a task, and again without the step that ended its process."""
+    for _ in range(CRASHES):
+        try:
+            pool.submit_task(task).result()
+        except TaskFailedError as error:
+            if steps.fail_interrupted(error.problem) is None:  # it failed between two steps
+                steps.run("check", lambda text=str(error): {"status": "crashed", "message": text})  # type: ignore[misc]
+                return
+        else:
+            return
+
+
+def _page_problems(page: str, write: bool) -> list[str]:
+    if write:
+        PAGE.write_text(page)
+        return []
+    if PAGE.exists() and PAGE.read_text() == page:
+        return []
+    return [f"{PAGE} is out of date; `make corpus-page` writes it anew"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""docs/models.md: the models of the corpus, which toolchains run them, and what refuses them and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from corpus.check_model import MIXED, TOOLCHAINS
+from corpus.verdict import Verdict
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "models.md"
+
+_HEAD: Final = """# Models
+
+`make corpus` builds these models with the programs that people export with, small and with seeded random
+weights, and checks each: it is imported; the whole of it is given to every toolchain, which has to
+refuse it or agree with the judge twice; what runs is saved, and loaded and run in a new process. It
+fails where a model that unoptimised onnxruntime runs does not load, where no toolchain runs it, where
+one computes it wrong, and where an exception is not one of Intarsia's. `make corpus-page` writes this
+page anew.
+
+**yes**: runs the whole model and agrees with the judge. **no**: refuses it, for the reason given. **-**:
+not tried, because the reference would take minutes. **mixed**: native runs what it has kernels for, and
+onnxruntime the rest. *Cover* is the share of operators that native has kernels for.
+"""
+
+_COLUMNS: Final = ("model", "exporter", "opset", "nodes", "special", *TOOLCHAINS, MIXED, "cover", "refused")
+_CELLS: Final = {"right": "yes", "refused": "no", "skipped": "-", "missing": ""}
+_LENGTH: Final = 110
+"""Characters of a reason; most are shorter."""
+
+
+def models_page(verdicts: Sequence[Verdict]) -> str:
+    """Return the text of the page."""
+    families = dict.fromkeys(sorted(verdict.recipe.family for verdict in verdicts))
+    blocks = [_HEAD, _summary(verdicts)]
+    for family in families:
+        members = [verdict for verdict in verdicts if verdict.recipe.family == family]
+        lines = [f"## {family[0].upper()}{family[1:]}", "", _line(_COLUMNS), _line(["---"] * len(_COLUMNS))]
+        lines += [_line(_cells(verdict)) for verdict in sorted(members, key=lambda each: each.recipe.name)]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _summary(verdicts: Sequence[Verdict]) -> str:
+    """Return what holds of all models."""
+    total = len(verdicts)
+    floats = [verdict for verdict in verdicts if verdict.is_float]
+    whole = sum(verdict.native_whole for verdict in floats)
+    runs = [verdict for verdict in verdicts if verdict.status("expected") == "right"]
+    loads = sum(verdict.status("import") == "right" for verdict in runs)
+    served = sum(bool(verdict.served_by) for verdict in runs)
+    wrong = sum("wrong" in map(verdict.status, (*TOOLCHAINS, MIXED)) for verdict in verdicts)
+    families = len({verdict.recipe.family for verdict in verdicts})
+    lines = [
+        f"* {total} models of {families} families; unoptimised onnxruntime runs {len(runs)} of them.",
+        f"* Of these {loads} load, and a toolchain runs {served} whole. A toolchain computes {wrong} wrong.",
+        f"* Native runs {whole} of {len(floats)} models of floats whole ({_percent(whole, len(floats))}).",
+    ]
+    for name in (*TOOLCHAINS, MIXED):
+        right = sum(verdict.status(name) == "right" for verdict in verdicts)
+        skipped = sum(verdict.status(name) == "skipped" for verdict in verdicts)
+        given = total - skipped
+        lines.append(f"* {name}: {right} of {given} models given to it ({_percent(right, given)}).")
+    return "\n".join(lines) + "\n"
+
+
+def _cells(verdict: Verdict) -> Iterator[str]:
+    yield verdict.recipe.name
+    yield verdict.recipe.exporter
+    yield str(verdict.record.get("opset", ""))
+    yield str(sum(verdict.record.get("operators", {}).values()))
+    yield ", ".join(verdict.recipe.features)
+    for name in (*TOOLCHAINS, MIXED):
+        status = verdict.status(name)
+        yield _CELLS.get(status, status)
+    cover = verdict.outcomes.get("cover", {})
+    yield _percent(cover.get("covered", 0), cover.get("calls", 0)) if cover.get("calls") else ""
+    yield "; ".join(_reasons(verdict))
+
+
+def _reasons(verdict: Verdict) -> Iterator[str]:
+    """Yield why a model is refused: by the importer, or by toolchains."""
+    for step in ("build", "expected", "import", "judge", *TOOLCHAINS, MIXED):
+        outcome = verdict.outcomes.get(step, {"status": "missing"})
+        if outcome["status"] in {"right", "skipped", "missing"}:
+            continue
+        refused = verdict.outcomes.get("cover", {}).get("refused", {}) if step == "native" else {}
+        text = (
+            "no kernel for " + ", ".join(sorted(refused))
+            if refused
+            else short_reason(str(outcome.get("message", "")))
+        )
+        yield f"{step}: {text}"
+
+
+def short_reason(message: str) -> str:
+    """Return the first line of a message, short, without what differs between machines or breaks a table."""
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    first = re.sub(r"^\w+ cannot compile this: ", "", first)
+    first = re.sub(r"(/[\w.+-]+){2,}", "...", first)
+    first = re.sub(r"0x[0-9a-f]+", "...", first).replace("|", "/").replace("`", "'")
+    return first if len(first) <= _LENGTH else first[: _LENGTH - 3].rsplit(" ", 1)[0] + "..."
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part // whole} %" if whole else "-"
+
+
+def _line(cells: Sequence[str] | Iterator[str]) -> str:
+    return f"| {' | '.join(cells)} |"

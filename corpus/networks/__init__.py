@@ -1,0 +1,1 @@
+"""PyTorch modules that recipes export; imported where PyTorch is."""
