@@ -49,7 +49,7 @@ def bare_onnxruntime(model: bytes, inputs: dict[str, Any]) -> Callable[[], objec
 def bare_openvino(model: bytes, inputs: dict[str, Any]) -> Callable[[], object]:
     import openvino
 
-    from intarsia.toolchain.openvino_model import model_options
+    from intarsia.toolchain.openvino_options import model_options
 
     core = openvino.Core()
     compiled = core.compile_model(

@@ -204,6 +204,54 @@ class Slow(Reference):
 STUMBLING = (CrashesOnTanh, HangsOnTanh, WrongOnTanh, Slow)
 
 
+class ForgetfulKernel(KernelWithFault):
+    """A reference kernel that is right on its first call, and then does as its conduct says."""
+
+    def __init__(self, kernel: Kernel, conduct: str) -> None:
+        super().__init__(kernel, 0.0)
+        self._conduct = conduct
+        self._first: list[Array] | None = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        results = super().run(inputs, outputs)
+        if self._first is None:
+            self._first = [np.array(result) for result in results if isinstance(result, np.ndarray)]
+            return results
+        for result, first in zip(results, self._first, strict=True):
+            assert isinstance(result, np.ndarray)
+            np.copyto(result, first if self._conduct == "stale" else result + np.asarray(1, result.dtype))
+        return results
+
+
+class Forgetful(Reference):
+    """The reference toolchain with kernels whose later calls are wrong."""
+
+    conduct: ClassVar[str] = ""
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        return ForgetfulKernel(super().compile(function, target, module), self.conduct)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        return ForgetfulKernel(super().load(source, blob), self.conduct)
+
+
+class Stale(Forgetful):
+    """Returns its first result for ever."""
+
+    name: ClassVar[str] = "stale"
+    conduct: ClassVar[str] = "stale"
+
+
+class RightOnce(Forgetful):
+    """Is right on the first call only."""
+
+    name: ClassVar[str] = "right_once"
+    conduct: ClassVar[str] = "tired"
+
+
+FORGETFUL = (Stale, RightOnce)
+
+
 @contextmanager
 def faulty_toolchains() -> Iterator[None]:
     """Register all of them for the duration of a test."""

@@ -14,15 +14,16 @@ from intarsia.cli.console import Console
 from intarsia.cli.gate_text import MAX_ERROR_MEANS, difference_error
 from intarsia.cli.report import Report
 from intarsia.cli.table import Table
+from intarsia.cli.trust_argument import RequireSignature, Trust, Untrusted
 from intarsia.cli.units import duration_text, error_text, ratio_text
 from intarsia.support.errors import IntarsiaError, UsageError
 
 if TYPE_CHECKING:
     from intarsia.cli.input_argument import Array
     from intarsia.cli.program import Program
-    from intarsia.measure.compare_outputs import GateReport
-    from intarsia.measure.gate import Gate
     from intarsia.measure.interleaved import Comparison
+    from intarsia.measure.judge.gate import Gate
+    from intarsia.measure.judge.gate_report import GateReport
 
 HEADERS = ("program", "toolchain", "median", "ratio to the best", "max error", "result")
 NUMERIC = frozenset({2, 4})
@@ -42,6 +43,8 @@ def compare(
     seed: Seed = 0,
     threads: Threads = None,
     budget: Budget = "10s",
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
 ) -> Report:
     """Compare results and latencies.
 
@@ -50,13 +53,14 @@ def compare(
     from intarsia.cli.program_list import open_programs
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.driver.budget import parse_budget
-    from intarsia.measure.gate import Gate
     from intarsia.measure.interleaved import time_interleaved
+    from intarsia.measure.judge.gate import Gate
     from intarsia.measure.timing import TimingPolicy
 
     console: Console = context.obj
     seconds = parse_budget(budget)
-    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note)
+    trust = Trust(untrusted, require_signature)
+    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)
     if len(programs) < 2:
         raise UsageError("there is nothing to compare with: one program is given", help=HELP)
     arrays = programs[0].inputs(inputs, seed, console.note)
@@ -70,8 +74,8 @@ def compare(
 
 
 def _check(program: Program, arrays: Mapping[str, Array], gate: Gate) -> GateReport:
-    from intarsia.measure.accuracy import bounded, error_bound
-    from intarsia.measure.gate import run_arrays
+    from intarsia.measure.judge.accuracy import bounded, error_bound
+    from intarsia.measure.judge.gate import run_arrays
 
     try:
         return bounded(gate, error_bound(program.module)).check(run_arrays(program.executable, arrays))

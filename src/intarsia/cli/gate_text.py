@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from intarsia.measure.compare_outputs import GateReport
+from intarsia.measure.judge.gate_report import GateReport
 from intarsia.support.errors import VerificationError
 
 MAX_ERROR_MEANS: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,16 @@ from intarsia.cli.console import Console
 from intarsia.cli.gate_text import MAX_ERROR_MEANS, difference_error
 from intarsia.cli.report import Report
 from intarsia.cli.table import Table
+from intarsia.cli.trust_argument import RequireSignature, Trust, Untrusted
 from intarsia.cli.units import NOTHING, error_text
 from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from intarsia.cli.input_argument import Array
     from intarsia.ir import IRModule
-    from intarsia.measure.compare_outputs import GateReport
-    from intarsia.measure.gate import Gate
+    from intarsia.measure.judge.gate import Gate
+    from intarsia.measure.judge.gate_report import GateReport
+    from intarsia.measure.judge.trials import Trial
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target
 
@@ -75,6 +77,8 @@ def verify(
     shapes: Shapes,
     seed: Seed = 0,
     threads: Threads = None,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
 ) -> Report:
     """Check results against the reference.
 
@@ -84,60 +88,68 @@ def verify(
     from intarsia.cli.program import engine_targets, load_artifact, main_inputs, tested_shapes
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
-    from intarsia.measure.accuracy import bounded, error_bound
-    from intarsia.measure.gate import Gate
+    from intarsia.measure.judge.accuracy import error_bound
+    from intarsia.measure.judge.trials import trials_for
 
     console: Console = context.obj
     argument = ModelArgument.parse(model)
     targets = [parse_target(name, threads) for name in (*toolchains, *filter(None, [argument.target]))]
     fixed = parse_shapes(shapes)
-    program = None
+    program, trust = None, Trust(untrusted, require_signature)
     if argument.is_artifact:
         argument.refuse_choices(toolchain=targets, threads=threads)
-        program = load_artifact(argument, fixed)
+        program = load_artifact(argument, fixed, trust)
+    else:
+        trust.refuse_for_models(argument.place)
     module = argument.import_model(fixed) if program is None else program.module
     examples = {} if program is None else tested_shapes(program.executable)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
-    gate = bounded(Gate.for_module(module, arrays), error_bound(module))
+    bound = error_bound(module)
+    trials = [trial.loosened(bound) for trial in trials_for(module, arrays, seed=seed)]
     if program is None:
-        checks = [_of_target(module, each, arrays, gate) for each in targets or engine_targets(threads)]
+        checks = [_of_target(module, target, trials) for target in targets or engine_targets(threads)]
     else:
-        checks = [_of_run(program.toolchains, program.executable, arrays, gate)]
-        checks += _of_self_test(program.executable, gate)
-    return _report(model, gate, checks)
+        checks = [_of_run(program.toolchains, program.executable, trials)]
+        checks += _of_self_test(program.executable, trials[0].gate)
+    return _report(model, trials[0].gate, checks)
 
 
-def _of_target(module: IRModule, target: Target, arrays: Mapping[str, Array], gate: Gate) -> _Check:
+def _of_target(module: IRModule, target: Target, trials: Sequence[Trial]) -> _Check:
     from intarsia.cli.program import compile_whole
     from intarsia.cli.target_argument import target_text
 
     name = target_text(target)
     try:
-        return _of_run(name, compile_whole(module, target), arrays, gate)
+        return _of_run(name, compile_whole(module, target), trials)
     except (CompileError, UnsupportedModelError) as error:
         return _Check(name, None, error)
 
 
-def _of_run(name: str, executable: Executable, arrays: Mapping[str, Array], gate: Gate) -> _Check:
-    from intarsia.measure.gate import run_arrays
+def _of_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _Check:
+    """Input sets in turns, the first one again, and then with its outputs in poisoned memory."""
+    from intarsia.measure.judge.examination import examine, examine_buffers
+    from intarsia.measure.judge.gate import run_arrays
 
     try:
-        outputs = run_arrays(executable, arrays)
-        return _Check(name, gate.check(outputs), outputs=outputs)
+        report = examine(executable, trials)
+        if report.passed and (after := examine_buffers(executable, trials)).excess > report.excess:
+            report = after
+        outputs = () if report.passed else run_arrays(executable, trials[0].inputs)
+        return _Check(name, report, outputs=outputs)
     except ExecutionError as error:
         return _Check(name, None, error)
 
 
 def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
     """Judged by the tolerances of the gate, since it is the same program."""
-    from intarsia.measure.gate import Gate
+    from intarsia.measure.judge.trials import Trial
 
     test = executable.saved_test
     if test is None:
         return []
     arrays = {info.name: array for info, array in zip(executable.inputs, test.inputs, strict=True)}
-    expected = Gate(gate.names, test.outputs, gate.tolerances, SELF_TEST)
-    return [_of_run(SELF_TEST, executable, arrays, expected)]
+    trial = Trial(SELF_TEST, arrays, gate.around(test.outputs, SELF_TEST))
+    return [_of_run(SELF_TEST, executable, [trial])]
 
 
 def _report(model: str, gate: Gate, checks: Sequence[_Check]) -> Report:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.ir import IRModule
-from intarsia.measure.accuracy import with_error_bound
+from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.transform import Pass

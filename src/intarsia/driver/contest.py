@@ -102,6 +102,9 @@ class Contest:
             VerificationError: Those that run it compute something else than the reference.
             StoppedError: There was a wish to stop before any candidate was measured.
             IntarsiaError: Measuring is impossible.
+
+        A candidate that falls in the race takes nobody with it: whoever was hopeless or slower beside it
+        comes back, and races again.
         """
         finalists = self._finalists()
         if not finalists and self.should_stop():
@@ -109,13 +112,15 @@ class Contest:
                 "stopped before a candidate was found right",
                 help="what has been measured is kept: run the same command again to go on",
             )
+        while len(finalists) > 1 and not self.should_stop():
+            raced = finalists
+            self._hold_race(raced, race_seconds, seed)
+            finalists = self._finalists()
+            if not self._is_unfair(raced, finalists):  # else one more has fallen: this ends
+                break
+            self._race = None
         if not finalists:
             raise self._nothing_right()
-        if len(finalists) > 1 and not self.should_stop():
-            self._hold_race(finalists, race_seconds, seed)
-            finalists = [item for item in finalists if self._fates[item.name].status is Status.MEASURED]
-            if not finalists:
-                raise self._nothing_right()
         winner = self._plainer(min(finalists, key=self._rank), finalists)
         self._winner = winner.name
         return winner
@@ -126,14 +131,46 @@ class Contest:
         return tuple(sorted(records, key=_order))
 
     def _finalists(self) -> list[Entrant]:
-        right = [item for item in self.entrants if self._fates[item.name].status is Status.MEASURED]
+        """The entrants that are right and not hopeless beside the fastest that is right so far.
+
+        Who was hopeless beside one that has fallen since comes back.
+        """
+        fates = self._fates
+        right = [
+            item
+            for item in self.entrants
+            # A candidate that was not tried has no result, and keeps its reason.
+            if fates[item.name].status in {Status.MEASURED, Status.SLOW}
+            and fates[item.name].result is not None
+        ]
         fastest = min((self._cost(item) for item in right), default=math.inf)
         for item in right:
-            ratio = self._cost(item) / fastest
-            if ratio > HOPELESS:
-                text = f"it took {ratio:.1f} times as long as the fastest candidate"
-                self._fates[item.name] = replace(self._fates[item.name], status=Status.SLOW, reason=text)
-        return [item for item in right if self._fates[item.name].status is Status.MEASURED]
+            ratio, fate = self._cost(item) / fastest, self._fates[item.name]
+            text = f"it took {ratio:.1f} times as long as the fastest candidate"
+            slow = replace(fate, status=Status.SLOW, reason=text)
+            fair = replace(fate, status=Status.MEASURED, reason="")
+            self._fates[item.name] = slow if ratio > HOPELESS else fair
+        return self._right(right)
+
+    def _right(self, entrants: Sequence[Entrant]) -> list[Entrant]:
+        return [item for item in entrants if self._fates[item.name].status is Status.MEASURED]
+
+    def _is_unfair(self, raced: Sequence[Entrant], finalists: Sequence[Entrant]) -> bool:
+        """Whether a race says too little, because a candidate that fell in it or after it led it.
+
+        Args:
+            raced: Entrants of the race.
+            finalists: Those that are right after it, and not hopeless beside each other.
+        """
+        fallen = [item for item in raced if item not in self._right(raced)]
+        if not fallen:
+            return False
+        if self._race is None or any(item not in raced for item in finalists):
+            return True
+        samples = self._race.candidate
+        best = min((samples(item.name).median for item in finalists), default=math.inf)
+        has_led = any(samples(item.name).median < best for item in fallen)
+        return has_led and any(samples(item.name).dropped is not None for item in finalists)
 
     def _hold_race(self, finalists: Sequence[Entrant], seconds: float, seed: int) -> None:
         limits = RaceLimits(

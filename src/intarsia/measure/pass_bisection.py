@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from intarsia.build import build
 from intarsia.ir import IRModule
-from intarsia.measure.gate import Gate, run_arrays
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target

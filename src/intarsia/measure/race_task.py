@@ -55,7 +55,7 @@ def leave_race(folder: Path, target: str, artifact: Path) -> Outcome:
         return Outcome()
     with racer.executable:
         try:
-            return checked_outcome(WorkloadFolder(folder), target, racer.executable)
+            return checked_outcome(WorkloadFolder(folder), target, racer.executable, is_timed=True)
         except Exception as error:  # as above
             return failure_outcome(MeasureError.RUNTIME, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from intarsia.ir import Expr, IRModule
-from intarsia.measure.accuracy import with_error_bound
+from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.passes import ToMixedPrecision
 from intarsia.target import TARGET_OPTIONS
 from intarsia.transform import PassContext

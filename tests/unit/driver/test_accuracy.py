@@ -9,7 +9,7 @@ import intarsia as ia
 from intarsia.driver.accuracy import Accuracy
 from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.ir import Constant, Function, IRModule, TensorType, Var
-from intarsia.measure.accuracy import error_bound
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.op import call
 from intarsia.support.errors import UsageError, VerificationError
 from intarsia.target import Target

@@ -10,6 +10,7 @@ from tests.collage_programs import program
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
+from intarsia.driver.records import Status
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -19,6 +20,7 @@ from intarsia.measure.race_limits import RaceLimits
 from intarsia.measure.race_result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
+from intarsia.support.errors import VerificationError
 from intarsia.target import Host, Target
 
 WORKLOAD = Workload(program("def @main(%x: T) { Exp(Softmax(%x)) }"), "planted")
@@ -90,3 +92,91 @@ STEADY = (1.04,) * 10
 )
 def test_who_wins(samples: Mapping[str, Sequence[float]], dropped: Sequence[str], expected: str) -> None:
     assert winner(samples, dropped) == expected
+
+
+class FallingTestbed(LocalTestbed):
+    """Everybody takes the seconds that were planned; some are found wrong, or fail, once they race.
+
+    Attributes:
+        races: The names of the candidates of each race.
+    """
+
+    def __init__(self, alone: Mapping[str, float], falls: Mapping[str, MeasureError]) -> None:
+        self.host = Host.detect()
+        self.alone, self.falls = alone, falls
+        self.races: list[set[str]] = []
+
+    @property
+    def width(self) -> int:
+        return 16
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        for item in inputs:
+            seconds = self.alone[next(name for name, known in ENTRANTS.items() if known is item)]
+            yield Measured(item, Outcome(MeasureError.OK, "", (seconds,) * 6), 1.0)
+
+    def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
+        self.races.append(set(racers))
+        best = min(self.alone[name] for name in racers)
+        candidates = tuple(
+            RacedCandidate(name, (self.alone[name],) * 10, DROPPED if self.alone[name] > best else None)
+            for name in racers
+        )
+        failures = {
+            name: Outcome(self.falls[name], "it returned its first result again")
+            for name in racers
+            if name in self.falls
+        }
+        return Raced(RaceResult(candidates[0].name, RaceEnd.ONE_LEFT, candidates, 10), failures)
+
+
+WRONG, CRASH = MeasureError.WRONG_ANSWER, MeasureError.CRASH
+
+
+@pytest.mark.parametrize(
+    ("alone", "falls", "expected", "races"),
+    [
+        ({"one": 0.1, "two": 0.2, "mix": 1.0}, {"one": WRONG}, "two", 1),
+        ({"one": 0.1, "two": 0.11, "mix": 1.0}, {"one": WRONG, "two": WRONG}, "mix", 1),
+        ({"one": 0.1, "two": 0.11, "mix": 1.0, "other mix": 1.1}, {"one": CRASH, "two": WRONG}, "mix", 2),
+        ({"one": 0.1, "two": 0.2, "mix": 0.21}, {"one": WRONG}, "two", 2),
+        ({"one": 0.2, "two": 0.1, "mix": 0.15}, {"one": WRONG}, "two", 1),
+    ],
+    ids=[
+        "one is left",
+        "a hopeless one returns",
+        "they race again",
+        "the slower race again",
+        "no leader fell",
+    ],
+)
+def test_a_leader_that_falls_takes_nobody_with_it(
+    alone: Mapping[str, float], falls: Mapping[str, MeasureError], expected: str, races: int
+) -> None:
+    testbed = FallingTestbed(alone, falls)
+    contest = Contest(Measurer(testbed), lambda _: None, lambda: False)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
+    assert contest.decide(1.0, 0).name == expected
+    statuses = {record.name: record.status for record in contest.records()}
+    assert all(statuses[name] not in {Status.MEASURED, Status.SLOW} for name in falls)
+    assert statuses[expected] is Status.MEASURED
+    assert len(testbed.races) == races
+
+
+def test_nobody_is_right_if_all_fall() -> None:
+    testbed = FallingTestbed(
+        {"one": 0.1, "two": 0.11, "mix": 0.12}, dict.fromkeys(("one", "two", "mix"), WRONG)
+    )
+    contest = Contest(Measurer(testbed), lambda _: None, lambda: False)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two", "mix")], MeasureBudget())
+    with pytest.raises(VerificationError, match="no candidate computes the model right: one: wrong"):
+        contest.decide(1.0, 0)
+
+
+def test_who_was_not_tried_keeps_the_reason() -> None:
+    contest = Contest(Measurer(PlannedTestbed({"one": [1.0] * 10}, ())), lambda _: None, lambda: False)
+    untried = Entrant("two", ENTRANTS["two"], "not tried: it takes far too long", Status.SLOW)
+    contest.enter([Entrant("one", ENTRANTS["one"]), untried], MeasureBudget())
+    assert contest.decide(1.0, 0).name == "one"
+    records = {record.name: (record.status, record.reason) for record in contest.records()}
+    assert records["two"] == (Status.SLOW, "not tried: it takes far too long")

@@ -8,7 +8,7 @@ from tests.unit.tune.test_target_options import NATIVE, OPENVINO, targets
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.ir.verify import verify
-from intarsia.measure.accuracy import error_bound
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.support.errors import UsageError
 from intarsia.tune.lowered_precision import lowered_precision
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from intarsia.ir import IRModule
-from intarsia.measure.accuracy import with_error_bound
+from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.passes import ToMixedPrecision
 from intarsia.support.errors import UsageError
 from intarsia.transform import register_pass

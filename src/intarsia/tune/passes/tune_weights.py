@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from intarsia.ir import IRModule
-from intarsia.measure.accuracy import with_error_bound
+from intarsia.measure.judge.accuracy import with_error_bound
 from intarsia.native.graph import WeightStorage
 from intarsia.passes import PartitionWhole
 from intarsia.target import Target

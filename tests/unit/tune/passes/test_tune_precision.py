@@ -13,7 +13,7 @@ from tests.replayed_traces import replayed_digest
 from tests.tuning_passes import CostTable
 
 from intarsia.ir import IRModule, structural_digest
-from intarsia.measure.accuracy import error_bound
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits

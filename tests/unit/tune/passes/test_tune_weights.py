@@ -9,7 +9,7 @@ from tests.tuning_passes import CostTable
 
 from intarsia.build import build
 from intarsia.ir import Constant, Function, IRModule, TensorType, Var, structural_digest
-from intarsia.measure.accuracy import error_bound
+from intarsia.measure.judge.accuracy import error_bound
 from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.support.errors import UsageError

@@ -97,6 +97,31 @@ _FORMATS = {
 _COMPONENTS = {"complex64": "float32", "complex128": "float64"}
 
 
+def machine_epsilon(dtype: np.dtype[Any] | str) -> float:
+    """The distance from 1 to the next number of a real or complex type.
+
+    Raises:
+        ValueError: Nothing is known about the type.
+    """
+    return _format(dtype_name(dtype)).eps
+
+
+def smallest_normal(dtype: np.dtype[Any] | str) -> float:
+    """The difference allowed near zero for a real or complex type: see `_FloatFormat.tiny`.
+
+    Raises:
+        ValueError: Nothing is known about the type.
+    """
+    return _format(dtype_name(dtype)).tiny
+
+
+def _format(name: str) -> _FloatFormat:
+    number_format = _FORMATS.get(_COMPONENTS.get(name, name))
+    if number_format is None:
+        raise ValueError(f"no tolerance is known for the element type {name}")
+    return number_format
+
+
 def tolerance_for(
     dtype: np.dtype[Any] | str, reduction_length: int = 1, depth: int = 1, quantized: bool = False
 ) -> Tolerance:
@@ -122,10 +147,7 @@ def tolerance_for(
         return Tolerance(atol=1.0) if quantized and name in _QUANTIZED_TYPES else EXACT
     if kind is ElementKind.TEXT:
         return EXACT
-    number_format = _FORMATS.get(_COMPONENTS.get(name, name))
-    if number_format is None:
-        raise ValueError(f"no tolerance is known for the element type {name}")
-    return _float_tolerance(number_format, reduction_length, depth, quantized)
+    return _float_tolerance(_format(name), reduction_length, depth, quantized)
 
 
 def _float_tolerance(

@@ -11,9 +11,9 @@ from tests.unit.measure.quick_testbed import small_program
 from intarsia.ir import Attrs, with_module_fields
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.measure.accuracy import bounded, error_bound, error_bound_of_text, with_error_bound
-from intarsia.measure.gate import Gate
-from intarsia.measure.tolerance import EXACT, Tolerance
+from intarsia.measure.judge.accuracy import bounded, error_bound, error_bound_of_text, with_error_bound
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.tolerance import EXACT, Tolerance
 from intarsia.support.errors import UsageError
 
 
@@ -45,7 +45,7 @@ def test_a_bound_is_a_positive_number(bound: float) -> None:
 
 def gate() -> Gate:
     floats, integers = np.array([1, -4, 0.5], np.float32), np.array([3, 5])
-    return Gate(("a", "b"), (floats, integers), (Tolerance(rtol=1e-6), EXACT), "known")
+    return Gate.by_tolerance(("a", "b"), (floats, integers), (Tolerance(rtol=1e-6), EXACT), "known")
 
 
 @pytest.mark.parametrize(("error", "passes"), [(0.039, True), (0.041, False)])

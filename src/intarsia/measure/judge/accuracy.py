@@ -7,24 +7,20 @@ goes with the program to wherever it is built and checked, and nobody else's res
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from io import StringIO
 from itertools import takewhile
 from typing import Final
 
 from intarsia.ir import IRModule, with_module_fields
 from intarsia.ir.parser import parse_module
-from intarsia.measure.element_kind import ElementKind, element_kind
-from intarsia.measure.gate import Gate
-from intarsia.measure.tolerance import Tolerance
+from intarsia.measure.judge.gate import Gate
 from intarsia.support.errors import UsageError
 
 _ATTRIBUTE: Final = "error_bound"
-_FLOATS: Final = frozenset({ElementKind.FLOAT, ElementKind.COMPLEX})
 
 
 def with_error_bound(mod: IRModule, bound: float) -> IRModule:
-    """A program whose floating-point results may be off by a fraction of the largest value of each output.
+    """A program whose floating-point results may be off by a fraction of the norm of each output.
 
     If it has a bound already, the smaller one holds.
 
@@ -34,7 +30,7 @@ def with_error_bound(mod: IRModule, bound: float) -> IRModule:
     if not (bound > 0 and math.isfinite(bound)):
         raise UsageError(
             f"the error bound is {bound}; expected a positive number",
-            help="0.01 allows errors of a hundredth of the largest value of an output",
+            help="0.01 allows errors of a hundredth of the norm of an output",
         )
     known = error_bound(mod)
     least = bound if known is None else min(bound, known)
@@ -58,10 +54,4 @@ def bounded(gate: Gate, bound: float | None) -> Gate:
 
     Integers, truth values and texts must be what they were.
     """
-    if bound is None:
-        return gate
-    tolerances = tuple(
-        Tolerance(atol_scale=bound) if element_kind(array.dtype) in _FLOATS else tolerance
-        for array, tolerance in zip(gate.expected, gate.tolerances, strict=True)
-    )
-    return replace(gate, tolerances=tolerances)
+    return gate if bound is None else gate.loosened(bound)

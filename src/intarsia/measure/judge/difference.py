@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.measure.element_kind import ElementKind, element_kind
-from intarsia.measure.fill_values import scale_of_rest
-from intarsia.measure.tolerance import Tolerance
+from intarsia.measure.judge.fill_values import scale_of_rest
+from intarsia.measure.judge.tolerance import Tolerance
 
 Array: TypeAlias = NDArray[Any]
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import DTypeLike
 
-from intarsia.measure.compare_outputs import GateReport, WorstElement, compare
-from intarsia.measure.difference import Array
-from intarsia.measure.tolerance import EXACT, Tolerance
+from intarsia.measure.judge.compare_outputs import compare
+from intarsia.measure.judge.difference import Array
+from intarsia.measure.judge.gate_report import GateReport, WorstElement
+from intarsia.measure.judge.tolerance import EXACT, Tolerance
 
 LOOSE = Tolerance(atol=1e-4)
 

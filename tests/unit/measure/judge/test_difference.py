@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import DTypeLike
 
-from intarsia.measure.difference import (
+from intarsia.measure.judge.difference import (
     BLOCK,
     Array,
     Difference,
@@ -19,8 +19,8 @@ from intarsia.measure.difference import (
     is_surely_within,
     sure_limit,
 )
-from intarsia.measure.fill_values import scale_of_rest
-from intarsia.measure.tolerance import EXACT, Tolerance, tolerance_for
+from intarsia.measure.judge.fill_values import scale_of_rest
+from intarsia.measure.judge.tolerance import EXACT, Tolerance, tolerance_for
 
 ONE = Tolerance(atol=1.0)
 

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import Attrs, DType, Function, IRModule, TensorType, Var, with_fields
+from intarsia.measure.inputs.integer_use import integer_uses
+from intarsia.measure.string_inputs import Vocabulary, vocabularies
 from intarsia.support.errors import UnsupportedModelError, UsageError
 
 _SMALL_INTEGERS = (0, 8)
@@ -17,7 +19,9 @@ _SMALL_INTEGERS = (0, 8)
 def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Arrays for every parameter: standard normal numbers, integers in the model's declared range.
 
-    Without a declared range (attribute `input_ranges`) integers are 0 to 7, booleans are even.
+    Without a declared range (attribute `input_ranges`) integers are what the program uses them for: rows of a
+    table, 0 and 1 of a mask, lengths within an axis (`integer_use`); 0 to 7 where it does not say. Booleans
+    are even. Strings are those that the program compares its inputs with, and one that it does not know.
 
     Args:
         function: Its parameters must be tensors of static shape.
@@ -25,11 +29,16 @@ def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[An
 
     Raises:
         UsageError: A dimension is symbolic, so the shape must be given.
-        UnsupportedModelError: A parameter is no tensor of numbers.
+        UnsupportedModelError: A parameter is no tensor.
     """
     generator = np.random.default_rng(seed)
-    ranges = _declared_ranges(function)
-    return {param.name: _random(param, ranges.get(param.name), generator) for param in function.params}
+    used = {name: (use.low, use.high) for name, use in integer_uses(function).items()}
+    ranges = {**used, **declared_ranges(function)}
+    words = vocabularies(function)
+    return {
+        param.name: _random(param, ranges.get(param.name), words.get(param.name), generator)
+        for param in function.params
+    }
 
 
 def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> IRModule:
@@ -52,12 +61,12 @@ def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> I
             raise UsageError(f"there is no input {name!r}", help=f"the inputs: {', '.join(types)}")
         if not isinstance(type_, TensorType) or not type_.dtype.is_integer:
             raise UsageError(f"input {name!r} of type {type_} has no range of integers")
-    declared = {**_declared_ranges(main), **ranges}
+    declared = {**declared_ranges(main), **ranges}
     entries = tuple((name, *declared[name]) for name in declared)
     return mod.with_function("main", with_fields(main, attrs=Attrs({**main.attrs, "input_ranges": entries})))
 
 
-def _declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
+def declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
     """The attribute `input_ranges`, ((name, low, high), ...), as the importer writes it."""
     ranges: dict[str, tuple[int, int]] = {}
     for entry in cast("tuple[tuple[str, int, int], ...]", function.attrs.get("input_ranges", ())):
@@ -66,9 +75,14 @@ def _declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
     return ranges
 
 
-def _random(param: Var, declared: tuple[int, int] | None, generator: np.random.Generator) -> npt.NDArray[Any]:
+def _random(
+    param: Var,
+    declared: tuple[int, int] | None,
+    words: Vocabulary | None,
+    generator: np.random.Generator,
+) -> npt.NDArray[Any]:
     type_ = param.checked_type
-    if not isinstance(type_, TensorType) or type_.dtype is DType.STRING:
+    if not isinstance(type_, TensorType):
         raise UnsupportedModelError(
             f"no random input can be made for {param.name!r} of type {type_}", help="pass it with --input"
         )
@@ -79,6 +93,8 @@ def _random(param: Var, declared: tuple[int, int] | None, generator: np.random.G
             help=f"fix it: --shape {param.name}={example}, or shapes={{...}} in Python",
         )
     shape = type_.static_shape
+    if words is not None:
+        return words.draw(shape, generator)
     if declared is not None:
         return generator.integers(*declared, size=shape).astype(type_.dtype.numpy)
     if type_.dtype is DType.BOOL:

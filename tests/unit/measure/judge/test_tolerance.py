@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intarsia.measure import tolerance as module
-from intarsia.measure.tolerance import EXACT, Tolerance, tolerance_for
+from intarsia.measure.judge import tolerance as module
+from intarsia.measure.judge.tolerance import EXACT, Tolerance, tolerance_for
 
 FLOATS = sorted(module._FORMATS)
 INTEGERS = [

@@ -1,0 +1,127 @@
+"""Kinds of input sets: some mistakes show on one kind only.
+
+Of 27 small mistakes of operators on floating-point numbers, N(0, 1) finds 13; with rows of very different
+magnitude, zeros, ties and offsets it is 25 (docs/judge.md). A softmax that does not subtract its maximum
+needs large numbers, a variance in one pass an offset, the wrong one of two equal maxima needs ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import Function
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.inputs.integer_use import UNKNOWN, IntegerUse, integer_uses
+from intarsia.measure.inputs.random_inputs import declared_ranges
+
+Array = npt.NDArray[Any]
+
+_OCTAVES: Final = 10
+_OUTLIER: Final = 1e3
+_OFFSET: Final = 1e3
+_LARGE_INTEGER: Final = 1000
+
+
+class InputKind(StrEnum):
+    """What an input set is like."""
+
+    ORDINARY = "ordinary"
+    LARGE = "large"
+    EDGES = "edges"
+
+
+def input_set(
+    function: Function, ordinary: Mapping[str, Array], kind: InputKind, seed: int = 0, size: float = 1.0
+) -> dict[str, Array]:
+    """Arrays of a kind for the parameters of a function.
+
+    Args:
+        function: The program.
+        ordinary: Arrays of the shapes and types that are wanted, with valid integers.
+        kind: LARGE: floating-point numbers with heavy tails, rows of different magnitudes; integers from both
+            ends of their range. EDGES: zeros, ties, negative numbers, offsets; the least integers.
+        seed: Equal seeds give equal arrays.
+        size: What floating-point numbers are multiplied by. Below 1, integers that nothing is known of are
+            those of `ordinary` as well: where large ones failed.
+    """
+    if kind is InputKind.ORDINARY:
+        return dict(ordinary)
+    generator = np.random.default_rng((seed, list(InputKind).index(kind)))
+    uses = integer_uses(function)
+    uses |= {name: IntegerUse(low, high) for name, (low, high) in declared_ranges(function).items()}
+    return {
+        name: _array(array, kind, uses.get(name, UNKNOWN), generator, size)
+        for name, array in ordinary.items()
+    }
+
+
+def _array(
+    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, size: float
+) -> Array:
+    match element_kind(array.dtype):
+        case ElementKind.FLOAT:
+            values = _FLOATS[kind](array.shape, generator) * size
+            return np.clip(values, *_limits(array.dtype)).astype(array.dtype)
+        case ElementKind.COMPLEX:
+            parts = [_FLOATS[kind](array.shape, generator) * size for _ in range(2)]
+            return np.asarray(parts[0] + 1j * parts[1]).astype(array.dtype)
+        case ElementKind.INTEGER if array.dtype.kind == "b":
+            return generator.random(array.shape) < (0.9 if kind is InputKind.LARGE else 0.1)
+        case ElementKind.INTEGER if use.is_certain or size == 1.0:
+            return _integers(array, kind, use, generator)
+        case _:
+            return array
+
+
+def _integers(array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator) -> Array:
+    if use.is_certain and kind is InputKind.LARGE:
+        ends = np.array([use.low, use.high - 1])
+        return generator.choice(ends, array.shape).astype(array.dtype)
+    if use.is_certain:  # ties, most of them at the low end
+        width = max(1, use.high - use.low)
+        return (use.low + generator.geometric(0.5, array.shape) % width).astype(array.dtype)
+    information = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
+    if information is None:  # four bits: no room for more
+        return array
+    if kind is InputKind.LARGE:
+        low, high = max(information.min, -_LARGE_INTEGER), min(information.max, _LARGE_INTEGER)
+        return generator.integers(low, high, array.shape, endpoint=True).astype(array.dtype)
+    # Beyond 32 bits where there are 64: who computes with fewer shows it.
+    edges = [0, 1, min(information.max // 2, 2**33 + 1), max(information.min, -1)]
+    return generator.choice(np.array(edges, array.dtype), array.shape)
+
+
+def _large(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Heavy tails (Student's t with 3 degrees), rows scaled by 2**-10 to 2**10, one number times 1000."""
+    values = generator.standard_t(3, shape)
+    rows = (*shape[:-1], 1) if len(shape) > 1 else shape
+    values = np.asarray(values * 2.0 ** generator.uniform(-_OCTAVES, _OCTAVES, rows))
+    if values.size:
+        values.reshape(-1)[generator.integers(values.size)] *= _OUTLIER
+    return values
+
+
+def _edges(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Rows in turns: zeros, a constant, negative numbers, an offset of 1000, ties, small numbers, N(0, 1)."""
+    values = np.asarray(generator.standard_normal(shape))
+    rows = values.reshape(-1, shape[-1]) if len(shape) > 1 and shape[-1] else values.reshape(-1, 1)
+    rows[0::7] = 0.0
+    rows[1::7] = 1.0
+    rows[2::7] = -np.abs(rows[2::7])
+    rows[3::7] += _OFFSET
+    rows[4::7] = np.rint(2 * rows[4::7]) / 2
+    rows[5::7] *= 1e-3
+    return rows.reshape(shape)
+
+
+_FLOATS: Final = {InputKind.LARGE: _large, InputKind.EDGES: _edges}
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Numbers that the type can hold."""
+    return (-65504.0, 65504.0) if dtype.name == "float16" else (-np.inf, np.inf)

@@ -1,0 +1,92 @@
+"""Which check judges which output of a program.
+
+A rule claims outputs whose numbers cannot be compared one by one, such as the indices of a TopK, and may have
+values within the program exposed: the judges then compute them as further outputs. What no rule claims is
+judged by its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from intarsia.ir import Expr, IRModule
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.numeric_check import NumericCheck, real_parts
+from intarsia.measure.judge.output_check import OutputCheck
+from intarsia.measure.judge.quantised_outputs import quantised_outputs
+from intarsia.measure.judge.reference_runs import ReferenceRuns
+from intarsia.measure.judge.steps.step_rules import PickRule, RangeRule
+from intarsia.measure.judge.tolerance import EXACT, QUANTIZATION_STEP, Tolerance, tolerance_for
+from intarsia.measure.judge.tolerance_check import ToleranceCheck
+from intarsia.measure.work import Work
+
+_FLOATS: Final = frozenset({ElementKind.FLOAT, ElementKind.COMPLEX})
+_ONE_STEP: Final = Tolerance(atol=1.0)
+
+
+class CheckRule(Protocol):
+    """Makes checks for outputs that are no plain numbers."""
+
+    def exposed(self, module: IRModule) -> Mapping[str, Expr]:
+        """Values of @main, outside of branches and bodies, that its checks need, by keys of its own."""
+
+    def checks(self, module: IRModule, runs: ReferenceRuns) -> Sequence[OutputCheck]:
+        """The checks of the outputs that it claims.
+
+        Args:
+            module: The program.
+            runs: What judges computed; a value that was to be exposed is missing if no judge could.
+        """
+
+
+CHECK_RULES: Final[list[CheckRule]] = [PickRule(), RangeRule()]
+"""The first rule that claims an output has it."""
+
+
+def exposed_values(module: IRModule) -> dict[str, Expr]:
+    """What all rules want to be exposed."""
+    return {key: expr for rule in CHECK_RULES for key, expr in rule.exposed(module).items()}
+
+
+def output_checks(module: IRModule, runs: ReferenceRuns, work: Work) -> tuple[OutputCheck, ...]:
+    """Checks of all outputs of a program.
+
+    Args:
+        module: The program.
+        runs: What judges computed.
+        work: The work of the program.
+    """
+    checks: list[OutputCheck] = []
+    claimed: set[int] = set()
+    for rule in CHECK_RULES:
+        for check in rule.checks(module, runs):
+            if not claimed & set(check.positions):
+                checks.append(check)
+                claimed |= set(check.positions)
+    steps = quantised_outputs(module)
+    rest = (number for number in range(len(runs.outputs)) if number not in claimed)
+    checks += [_default_check(number, runs, work, steps.get(number)) for number in rest]
+    return tuple(sorted(checks, key=lambda check: check.positions))
+
+
+def _default_check(position: int, runs: ReferenceRuns, work: Work, step: float | None) -> OutputCheck:
+    name, expected, noise = runs.names[position], runs.outputs[position], runs.spreads[position]
+    if element_kind(expected.dtype) not in _FLOATS:
+        return ToleranceCheck(position, name, expected, EXACT if step is None else _ONE_STEP)
+    if noise is None or expected.dtype.itemsize == 1:
+        tolerance = tolerance_for(expected.dtype, work.reduction_length, work.depth, work.quantized)
+        return ToleranceCheck(position, name, expected, tolerance)
+    allowed = max(_step(expected, noise), step or 0.0) if work.quantized else 0.0
+    return NumericCheck(position, name, expected, noise, allowed)
+
+
+def _step(expected: Array, noise: Array) -> float:
+    """What one flipped rounding may change: as in a trusted run, and one step of 8 bits at least."""
+    values = real_parts(expected)
+    extent = float(values.max(initial=0.0) - values.min(initial=0.0))
+    extent = extent if math.isfinite(extent) else 0.0
+    flipped = float(noise.max(initial=0.0, where=noise < math.inf))
+    return max(2.0 * flipped, 1.5 * extent * QUANTIZATION_STEP)

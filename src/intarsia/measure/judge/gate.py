@@ -1,0 +1,164 @@
+"""The expected result of a program, and the check of candidates against it (DESIGN idea 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final, Self
+
+from intarsia.ir import IRModule
+from intarsia.measure.judge.compare_outputs import holds_only_nan
+from intarsia.measure.judge.gate_report import Array, GateReport
+from intarsia.measure.judge.output_check import OutputCheck
+from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel, checked
+from intarsia.measure.judge.ruling import Ruling
+from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE, RangeCheck
+from intarsia.measure.judge.tolerance import Tolerance, tolerance_for
+from intarsia.measure.judge.tolerance_check import ToleranceCheck
+from intarsia.measure.whole_run import run_arrays
+from intarsia.measure.work import work_of
+
+__all__ = ["Gate", "run_arrays"]
+
+_OTHER_INPUTS: Final = "give inputs for which the model computes numbers"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gate:
+    """Lets right results pass, for one input set.
+
+    Attributes:
+        names: The outputs' names.
+        expected: The reference result.
+        checks: What judges which output.
+        reference: How the reference result was made, in words.
+        is_proven: Whether judges agree on it; if not, nothing passes.
+    """
+
+    names: tuple[str, ...]
+    expected: tuple[Array, ...]
+    checks: tuple[OutputCheck, ...]
+    reference: str
+    is_proven: bool = True
+
+    @classmethod
+    def for_module(
+        cls, module: IRModule, inputs: Mapping[str, Array], limits: JudgeLimits = DEFAULT_LIMITS
+    ) -> Gate:
+        """Find the expected result of a module that no toolchain is chosen for yet.
+
+        Args:
+            module: Its @main is computed.
+            inputs: By parameter name.
+            limits: What judging may take, and whose word counts.
+
+        Raises:
+            IntarsiaError: No judge can compute it.
+        """
+        with Panel(module, limits) as panel:
+            return cls.of_ruling(panel.ruling(inputs))
+
+    @classmethod
+    def of_ruling(cls, ruling: Ruling) -> Gate:
+        """The gate that a panel of judges has decided on."""
+        runs = ruling.runs
+        gate = cls(runs.names, runs.outputs, ruling.checks, str(ruling), ruling.is_proven)
+        text = gate.reference + "".join(_notes(gate))
+        return replace(gate, reference=text)
+
+    @classmethod
+    def known(cls, module: IRModule, expected: Sequence[Array]) -> Gate:
+        """The gate of a module whose result is known, flat and in order."""
+        work = work_of(module)
+        tolerances = [
+            tolerance_for(array.dtype, work.reduction_length, work.depth, work.quantized)
+            for array in expected
+        ]
+        names = [f"output_{number}" for number in range(len(expected))]
+        return cls.by_tolerance(names, expected, tolerances, "known")
+
+    @classmethod
+    def by_tolerance(
+        cls, names: Sequence[str], expected: Sequence[Array], tolerances: Sequence[Tolerance], reference: str
+    ) -> Gate:
+        """A gate with one allowed difference for each output."""
+        parts = enumerate(zip(names, expected, tolerances, strict=True))
+        checks = tuple(ToleranceCheck(number, *part) for number, part in parts)
+        return cls(tuple(names), tuple(expected), checks, reference)
+
+    @classmethod
+    def stand_in(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
+        """As `for_module`, but the first judge is believed unchecked.
+
+        For values that are checked otherwise later, such as those within a program.
+        """
+        return cls.for_module(module, inputs, JudgeLimits(is_checked=False))
+
+    @property
+    def tolerances(self) -> tuple[Tolerance | None, ...]:
+        """The allowed difference of each output that has one for all elements."""
+        return tuple(check.tolerance if isinstance(check, ToleranceCheck) else None for check in self.checks)
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Names of outputs that are NaN wherever they are numbers: their equality says nothing."""
+        pairs = zip(self.names, self.expected, strict=True)
+        return tuple(name for name, array in pairs if holds_only_nan(array))
+
+    def check(self, outputs: Sequence[Array]) -> GateReport:
+        """Compare a candidate's outputs, flat and in order, with the reference.
+
+        Where the reference has no numbers at all, or judges do not agree on it, nothing passes.
+        """
+        report = checked(self.checks, outputs, len(self.names))
+        if report.passed and not self.is_proven:
+            return replace(report, passed=False, message=f"the expected result is {self.reference}")
+        unproven = self.unproven
+        if not report.passed or not unproven or len(unproven) < len(self.names):
+            return report
+        message = f"every output of the reference is NaN, so that nothing can be verified; {_OTHER_INPUTS}"
+        return replace(report, passed=False, message=message)
+
+    def around(self, outputs: Sequence[Array], reference: str) -> Self:
+        """The gate with another expected result of the same program."""
+        checks = tuple(check.around(outputs) for check in self.checks)
+        return replace(self, expected=tuple(outputs), checks=checks, reference=reference)
+
+    def loosened(self, bound: float) -> Self:
+        """The gate of a program that may be off by a fraction of the norm of each output."""
+        return replace(self, checks=tuple(check.loosened(bound) for check in self.checks))
+
+    def agreeing(self, results: Mapping[str, Sequence[Array]]) -> tuple[str, str] | None:
+        """Two of several results, by name, that are right if one of them is; None if all differ.
+
+        That two engines agree against the reference says that the reference may be wrong.
+        """
+        pairs = combinations(results, 2)
+        return next((pair for pair in pairs if self._agree(*(results[name] for name in pair))), None)
+
+    def _agree(self, first: Sequence[Array], second: Sequence[Array]) -> bool:
+        pairs = zip(first, self.expected, strict=False)
+        if len(first) != len(self.names) or any(a.shape != e.shape or a.dtype != e.dtype for a, e in pairs):
+            return False
+        return checked(self.around(first, "").checks, second, len(self.names)).passed
+
+
+def _notes(gate: Gate) -> Iterator[str]:
+    """What the input set says nothing about."""
+    empty = [name for name, array in zip(gate.names, gate.expected, strict=True) if not array.size]
+    unstable = [
+        f"{100 * check.undecided:.2g} % of {check.name}"
+        for check in gate.checks
+        if isinstance(check, RangeCheck) and check.undecided > UNSTABLE_SHARE
+    ]
+    if gate.unproven:
+        yield f"; NaN in all of output {_quoted(gate.unproven)}, which proves nothing of it"
+    if empty:
+        yield f"; no elements in output {_quoted(empty)}, which proves nothing of it"
+    if unstable:
+        yield f"; unstable output: {', '.join(unstable)} lies within noise of a step"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

@@ -1,0 +1,99 @@
+"""Engines whose results count as evidence of what is right, and which of them share code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from intarsia.build import build
+from intarsia.ir import IRModule
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.whole_run import run_arrays
+from intarsia.passes import partition_whole
+from intarsia.runtime.executable import Executable
+from intarsia.support.errors import IntarsiaError
+from intarsia.target import Target
+from intarsia.toolchain import usable_toolchains
+
+Results = tuple[Array, ...]
+"""The outputs of a program, flat and in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """An engine with options under which it takes no risks.
+
+    Attributes:
+        name: For people.
+        target: Compiles and runs programs.
+        group: Engines of one group share code: together they have one vote.
+    """
+
+    name: str
+    target: Target
+    group: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the engine is installed."""
+        return self.target.toolchain in {toolchain.name for toolchain in usable_toolchains()}
+
+
+DEFINITION: Final = Judge("onnx.reference", Target.for_toolchain("reference"), "NumPy")
+UNOPTIMISED: Final = Judge(
+    "onnxruntime without optimisations", Target.for_toolchain("onnxruntime").with_options(optimize=0), "MLAS"
+)
+OPENVINO: Final = Judge("openvino", Target.for_toolchain("openvino"), "oneDNN")
+NATIVE: Final = Judge(
+    "native without fusion",
+    Target.for_toolchain("native").with_options(fused=False, convolutions="direct", attention=False),
+    "native",
+)
+
+
+@dataclass(slots=True)
+class JudgeSession:
+    """A program compiled for a judge, when it is first run; what the engine raises is a result like others.
+
+    Attributes:
+        judge: The engine.
+        module: The program, for which no toolchain is chosen yet.
+    """
+
+    judge: Judge
+    module: IRModule
+    _executable: Executable | None = field(default=None, init=False)
+    _refusal: IntarsiaError | None = field(default=None, init=False)
+
+    def run(self, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
+        """What the engine computes; the error if it refuses the program or fails."""
+        try:
+            if self._refusal is None and self._executable is None:
+                self._executable = build(partition_whole(self.module, self.judge.target))
+        except IntarsiaError as error:
+            self._refusal = error
+        if self._executable is None:
+            assert self._refusal is not None
+            return self._refusal
+        try:
+            # Copies: an engine may give memory that it writes again in the next call.
+            return tuple(array.copy() for array in run_arrays(self._executable, inputs))
+        except IntarsiaError as error:
+            return error
+
+    def names(self) -> tuple[str, ...]:
+        """The outputs' names; () before the first run, or if the engine refuses the program."""
+        return () if self._executable is None else tuple(info.name for info in self._executable.outputs)
+
+    def close(self) -> None:
+        """Let go of the compiled program."""
+        if self._executable is not None:
+            self._executable.close()
+            self._executable = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,232 @@
+"""An output of floating-point numbers, judged by the noise that honest engines have in each part of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.judge.gate_report import (
+    EQUAL,
+    Array,
+    GateReport,
+    WorstElement,
+    number_text,
+    structural_complaint,
+    structure_report,
+)
+from intarsia.measure.judge.noise_profile import Floats, NoiseProfile, slice_rms
+from intarsia.measure.judge.output_check import CHECK_KINDS, Facts
+from intarsia.measure.judge.tolerance import machine_epsilon, smallest_normal
+
+SLICE_FACTOR: Final = 8.0
+ELEMENT_FACTOR: Final = 12.0
+"""Times the noise that a slice, in RMS, and an element may be off; see docs/judge.md for their source."""
+
+LOOSE_SLICE_FACTOR: Final = 3.0
+LOOSE_ELEMENT_FACTOR: Final = 24.0
+"""The same where a user has set a bound: its noise is no longer measured but allowed."""
+
+_ROUNDING: Final = 16.0
+_UNDERFLOW: Final = 4.0
+_BIN_ELEMENT: Final = 24.0
+_FLIPPED: Final = 0.5
+"""Times a quantisation step that a slice may be off in RMS: a quarter of its elements are off by one then."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumericCheck:
+    """A check by slices, groups of similar magnitude, and elements.
+
+    Attributes:
+        position: Which output it is.
+        name: The output's name.
+        expected: The reference result, of real or complex numbers.
+        spread: Largest difference of a judge to it, by element; by real and imaginary part in a last axis.
+        step: Difference of an element that is allowed besides: a step of a quantised value on the way.
+        bound: What a user allows, as a fraction of the norm; 0 for nothing beyond noise.
+    """
+
+    kind: ClassVar[str] = "numeric"
+
+    position: int
+    name: str
+    expected: Array
+    spread: Array
+    step: float = 0.0
+    bound: float = 0.0
+    _factors: tuple[float, float] = field(default=(SLICE_FACTOR, ELEMENT_FACTOR), repr=False)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """See OutputCheck.positions."""
+        return (self.position,)
+
+    def check(self, outputs: Sequence[Array]) -> GateReport:
+        """See OutputCheck.check."""
+        actual = np.asarray(outputs[self.position])
+        if complaint := structural_complaint(actual, self.expected):
+            return structure_report(f'output "{self.name}" has {complaint}')
+        found, wanted = real_parts(actual), real_parts(self.expected)
+        differs = _differs_in_kind(found, wanted)
+        if differs is not None and not self._is_undecided(differs):
+            worst = WorstElement.of(self.name, self._index(differs), actual, self.expected, 0.0)
+            return GateReport(False, math.inf, math.inf, worst, str(worst), math.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            errors = np.abs(found - wanted)
+        errors[~np.isfinite(errors)] = 0.0
+        return self._report(errors, actual)
+
+    def around(self, outputs: Sequence[Array]) -> Self:
+        """See OutputCheck.around."""
+        return replace(self, expected=outputs[self.position])
+
+    def loosened(self, bound: float) -> NumericCheck:
+        """See OutputCheck.loosened."""
+        return replace(self, bound=bound, _factors=(LOOSE_SLICE_FACTOR, LOOSE_ELEMENT_FACTOR))
+
+    def facts(self) -> Facts:
+        """See OutputCheck.facts."""
+        return {"position": self.position, "name": self.name, "step": self.step, "bound": self.bound}
+
+    def arrays(self) -> Mapping[str, Array]:
+        """See OutputCheck.arrays."""
+        return {"spread": self.spread}
+
+    @classmethod
+    def restored(cls, facts: Facts, arrays: Mapping[str, Array], expected: Sequence[Array]) -> Self:
+        """See OutputCheck.restored."""
+        position = int(facts["position"])
+        check = cls(position, facts["name"], expected[position], arrays["spread"], float(facts["step"]))
+        bound = float(facts["bound"])
+        return replace(check, bound=bound, _factors=check.loosened(bound)._factors) if bound else check
+
+    @cached_property
+    def profile(self) -> NoiseProfile:
+        """The noise of each part."""
+        wanted, spread = real_parts(self.expected), self.spread.astype(np.float64)
+        # Where judges differ in what is not finite, nothing can be said; where all have it, nothing is off.
+        finite = np.isfinite(wanted) & np.isfinite(spread)
+        wanted, spread = np.where(finite, wanted, 0.0), np.where(finite, spread, 0.0)
+        profile = NoiseProfile(wanted, spread, machine_epsilon(self.expected.dtype))
+        return profile.allowing(self.bound) if self.bound else profile
+
+    @cached_property
+    def allowed(self) -> Floats:
+        """The allowed difference of each element."""
+        dtype, profile = self.expected.dtype, self.profile
+        rounding = _ROUNDING * profile.eps * np.abs(profile.expected)
+        underflow = _UNDERFLOW * smallest_normal(dtype)
+        allowed: Floats = self._factors[1] * profile.element_sigma() + rounding + underflow + self.step
+        allowed[~np.isfinite(self.spread)] = math.inf
+        return allowed
+
+    def _is_undecided(self, position: int) -> bool:
+        return not math.isfinite(float(self.spread.reshape(-1)[position]))
+
+    def _index(self, position: int) -> int:
+        return position // 2 if element_kind(self.expected.dtype) is ElementKind.COMPLEX else position
+
+    def _report(self, errors: Floats, actual: Array) -> GateReport:
+        largest = float(errors.max(initial=0.0))
+        if largest == 0:
+            return GateReport(True, 0.0, 0.0, None, EQUAL)
+        scale = float(np.abs(self.profile.expected).max())
+        relative = largest / scale if scale else math.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(errors > 0, errors / self.allowed, 0.0)
+        position = int(shares.argmax())
+        share = float(shares.reshape(-1)[position])
+        limit = float(self.allowed.reshape(-1)[position])
+        worst = WorstElement.of(self.name, self._index(position), actual, self.expected, limit)
+        part_share, complaint = max(self._part_shares(errors), default=(0.0, ""))
+        excess = max(share, part_share)
+        if excess > 1:
+            message = str(worst) if share > 1 else complaint
+            return GateReport(False, largest, relative, worst, message, excess)
+        message = f"every output is within tolerance; nearest to its limit: {worst}"
+        return GateReport(True, largest, relative, worst, message, excess)
+
+    def _part_shares(self, errors: Floats) -> Iterator[tuple[float, str]]:
+        """How much of its allowed error each kind of part uses, with what to say if that is too much."""
+        for kind in self.profile.slices:
+            others = kind.other_axes(errors.ndim)
+            largest = np.max(np.where(np.isfinite(self.allowed), self.allowed, 0), axis=others, keepdims=True)
+            limits = self._limit(kind.sigma, kind.count) + 0.5 * largest / math.sqrt(kind.count)
+            limits = limits + _FLIPPED * self.step
+            found = slice_rms(errors, others)
+            shares = _shares(found, limits)
+            worst = np.unravel_index(int(shares.argmax()), shares.shape)
+            part = self._part_name(tuple((axis, int(worst[axis])) for axis in kind.axes))
+            yield float(shares[worst]), _complaint(part, float(found[worst]), float(limits[worst]))
+        yield from self._bin_shares(errors)
+        if self.bound:
+            size, off = (_rms(values) for values in (self.profile.expected, errors))
+            yield _share(off, self.bound * size), _complaint(self._part_name(()), off, self.bound * size)
+
+    def _bin_shares(self, errors: Floats) -> Iterator[tuple[float, str]]:
+        bins = self.profile.bins
+        used = bins.bins >= 0
+        if not used.any():
+            return
+        flat = errors.reshape(-1)[used]
+        counts = np.maximum(bins.count, 1)
+        found = np.sqrt(np.bincount(bins.bins[used], flat * flat, bins.sigma.size) / counts)
+        limits = self._limit(bins.sigma, counts) + 0.5 * _BIN_ELEMENT * bins.sigma / np.sqrt(counts)
+        limits += self.step  # magnitudes below a step are not told apart
+        shares = _shares(found, limits)
+        worst = int(shares.argmax())
+        ends = number_text(float(bins.low[worst]), 2), number_text(float(bins.high[worst]), 2)
+        values = f"values of magnitude {ends[0]} to {ends[1]}" if bins.low[worst] else "expected zeros"
+        part = f'output "{self.name}", {values}'
+        yield float(shares[worst]), _complaint(part, float(found[worst]), float(limits[worst]))
+
+    def _limit(self, sigma: Floats, count: Any) -> Any:
+        base = self._factors[0] * (1 + 4 / np.sqrt(count)) * sigma
+        return base + _UNDERFLOW * smallest_normal(self.expected.dtype)
+
+    def _part_name(self, indices: Sequence[tuple[int, int]]) -> str:
+        text = " and ".join(f"index {index} of axis {axis}" for axis, index in indices)
+        return f'output "{self.name}"' + (f", {text}" if text else "")
+
+
+def real_parts(array: Array) -> Floats:
+    """The numbers as float64, always a copy; complex ones with real and imaginary part in a last axis."""
+    if element_kind(array.dtype) is not ElementKind.COMPLEX:
+        return array.astype(np.float64)
+    return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values * values))) if values.size else 0.0
+
+
+def _differs_in_kind(found: Floats, wanted: Floats) -> int | None:
+    """The first position of NaN or of an infinity where the other has something else."""
+    if np.isfinite(found).all() and np.isfinite(wanted).all():
+        return None
+    same = (np.isnan(found) & np.isnan(wanted)) | (found == wanted)
+    odd: npt.NDArray[np.intp] = np.flatnonzero(~(same | (np.isfinite(found) & np.isfinite(wanted))))
+    return int(odd[0]) if odd.size else None
+
+
+def _shares(found: Floats, limits: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(found > 0, found / limits, 0.0)
+
+
+def _share(found: float, limit: float) -> float:
+    return float(_shares(np.asarray(found), np.asarray(limit)))
+
+
+def _complaint(part: str, found: float, limit: float) -> str:
+    return f"{part} is off by {number_text(found, 3)} in RMS, expected {number_text(limit, 2)} at most"
+
+
+CHECK_KINDS.register(NumericCheck.kind, NumericCheck)

@@ -1,0 +1,110 @@
+"""Programs and inputs with the rounding errors of an engine, made on purpose.
+
+Two runs of one engine, with every weight and input moved by about a rounding error, differ by as much as two
+honest engines do: within a factor of 0.6 to 2.5 in 10 of 11 cases (docs/judge.md). So the noise of a program
+is known where there is only one engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.ir import Call, Constant, Expr, Function, IRModule, Op, post_order, rewrite, with_fields
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.judge.tolerance import machine_epsilon
+
+Array = npt.NDArray[Any]
+
+_EPSILONS: Final = 2.0
+"""Size of the perturbation in machine epsilons: 2**-22 for float32, a rounding error or two."""
+
+_FEW: Final = 16
+_SHORT_BITS: Final = 8
+
+_SHAPE_ARGUMENTS: Final = {"Resize": (1, 2), "Upsample": (1,), "Range": (0, 1, 2)}
+"""Floating-point arguments that sizes are computed from."""
+
+
+FLIPPING: Final = 2.0**-12
+"""Relative size of the perturbation of a program that rounds to steps of a quantised type on the way.
+
+Engines round half-way cases up or to even, and scale sums by floats or by integers: a few of a hundred values
+end on the neighbouring step, and so they do with this perturbation (127 steps times 2**-12 is 3 % of a step).
+"""
+
+
+def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule:
+    """The program with every floating-point weight multiplied by 1 + uniform noise of +-2 epsilons.
+
+    What is exact by its meaning stays: integers (masks, 0 and 1), scalars of few digits (0.5), scales that
+    shapes are computed from.
+
+    Args:
+        module: The program.
+        seed: Equal seeds give equal programs.
+        size: Relative size of the noise, if it is to be larger.
+    """
+    kept = {
+        call.args[number]
+        for function in module.graph_functions.values()
+        for call in post_order(function)
+        if isinstance(call, Call) and isinstance(call.op, Op)
+        for number in _SHAPE_ARGUMENTS.get(call.op.name, ())
+        if number < len(call.args)
+    }
+    generator = np.random.default_rng(seed)
+
+    def rule(expr: Expr) -> Expr:
+        if not isinstance(expr, Constant) or expr in kept or not _is_inexact(expr.data):
+            return expr
+        if expr.data.size <= _FEW and _is_short(expr.data):
+            return expr
+        return with_fields(expr, data=_perturbed(expr.data, generator, size))
+
+    for name, function in module.graph_functions.items():
+        perturbed = rewrite(function, rule)
+        assert isinstance(perturbed, Function)
+        module = module.with_function(name, perturbed)
+    return module
+
+
+def perturbed_inputs(inputs: Mapping[str, Array], seed: int, size: float = 0.0) -> dict[str, Array]:
+    """Inputs with the same noise; arrays whose numbers all have few digits are data, and stay."""
+    generator = np.random.default_rng(seed)
+    return {
+        name: _perturbed(array, generator, size) if _is_inexact(array) and not _is_short(array) else array
+        for name, array in inputs.items()
+    }
+
+
+def _is_inexact(array: Array) -> bool:
+    return element_kind(array.dtype) in {ElementKind.FLOAT, ElementKind.COMPLEX} and array.dtype.itemsize > 1
+
+
+def _perturbed(array: Array, generator: np.random.Generator, least: float) -> Array:
+    if element_kind(array.dtype) is ElementKind.COMPLEX:
+        parts = [_perturbed(part, generator, least) for part in (array.real, array.imag)]
+        return np.asarray(parts[0] + 1j * parts[1]).astype(array.dtype)
+    wide = array.dtype if array.dtype.itemsize >= 4 else np.dtype(np.float32)
+    # A narrow type is moved by at most one unit in the last place: two are more than rounding does.
+    size = max(least, machine_epsilon(array.dtype) * (_EPSILONS if array.dtype.itemsize >= 4 else 1.0))
+    noise = generator.random(array.shape, np.float64 if wide.itemsize == 8 else np.float32)
+    values = array.astype(wide)
+    with np.errstate(invalid="ignore", over="ignore"):
+        moved = values + values * ((noise * 2 - 1) * wide.type(size))
+    # Integers are exact in every engine; so is what overflowed or is missing.
+    is_exact = (values == np.rint(values)) | ~np.isfinite(moved.astype(array.dtype).astype(wide))
+    return np.where(is_exact, values, moved).astype(array.dtype)
+
+
+def _is_short(array: Array) -> bool:
+    """Whether no number has more than 8 significant bits, as 0.5 and 1.25 have, but hardly a random one."""
+    if array.size == 0:
+        return True
+    mantissas = np.frexp(np.asarray(array.real, np.float64))[0] * 2**_SHORT_BITS
+    with np.errstate(invalid="ignore"):
+        return bool((~np.isfinite(mantissas) | (mantissas == np.rint(mantissas))).all())

@@ -1,0 +1,288 @@
+"""The expected result of a program: what independent engines agree on.
+
+No engine is the law. onnx.reference, the definition of ONNX's operators, has mistakes of its own; a second
+engine that shares code with the first proves nothing. So judges have groups, one vote each:
+
+1. A small program is computed by onnx.reference, a large one by onnxruntime with all optimisations off.
+2. The noise of the program is measured by two more runs with perturbed weights and inputs (`perturbation`).
+3. A second judge of another group is checked against the first with this noise, before its own differences
+   may widen it: a wrong judge that is taken in unchecked hides all mistakes like its own.
+4. If they differ, further judges are called, until two of different groups agree. The others are outvoted.
+5. If no two agree, nothing is proven, and no candidate passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from intarsia.ir import Expr, Function, IRModule, Tuple
+from intarsia.measure.judge.check_rules import exposed_values, output_checks
+from intarsia.measure.judge.definition_cost import SMALL_SECONDS, definition_seconds
+from intarsia.measure.judge.gate_report import (
+    Array,
+    GateReport,
+    joined_report,
+    outputs_text,
+    structure_report,
+)
+from intarsia.measure.judge.judges import (
+    DEFINITION,
+    NATIVE,
+    OPENVINO,
+    UNOPTIMISED,
+    Judge,
+    JudgeSession,
+    Results,
+)
+from intarsia.measure.judge.output_check import OutputCheck
+from intarsia.measure.judge.perturbation import FLIPPING, perturbed_inputs, perturbed_module
+from intarsia.measure.judge.reference_runs import ReferenceRuns, spread
+from intarsia.measure.judge.ruling import Ruling
+from intarsia.measure.work import Work, work_of
+from intarsia.support.errors import ExecutionError, IntarsiaError
+
+_PERTURBED_RUNS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeLimits:
+    """What judging may take, and whose word counts.
+
+    Attributes:
+        seconds: Seconds that onnx.reference may take for one input set, by estimate.
+        is_checked: Whether a second judge has to confirm the result.
+        is_by_definition: Whether onnx.reference is right whatever others say, if it can be afforded.
+    """
+
+    seconds: float = 60.0
+    is_checked: bool = True
+    is_by_definition: bool = False
+
+
+DEFAULT_LIMITS: Final = JudgeLimits()
+
+
+@dataclass(slots=True)
+class Panel:
+    """The judges of a program, compiled when they are first needed; to be closed.
+
+    Attributes:
+        module: The program, for which no toolchain is chosen yet.
+        limits: What judging may take.
+    """
+
+    module: IRModule
+    limits: JudgeLimits = DEFAULT_LIMITS
+    _exposed: dict[str, Expr] = field(init=False)
+    _work: Work = field(init=False)
+    _sessions: dict[Judge, JudgeSession] = field(default_factory=dict, init=False)
+    _noisy: dict[Judge, list[JudgeSession]] = field(default_factory=dict, init=False)
+    _stack: ExitStack = field(default_factory=ExitStack, init=False)
+
+    def __post_init__(self) -> None:
+        self._exposed = exposed_values(self.module)
+        self._work = work_of(self.module)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def judges(self) -> tuple[Judge, ...]:
+        """All usable judges, in the order in which they are called."""
+        seconds = definition_seconds(self.module)
+        rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if judge.is_usable]
+        if self.limits.is_by_definition or seconds <= min(SMALL_SECONDS, self.limits.seconds):
+            return (DEFINITION, *rest)
+        if seconds <= self.limits.seconds or not rest:
+            return (*rest[:2], DEFINITION, *rest[2:])
+        return tuple(rest)
+
+    def ruling(self, inputs: Mapping[str, Array]) -> Ruling:
+        """Decide what is right for an input set.
+
+        Raises:
+            IntarsiaError: No judge computes it; what the first of them said.
+        """
+        vote = _Vote(self, inputs)
+        first = vote.call_next()
+        if first is None:
+            raise vote.error
+        noise = vote.measure_noise()
+        if not self.limits.is_checked or self.limits.is_by_definition:
+            return vote.ruling(first, noise)
+        while (found := vote.count(noise)) is None:
+            if vote.call_next() is None:
+                return vote.ruling(first, noise, is_proven=len(vote.results) == 1)
+        return vote.ruling(found, noise)
+
+    def run(self, judge: Judge, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
+        """What a judge computes: outputs, then exposed values."""
+        return self._session(judge).run(inputs)
+
+    def run_perturbed(self, judge: Judge, inputs: Mapping[str, Array]) -> Iterator[Results | IntarsiaError]:
+        """What a judge computes of perturbed weights and inputs, several times."""
+        if judge not in self._noisy:
+            module = self._session(judge).module
+            modules = (perturbed_module(module, seed, self._noise) for seed in range(1, _PERTURBED_RUNS + 1))
+            self._noisy[judge] = [self._stack.enter_context(JudgeSession(judge, item)) for item in modules]
+        for seed, session in enumerate(self._noisy[judge], 1):
+            yield session.run(perturbed_inputs(inputs, seed, self._noise))
+
+    def names(self, judge: Judge) -> tuple[str, ...]:
+        """The outputs' names, from a judge that has run."""
+        names = self._session(judge).names()
+        return names[: len(names) - len(self._exposed)]
+
+    def runs(
+        self, judge: Judge, inputs: Mapping[str, Array], results: Results, spreads: Sequence[Array | None]
+    ) -> ReferenceRuns:
+        """A judge's results with the noise of each, outputs apart from exposed values."""
+        names = self.names(judge)
+        count = len(names)
+        keys = tuple(self._exposed)
+        return ReferenceRuns(
+            inputs=inputs,
+            names=names,
+            outputs=results[:count],
+            spreads=tuple(spreads[:count]),
+            exposed=dict(zip(keys, results[count:], strict=True)),
+            exposed_spreads=dict(zip(keys, spreads[count:], strict=True)),
+        )
+
+    def checks(self, runs: ReferenceRuns) -> tuple[OutputCheck, ...]:
+        """What outputs are judged by."""
+        return output_checks(self.module, runs, self._work)
+
+    @property
+    def _noise(self) -> float:
+        return FLIPPING if self._work.quantized else 0.0
+
+    def _session(self, judge: Judge) -> JudgeSession:
+        if judge not in self._sessions:
+            session = JudgeSession(judge, _exposing(self.module, tuple(self._exposed.values())))
+            self._sessions[judge] = self._stack.enter_context(session)
+        return self._sessions[judge]
+
+
+class _Vote:
+    """The votes about one input set."""
+
+    def __init__(self, panel: Panel, inputs: Mapping[str, Array]) -> None:
+        self.results: dict[Judge, Results] = {}
+        self.error: IntarsiaError = ExecutionError("no toolchain that could judge results is usable")
+        self._panel, self._inputs = panel, inputs
+        self._waiting = iter(panel.judges())
+        self._failed: list[tuple[str, str]] = []
+        self._has_failed = False
+
+    def call_next(self) -> Judge | None:
+        """Run the next judge that computes the program; None if there is none left."""
+        for judge in self._waiting:
+            results = self._panel.run(judge, self._inputs)
+            if not isinstance(results, IntarsiaError):
+                self.results[judge] = results
+                return judge
+            if not self._has_failed:
+                self.error, self._has_failed = results, True
+            if isinstance(results, ExecutionError):
+                self._failed.append((judge.name, results.problem))
+        return None
+
+    def measure_noise(self) -> list[Array | None]:
+        """The differences of perturbed runs to the run of the same engine; onnxruntime's if it can."""
+        for judge in dict.fromkeys((UNOPTIMISED, *self.results)):
+            own = self.results.get(judge)
+            if own is None and judge.is_usable:
+                outcome = self._panel.run(judge, self._inputs)
+                own = None if isinstance(outcome, IntarsiaError) else outcome
+            if own is None:
+                continue
+            noisy = list(self._panel.run_perturbed(judge, self._inputs))
+            if noisy and not any(isinstance(results, IntarsiaError) for results in noisy):
+                runs = [results for results in noisy if not isinstance(results, IntarsiaError)]
+                return _spreads(own, runs)
+        return [None] * len(next(iter(self.results.values())))
+
+    def count(self, noise: Sequence[Array | None]) -> Judge | None:
+        """The judge that most groups agree with, two at least; the first called of several. None if none."""
+        if len(self.results) < 2:
+            return None
+        votes = {
+            judge: len({judge.group, *(other.group for other in self._agreeing(judge, noise))})
+            for judge in self.results
+        }
+        best = max(votes, key=votes.__getitem__)
+        return best if votes[best] > 1 else None
+
+    def ruling(self, judge: Judge, noise: Sequence[Array | None], *, is_proven: bool = True) -> Ruling:
+        """The decision for a judge's result."""
+        panel, results = self._panel, self.results[judge]
+        agreeing = self._agreeing(judge, noise)
+        around = panel.runs(judge, self._inputs, results, noise)
+        reports = {other: self._report(around, other) for other in self.results if other is not judge}
+        spreads = [
+            _widest(own, spread([(results[number], self.results[other][number]) for other in agreeing]))
+            for number, own in enumerate(noise)
+        ]
+        runs = panel.runs(judge, self._inputs, results, spreads)
+        return Ruling(
+            runs=runs,
+            checks=panel.checks(runs),
+            judge=judge.name,
+            agreeing=tuple(other.name for other in agreeing),
+            difference=max((reports[other].max_rel_error for other in agreeing), default=0.0),
+            outvoted=tuple(
+                (other.name, report.message) for other, report in reports.items() if other not in agreeing
+            ),
+            failed=tuple(self._failed),
+            is_proven=is_proven,
+        )
+
+    def _agreeing(self, judge: Judge, noise: Sequence[Array | None]) -> tuple[Judge, ...]:
+        runs = self._panel.runs(judge, self._inputs, self.results[judge], noise)
+        others = (other for other in self.results if other is not judge)
+        return tuple(other for other in others if self._report(runs, other).passed)
+
+    def _report(self, runs: ReferenceRuns, other: Judge) -> GateReport:
+        outputs = self.results[other][: len(runs.outputs)]
+        return checked(self._panel.checks(runs), outputs, len(runs.outputs))
+
+
+def checked(checks: Sequence[OutputCheck], outputs: Sequence[Array], count: int) -> GateReport:
+    """Judge all outputs of a candidate.
+
+    Args:
+        checks: Of all outputs.
+        outputs: What the candidate computed.
+        count: Number of outputs that are expected.
+    """
+    if len(outputs) != count:
+        return structure_report(f"the result has {outputs_text(len(outputs))}, expected {count}")
+    return joined_report([check.check(outputs) for check in checks])
+
+
+def _spreads(own: Results, noisy: Sequence[Results]) -> list[Array | None]:
+    return [spread([(value, run[number]) for run in noisy]) for number, value in enumerate(own)]
+
+
+def _widest(first: Array | None, second: Array | None) -> Array | None:
+    if first is None or second is None:
+        return first
+    import numpy as np
+
+    return np.maximum(first, second)
+
+
+def _exposing(module: IRModule, exprs: Sequence[Expr]) -> IRModule:
+    """The program with further values as outputs."""
+    if not exprs:
+        return module
+    main = module["main"]
+    fields = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
+    attrs = main.attrs.updated(output_names=None)
+    return module.with_function("main", Function(main.params, Tuple((*fields, *exprs)), attrs))

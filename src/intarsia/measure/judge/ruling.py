@@ -1,0 +1,45 @@
+"""What a panel of judges has decided about one input set, and how a report puts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.measure.judge.output_check import OutputCheck
+from intarsia.measure.judge.reference_runs import ReferenceRuns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ruling:
+    """A decision.
+
+    Attributes:
+        runs: The result that counts as right, and the noise of the program.
+        checks: What candidates are judged by.
+        judge: Name of the judge whose result it is.
+        agreeing: Names of the judges that confirm it.
+        difference: Largest difference among them, relative to the largest value of the output.
+        outvoted: Names of the judges that were contradicted, each with what was wrong.
+        failed: Names of the judges that raised an error, each with the error.
+        is_proven: Whether judges of two groups agree, or there is only one.
+    """
+
+    runs: ReferenceRuns
+    checks: tuple[OutputCheck, ...]
+    judge: str
+    agreeing: tuple[str, ...]
+    difference: float
+    outvoted: tuple[tuple[str, str], ...]
+    failed: tuple[tuple[str, str], ...]
+    is_proven: bool
+
+    def __str__(self) -> str:
+        """One line for the report."""
+        text = self.judge
+        if self.agreeing:
+            text += f", confirmed by {' and '.join(self.agreeing)} (difference {self.difference:.1e})"
+        if not self.is_proven:
+            names = " and ".join(name for name, _ in self.outvoted)
+            text = f"unproven: {self.judge} and {names} disagree, and no two judges agree"
+        verb = "outvoted" if self.is_proven else "in its eyes wrong"
+        text += "".join(f"; {verb}: {name} ({reason})" for name, reason in self.outvoted)
+        return text + "".join(f"; failed: {name} ({reason})" for name, reason in self.failed)

@@ -1,0 +1,108 @@
+"""Several input sets of a program, each with its gate: some mistakes show on one kind of inputs only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+
+from intarsia.ir import IRModule
+from intarsia.measure.element_kind import ElementKind, element_kind
+from intarsia.measure.inputs import InputKind, input_set
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
+from intarsia.support.errors import IntarsiaError
+
+_SIZES: Final = (1.0, 2.0**-4, 2.0**-8)
+"""What an input set is scaled by until the expected result is finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """An input set with the gate for its results.
+
+    Attributes:
+        name: The kind of the input set, for messages.
+        inputs: Arrays by parameter name.
+        gate: Lets right results for these inputs pass.
+    """
+
+    name: str
+    inputs: Mapping[str, Array]
+    gate: Gate
+
+    def loosened(self, bound: float | None) -> Self:
+        """The trial of a program that may be off by a fraction of the norm; of None, the trial itself."""
+        return self if bound is None else replace(self, gate=self.gate.loosened(bound))
+
+
+def trials_for(
+    module: IRModule, ordinary: Mapping[str, Array], limits: JudgeLimits = DEFAULT_LIMITS, seed: int = 0
+) -> tuple[Trial, ...]:
+    """Input sets of three kinds, each with what judges say is right.
+
+    Sets for which the program's own result is not finite are scaled down; those that no judge computes, or on
+    which judges do not agree, are left out.
+
+    Args:
+        module: The program, for which no toolchain is chosen yet.
+        ordinary: The first set: ordinary or real data, by parameter name.
+        limits: What judging may take, and whose word counts.
+        seed: Of the other sets.
+
+    Raises:
+        IntarsiaError: No judge computes the program on the first set.
+    """
+    with Panel(module, limits) as panel:
+        first = Trial(InputKind.ORDINARY, ordinary, Gate.of_ruling(panel.ruling(ordinary)))
+        others = [
+            trial
+            for kind in (InputKind.LARGE, InputKind.EDGES)
+            if (trial := _trial(panel, ordinary, kind, seed)) is not None
+        ]
+    trials = (first, *others)
+    notes = [f"inputs: {', '.join(trial.name for trial in trials)}"]
+    if names := ", ".join(f'"{name}"' for name in _constant_outputs(trials)):
+        notes.append(f"nearly the same for all inputs, which proves little: {names}")
+    gate = replace(first.gate, reference="; ".join((first.gate.reference, *notes)))
+    return (replace(first, gate=gate), *others)
+
+
+def _trial(panel: Panel, ordinary: Mapping[str, Array], kind: InputKind, seed: int) -> Trial | None:
+    main = panel.module["main"]
+    for size in _SIZES:
+        inputs = input_set(main, ordinary, kind, seed, size)
+        if all(
+            inputs[name] is array or np.array_equal(inputs[name], array) for name, array in ordinary.items()
+        ):
+            return None  # nothing in it can be varied
+        try:
+            ruling = panel.ruling(inputs)
+        except IntarsiaError:  # such as an index that is out of range
+            continue
+        if ruling.is_proven and all(map(_is_finite, ruling.runs.outputs)):
+            return Trial(kind, inputs, Gate.of_ruling(ruling))
+    return None
+
+
+def _is_finite(array: Array) -> bool:
+    kind = element_kind(array.dtype)
+    return kind not in {ElementKind.FLOAT, ElementKind.COMPLEX} or bool(np.isfinite(array).all())
+
+
+def _constant_outputs(trials: Sequence[Trial]) -> Iterator[str]:
+    """Names of outputs for which the result of another input set would pass."""
+    first, *others = (trial.gate for trial in trials)
+    if not others:
+        return
+    for check in first.checks:
+        results = [gate.expected for gate in others]
+        if all(_has_shapes(result, first.expected) and check.check(result).passed for result in results):
+            yield from (first.names[position] for position in check.positions)
+
+
+def _has_shapes(result: Sequence[Array], expected: Sequence[Array]) -> bool:
+    return all(one.shape == other.shape for one, other in zip(result, expected, strict=True))
