@@ -1,4 +1,4 @@
-"""Models compiled by OpenVINO: options, threads, weights, and the compiled form as bytes.
+"""Models compiled by OpenVINO: precision, threads, weights, and the compiled form as bytes.
 
 Precision. f32 is computed as f32 unless the target says otherwise: bfloat16 or float16 arithmetic is another
 function, which is right within a bound that only the user knows (`-inference_precision`).
@@ -15,14 +15,13 @@ The address is always one of an array of the source: locations that the model na
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
-from intarsia.target import OptionValue, Target
+from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.external_weights import (
@@ -34,25 +33,12 @@ from intarsia.toolchain.external_weights import (
 )
 from intarsia.toolchain.input_identity import put_identity_behind_inputs, used_names
 from intarsia.toolchain.onnx_port import input_ports
+from intarsia.toolchain.openvino_options import model_options
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
 
 _IN_MEMORY = "*/_ORT_MEM_ADDR_/*"
-
-_PROPERTIES: Final[Mapping[str, tuple[str, Mapping[OptionValue | None, str]]]] = {
-    "core_type": (
-        "SCHEDULING_CORE_TYPE",
-        {"any": "ANY_CORE", "performance": "PCORE_ONLY", "efficient": "ECORE_ONLY"},
-    ),
-    "hyper_threading": ("ENABLE_HYPER_THREADING", {True: "YES", False: "NO"}),
-    "partitioner": ("TBB_PARTITIONER", {"static": "STATIC", "auto": "AUTO"}),
-    "inference_precision": (
-        "INFERENCE_PRECISION_HINT",
-        {"float32": "f32", "bfloat16": "bf16", "float16": "f16"},
-    ),
-}
-"""For options of a target OpenVINO's name, and how it writes their values."""
 
 
 def compile_model(model: ModelProto, source: KernelSource) -> Any:
@@ -126,26 +112,6 @@ def returns_an_input(compiled: Any) -> bool:
     """
     results = compiled.get_runtime_model().get_results()
     return any(result.input_value(0).get_node().get_type_name() == "Parameter" for result in results)
-
-
-def model_options(target: Target) -> dict[str, str]:
-    """OpenVINO's properties for a target (`threads`, `inference_precision`, and flags of `target.flags`).
-
-    Raises:
-        CompileError: The target asks for what OpenVINO cannot do.
-    """
-    if target.option("optimize", 1) == 0:
-        raise CompileError("openvino cannot switch its optimisations off", help="leave out -optimize=0")
-    given = {name: _PROPERTIES[name] for name, _ in target.options if name in _PROPERTIES}
-    return {
-        "PERFORMANCE_HINT": "LATENCY",
-        "NUM_STREAMS": "1",
-        "INFERENCE_NUM_THREADS": str(target.option("threads", usable_cores(Path("/")))),
-        "ENABLE_CPU_PINNING": "NO",
-        "EXECUTION_MODE_HINT": "ACCURACY",
-        "INFERENCE_PRECISION_HINT": "f32",
-        **{name: values[target.option(option)] for option, (name, values) in given.items()},
-    }
 
 
 @cache

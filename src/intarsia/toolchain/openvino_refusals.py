@@ -1,7 +1,7 @@
 """Calls that OpenVINO refuses, or computes wrong, as ONNX's backend tests show (docs/backend_tests.md).
 
 Measured with OpenVINO 2026.4.1 on the CPU. Small differences (rounding, order of equal values) are left to
-the numeric gate.
+the numeric gate. Integers that may not fit into the arithmetic of OpenVINO: see `openvino_integers`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from intarsia.ir import Call, DType, Op
+from intarsia.ir import Call, DType, Function, GlobalVar, IRModule, Op, post_order
 from intarsia.toolchain.call_facts import (
     attribute_is,
     call_types,
@@ -18,6 +18,7 @@ from intarsia.toolchain.call_facts import (
     known_shape,
     passes_packed_types,
 )
+from intarsia.toolchain.openvino_integers import loses_bits
 
 _NO_CONVERSION = frozenset(
     {
@@ -49,7 +50,27 @@ def openvino_refuses(call: Call) -> bool:
         or passes_packed_types(call)
         or (name.startswith("Reduce") and _has_unknown_rank(call))
         or (special is not None and special(call))
+        or loses_bits(call)
     )
+
+
+def stripped_quantization(function: Function, module: IRModule | None = None) -> bool:
+    """Whether a function, or one that it calls, quantises to 16 bits: OpenVINO leaves the step out."""
+    functions, names = [function], set[str]()
+    for item in functions:  # grows while it is walked
+        for expr in post_order(item):
+            if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "QuantizeLinear":
+                if _is_stripped(expr):
+                    return True
+            elif isinstance(expr, GlobalVar) and module is not None and expr.name not in names:
+                names.add(expr.name)
+                callee = module.functions.get(expr)
+                functions += [callee] if isinstance(callee, Function) else []
+    return False
+
+
+def _is_stripped(call: Call) -> bool:
+    return not call_types(call).isdisjoint({DType.INT16, DType.UINT16})
 
 
 def _has_unknown_rank(call: Call) -> bool:
@@ -94,7 +115,7 @@ _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
         "LSTM": lambda call: _is_batchwise(call) or is_given(call, 7),
         "Mod": _is_floored_modulo_of_floats,
         "Pad": lambda call: attribute_is(call, "mode", "wrap"),
-        "QuantizeLinear": lambda call: "block_size" in call.attrs,
+        "QuantizeLinear": lambda call: "block_size" in call.attrs or _is_stripped(call),
         "RNN": _is_batchwise,
         "Resize": _is_unknown_resize,
         "RoiAlign": lambda call: attribute_is(call, "mode", "max"),
