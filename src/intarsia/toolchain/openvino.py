@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from intarsia.ir import Call, DType, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain.onnx_compile import compile_onnx
-from intarsia.toolchain.openvino_refusals import openvino_refuses
+from intarsia.toolchain.openvino_integers import lost_bits
+from intarsia.toolchain.openvino_refusals import openvino_refuses, stripped_quantization
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
@@ -20,7 +22,7 @@ _UNKNOWN_TYPES = frozenset(
 
 
 class OpenVino:
-    """Compiled models of OpenVINO with prebound requests; see `openvino_model` for options and threads."""
+    """Compiled models of OpenVINO with prebound requests; see `openvino_options` and `openvino_model`."""
 
     name: ClassVar[str] = "openvino"
     fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
@@ -43,10 +45,22 @@ class OpenVino:
         """Compile a function.
 
         Raises:
-            CompileError: OpenVINO refuses it.
+            CompileError: OpenVINO refuses it, does otherwise on this machine than an option says, or computes
+                integers of the function in too few bits.
             MissingToolchainError: OpenVINO is not usable here.
         """
-        return compile_onnx(self, function, target, module)
+        _refuse_lost_bits(function, module)
+        if stripped_quantization(function, module):
+            raise CompileError(
+                "openvino cannot compile this: it leaves out QuantizeLinear to 16 bits, with its limits",
+                help="another toolchain computes it as ONNX says",
+            )
+        kernel = compile_onnx(self, function, target, module)
+        from intarsia.toolchain.openvino_kernel import OpenVinoKernel
+
+        assert isinstance(kernel, OpenVinoKernel)
+        kernel.refuse_unmet_options()
+        return kernel
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         """Make a kernel again: imported from the blob if that succeeds, else compiled from the source.
@@ -59,3 +73,13 @@ class OpenVino:
         from intarsia.toolchain.openvino_kernel import load_kernel
 
         return load_kernel(source, blob)
+
+
+def _refuse_lost_bits(function: Function, module: IRModule | None) -> None:
+    """Refuse integers that OpenVINO would cut without a word, by whichever pass it got the function."""
+    place = lost_bits(function, module)
+    if place is not None:
+        raise CompileError(
+            f"openvino cannot compile this: it computes integers in 32 bits or in float32, and {place}",
+            help="another toolchain computes it as ONNX says; OpenVINO takes what the model itself bounds",
+        )

@@ -13,6 +13,8 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.support.forks import begin_anew_in_children, leave_to_parent
+from intarsia.target import Target
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver
 from intarsia.toolchain.engine_message import openvino_message
@@ -31,6 +33,9 @@ from intarsia.toolchain.openvino_model import (
     import_model,
     returns_an_input,
 )
+from intarsia.toolchain.openvino_options import refuse_unmet_options
+
+_INT32 = np.iinfo(np.int32)
 
 
 def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
@@ -46,7 +51,9 @@ def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
         if not port.is_plain:
             raise CompileError(f"openvino cannot compile this: {port.name!r} is no tensor of numbers")
     compiled = None if blob is None else import_model(blob, source)
-    return OpenVinoKernel(source, compiled or compile_model(model, source), inputs, outputs)
+    compiled = compiled or compile_model(model, source)
+    refuse_unmet_options(compiled, Target(source.target), only_results=True)
+    return OpenVinoKernel(source, compiled, inputs, outputs)
 
 
 class OpenVinoKernel:
@@ -64,10 +71,9 @@ class OpenVinoKernel:
         outputs: tuple[Port, ...],
     ) -> None:
         self.source = source
-        self._compiled = compiled
-        self._request = compiled.create_infer_request()
         self._input_ports = inputs
         self._output_ports = outputs
+        self._use(compiled)
         numbers = {name: number for number, port in enumerate(compiled.inputs) for name in port.names}
         self._numbers = tuple(  # None: OpenVINO dropped the input, because nothing needs it
             numbers.get(behind(port.name), numbers.get(port.name)) for port in inputs
@@ -76,13 +82,40 @@ class OpenVinoKernel:
         self._is_bound = tuple(
             can_bind and _keeps_type(*pair) for pair in zip(compiled.outputs, outputs, strict=True)
         )
-        self._bound_inputs = tuple(BoundMemory() for _ in inputs)
-        self._bound_outputs = tuple(BoundMemory() for _ in outputs)
+        self._wide_inputs = tuple(
+            position
+            for position, port in enumerate(inputs)
+            if port.dtype is not None and port.dtype.name in ("int64", "uint64", "uint32")
+        )
+        self._is_of_parent = False
+        begin_anew_in_children(self)
+
+    def _use(self, compiled: Any) -> None:
+        self._compiled: Any = compiled
+        self._request: Any = compiled.create_infer_request()
+        self._bound_inputs = tuple(BoundMemory() for _ in self._input_ports)
+        self._bound_outputs = tuple(BoundMemory() for _ in self._output_ports)
+
+    def begin_in_child(self) -> None:
+        """Leave the compiled model to the parent, which has its threads; the next run compiles it again."""
+        if self._request is not None:
+            leave_to_parent(self._compiled)
+            leave_to_parent(self._request)
+            self._is_of_parent = True
 
     def blob(self) -> bytes | None:
         """The compiled model, for the same version of OpenVINO on the same kind of CPU."""
         self._refuse_if_closed()
         return export_model(self._compiled)
+
+    def refuse_unmet_options(self) -> None:
+        """Refuse options of the target that OpenVINO does otherwise on this machine.
+
+        Raises:
+            CompileError: There is one.
+        """
+        self._refuse_if_closed()
+        refuse_unmet_options(self._compiled, Target(self.source.target))
 
     def close(self) -> None:
         """Let go of the request and the compiled model."""
@@ -91,6 +124,11 @@ class OpenVinoKernel:
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
         self._refuse_if_closed()
+        if self._is_of_parent:
+            self._use(compile_model(parse_model(self.source, "openvino"), self.source))
+            self._is_of_parent = False
+        for position in self._wide_inputs:
+            _refuse_beyond_int32(inputs[position], self._input_ports[position])
         for position, value in enumerate(inputs):
             if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
@@ -152,6 +190,17 @@ class OpenVinoKernel:
             function(number, tensor)
         except RuntimeError as error:
             raise ExecutionError(f"openvino failed: {openvino_message(error)}") from error
+
+
+def _refuse_beyond_int32(value: Value, port: Port) -> None:
+    """Refuse what OpenVINO would cut to 32 bits without a word (`openvino_integers`); a few microseconds."""
+    array = np.asarray(value)
+    if array.size and (array.max() > _INT32.max or array.min() < _INT32.min):
+        beyond = array[(array > _INT32.max) | (array < _INT32.min)].flat[0]
+        raise ExecutionError(
+            f"openvino computes integers in 32 bits, and {port.name!r} holds {beyond}",
+            help="another toolchain takes all values of the type: build for -toolchain=onnxruntime or native",
+        )
 
 
 def _keeps_type(found: Any, port: Port) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 from collections.abc import Set as AbstractSet
@@ -13,7 +12,7 @@ from typing import Final
 from intarsia.native.llvm.cache_sizes import CacheSizes
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError, CompileError
-from intarsia.target.cpu import read_cpuinfo
+from intarsia.target.cpu import read_cpuinfo, usable_cores
 
 # Features of x86-64 that a code generator uses on its own. The others (virtualisation, cryptography, tile
 # registers, ...) would only tie code to machines that happen to have them. `avx10` repeats others under one
@@ -77,7 +76,7 @@ class Isa:
         features = _code_features(architecture, has)
         missing = _code_features(architecture, known.keys() - has)
         name = str(library.get_host_cpu_name())
-        return cls(architecture, name, features, missing, _usable_cores(), CacheSizes.host())
+        return cls(architecture, name, features, missing, usable_cores(Path("/")), CacheSizes.host())
 
     @classmethod
     def host_without_compiler(cls, root: Path = Path("/")) -> Isa:
@@ -90,7 +89,7 @@ class Isa:
         plain = {aliases.get(name, name) for name in names}
         spelled = {re.sub(r"^(sse4)([12])$", r"\1.\2", name) for name in plain}
         found = _code_features(architecture, spelled)
-        return cls(architecture, "generic", found, (), _usable_cores(), CacheSizes.host(root))
+        return cls(architecture, "generic", found, (), usable_cores(root), CacheSizes.host(root))
 
     @classmethod
     def parse(cls, text: str) -> Isa:
@@ -224,8 +223,3 @@ def _code_features(architecture: str, names: AbstractSet[str]) -> tuple[str, ...
     if architecture == "aarch64":
         return tuple(name for name in _ARM_FEATURES if name in names or name == "neon")
     return tuple(sorted(name for name in names if _CODE_FEATURES.fullmatch(name)))
-
-
-def _usable_cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)

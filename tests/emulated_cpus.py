@@ -1,0 +1,61 @@
+"""Instruction sets of common CPUs, for running the suite as if on one of them (`pytest --isa NAME`).
+
+Code is generated for the named CPU. It runs where this machine has all of its features; a test whose code
+this machine cannot run is skipped with that reason, so that tests of plans, schedules and emitted text still
+say whether they assume anything of the CPU that they were written on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from intarsia.native.llvm.isa import Isa
+from intarsia.native.llvm.native_function import NativeFunction
+from intarsia.support.errors import ArtifactError
+
+_CANNOT_RUN = "does not run here: this machine has no"
+
+_SSE = ("cmov", "cx8", "cx16", "popcnt", "sahf", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2")
+_AVX2 = (*_SSE, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_BYTES = ("avx512vnni", "avx512vbmi", "avx512vbmi2", "avx512bitalg")
+_VNNI = (*_AVX512, *_BYTES, "avx512vpopcntdq", "avx512ifma", "gfni")
+
+CPUS: Mapping[str, Isa] = MappingProxyType(
+    {
+        "nehalem": Isa("x86_64", "nehalem", _SSE),
+        "sandybridge": Isa("x86_64", "sandybridge", (*_SSE, "avx")),
+        "haswell": Isa("x86_64", "haswell", _AVX2),
+        "skylake-avx512": Isa("x86_64", "skylake-avx512", _AVX512),
+        "znver4": Isa("x86_64", "znver4", (*_VNNI, "avx512bf16", "sse4a")),
+        "sapphirerapids": Isa("x86_64", "sapphirerapids", (*_VNNI, "avx512bf16", "avx512fp16", "avxvnni")),
+    }
+)
+"""By LLVM's names."""
+
+
+def emulate(name: str) -> None:
+    """Let `Isa.host()` return the instruction set of a CPU, with the cores and caches of this machine."""
+    here = Isa.host()
+    missing = tuple(set(here.features) - set(CPUS[name].features))
+    cpu = replace(CPUS[name], cores=here.cores, caches=here.caches, missing=missing)
+    Isa.host = classmethod(lambda _: cpu)  # type: ignore[method-assign, assignment]
+    if not here.fits(cpu):
+        NativeFunction.of_code = classmethod(_refuse_to_run)  # type: ignore[method-assign, assignment]
+
+
+def _refuse_to_run(_class: type[NativeFunction], /, *_given: object, **_named: object) -> NativeFunction:
+    """Stand in for loading a kernel: some are loaded without an artifact that names their instruction set."""
+    raise ArtifactError(f"native code {_CANNOT_RUN} what --isa names")
+
+
+def skip_what_cannot_run(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    """Turn the failure of a test whose native code this machine cannot run into a skip with that reason."""
+    message = "" if call.excinfo is None else str(call.excinfo.value)
+    if report.failed and _CANNOT_RUN in message:
+        report.outcome = "skipped"
+        report.longrepr = (str(report.fspath), report.location[1] or 0, message.splitlines()[0])
