@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from intarsia.ir import Function, IRModule
+from intarsia.ir import Call, Expr, Function, GlobalVar, IRModule, Op, post_order
 from intarsia.op import PINNED_OPSET
+from intarsia.op.opaque import declared_toolchains, is_opaque
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError, ModelError
 from intarsia.target import Target
@@ -30,6 +31,7 @@ def compile_onnx(toolchain: Toolchain, function: Function, target: Target, modul
         MissingToolchainError: The toolchain is not usable here.
     """
     require(toolchain)
+    refuse_undeclared(toolchain.name, function, module)
     opset = newest_opset(toolchain)
     try:
         return toolchain.load(onnx_kernel_source(toolchain, function, target, module, opset))
@@ -39,6 +41,45 @@ def compile_onnx(toolchain: Toolchain, function: Function, target: Target, modul
         with suppress(CompileError):  # the first error says more
             return toolchain.load(onnx_kernel_source(toolchain, function, target, module, OLDER_OPSET))
         raise
+
+
+def refuse_undeclared(toolchain: str, function: Function, module: IRModule | None) -> None:
+    """Refuse a function with opaque operators of a domain that does not declare the toolchain.
+
+    The reference toolchain takes them all: their domain computes them.
+
+    Raises:
+        CompileError: There is one, in the function or in a global function that it calls.
+    """
+    if toolchain == "reference":
+        return
+    waiting, seen = [function], {function}
+    while waiting:
+        for expr in post_order(waiting.pop()):
+            callee = _callee(expr, module)
+            if callee is not None and callee not in seen:
+                seen.add(callee)
+                waiting.append(callee)
+            if is_opaque(expr):
+                assert isinstance(expr, Call)
+                assert isinstance(expr.op, Op)
+                _refuse_undeclared_call(toolchain, expr.op)
+
+
+def _callee(expr: Expr, module: IRModule | None) -> Function | None:
+    if module is None or not isinstance(expr, GlobalVar) or expr.name not in module:
+        return None
+    callee = module[expr.name]
+    return callee if isinstance(callee, Function) else None
+
+
+def _refuse_undeclared_call(toolchain: str, op: Op) -> None:
+    declared = declared_toolchains(op.domain)
+    if toolchain not in declared:
+        raise CompileError(
+            f"{toolchain} cannot compile this: operator {str(op)!r} is opaque, and its domain is declared "
+            f"for {', '.join(sorted(declared))} only"
+        )
 
 
 def newest_opset(toolchain: Toolchain) -> int:

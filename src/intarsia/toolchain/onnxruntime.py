@@ -11,7 +11,7 @@ from intarsia.toolchain.onnx_compile import compile_onnx
 from intarsia.toolchain.onnxruntime_refusals import onnxruntime_refuses
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
-from intarsia.toolchain.tensor_call import is_tensor_call
+from intarsia.toolchain.tensor_call import declared_domains, is_tensor_call
 
 _DOMAINS = frozenset({"", "ai.onnx.ml"})
 _UNKNOWN_TYPES = frozenset({DType.COMPLEX64, DType.COMPLEX128})
@@ -33,9 +33,11 @@ class OnnxRuntime:
     def supports(self, call: Call) -> bool:
         """Any operator of ONNX or ONNX-ML on tensors, strings included; no sequences, no complex numbers.
 
-        Calls that ONNX's backend tests have shown it to lack are left out: see `onnxruntime_refusals`.
+        Opaque operators of the domains that declare this toolchain as well. Calls that ONNX's backend tests
+        have shown it to lack are left out: see `onnxruntime_refusals`.
         """
-        return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES) and not onnxruntime_refuses(call)
+        domains = _DOMAINS | declared_domains(call, self.name)
+        return is_tensor_call(call, domains, _UNKNOWN_TYPES) and not onnxruntime_refuses(call)
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

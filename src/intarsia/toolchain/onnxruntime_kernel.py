@@ -15,6 +15,7 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.forks import begin_anew_in_children, leave_to_parent
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.engine_message import onnxruntime_message
@@ -29,6 +30,14 @@ def load_kernel(source: KernelSource) -> Kernel:
     Raises:
         CompileError: onnxruntime refuses the source.
     """
+    session, lent, inputs, outputs = _open(source)
+    if all(port.is_plain for port in (*inputs, *outputs)):
+        return BoundKernel(source, session, lent, inputs, outputs)
+    return FedKernel(source, session, lent, inputs)
+
+
+def _open(source: KernelSource) -> tuple[Any, object, tuple[Port, ...], tuple[Port, ...]]:
+    """Create the session of a source; also what it borrows, and its ports."""
     model = parse_model(source, "onnxruntime")
     if {port.name for port in input_ports(model.graph)} & {port.name for port in output_ports(model.graph)}:
         # onnxruntime 1.31 leaves the buffer untouched that is bound for an output that is an input
@@ -36,9 +45,7 @@ def load_kernel(source: KernelSource) -> Kernel:
     inputs, outputs = input_ports(model.graph), output_ports(model.graph)
     refuse_packed("onnxruntime", (*inputs, *outputs))
     session, lent = create_session(model, source)
-    if all(port.is_plain for port in (*inputs, *outputs)):
-        return BoundKernel(source, session, lent, inputs, outputs)
-    return FedKernel(source, session, lent, inputs)
+    return session, lent, inputs, outputs
 
 
 class BoundKernel:
@@ -53,13 +60,25 @@ class BoundKernel:
         outputs: tuple[Port, ...],
     ) -> None:
         self.source = source
-        self._session = session
-        self._lent = lent
         self._input_ports = inputs
         self._output_ports = outputs
+        self._is_of_parent = False
+        self._use(session, lent)
+        begin_anew_in_children(self)
+
+    def _use(self, session: Any, lent: object) -> None:
+        self._session: Any = session
+        self._lent: object = lent
         self._binding = session.io_binding()
-        self._bound_inputs = tuple(BoundMemory() for _ in inputs)
-        self._bound_outputs = tuple(BoundMemory() for _ in outputs)
+        self._bound_inputs = tuple(BoundMemory() for _ in self._input_ports)
+        self._bound_outputs = tuple(BoundMemory() for _ in self._output_ports)
+
+    def begin_in_child(self) -> None:
+        """Leave the session to the parent, which has its threads; the next run creates one."""
+        if self._session is not None:
+            leave_to_parent(self._session)
+            leave_to_parent(self._binding)
+            self._is_of_parent = True
 
     def blob(self) -> bytes | None:
         """None: a session is quickly made from its source."""
@@ -73,6 +92,9 @@ class BoundKernel:
         """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
         if self._session is None:
             raise UsageError("the kernel is closed")
+        if self._is_of_parent:
+            self._use(*_open(self.source)[:2])
+            self._is_of_parent = False
         for position, value in enumerate(inputs):
             if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
@@ -130,6 +152,14 @@ class FedKernel:
         self._session = session
         self._lent = lent
         self._names = tuple(port.name for port in inputs)
+        self._is_of_parent = False
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Leave the session to the parent, which has its threads; the next run creates one."""
+        if self._session is not None:
+            leave_to_parent(self._session)
+            self._is_of_parent = True
 
     def blob(self) -> bytes | None:
         """None: a session is quickly made from its source."""
@@ -143,6 +173,9 @@ class FedKernel:
         """As `Kernel.run`."""
         if self._session is None:
             raise UsageError("the kernel is closed")
+        if self._is_of_parent:
+            self._session, self._lent = _open(self.source)[:2]
+            self._is_of_parent = False
         try:
             found = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         except Exception as error:  # onnxruntime has no common base class for its exceptions

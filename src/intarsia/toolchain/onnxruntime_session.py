@@ -77,12 +77,20 @@ def session_options(target: Target) -> Any:
 
 
 def _config_entries(target: Target) -> dict[str, str]:
-    """What is set by name."""
+    """Return the options that are set by name.
+
+    The last two keep results right. On x86 without VNNI, products of uint8 and int8 saturate in 16 bits: a
+    small network lost 8 % of its result. Products with 4-bit weights round activations to 8 bits (1 %).
+    """
     return {
         "session.force_spinning_stop": "1",
         "session.intra_op.allow_spinning": str(int(target.option("spinning", True))),
         "session.disable_prepacking": str(int(not target.option("prepacking", True))),
         "session.dynamic_block_base": str(target.option("dynamic_blocks", 0)),
+        "session.x64quantprecision": "1",
+        # By default (4), products with dequantised weights of 4 and 8 bits round the other operand to 8 bits:
+        # a vision transformer of 2 layers is then off by 2e-2 instead of 1e-6 (onnxruntime 1.31).
+        "session.qdq_matmulnbits_accuracy_level": "1",  # float32
     }
 
 

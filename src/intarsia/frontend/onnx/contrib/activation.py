@@ -1,0 +1,43 @@
+"""Activations that fused operators name by an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.frontend.onnx.contrib.definition import ContribNode, NoDefinitionError
+from intarsia.ir import AttrValue, Expr
+
+_PARAMETERS = {
+    "": (),
+    "Elu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "LeakyRelu": ("alpha",),
+    "Relu": (),
+    "Selu": ("alpha", "gamma"),
+    "Sigmoid": (),
+    "Softplus": (),
+    "Softsign": (),
+    "Tanh": (),
+    "ThresholdedRelu": ("alpha",),
+}
+"""Names of activations with the attributes that their parameters are."""
+
+
+def activated(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]) -> Expr:
+    """Apply an activation.
+
+    Args:
+        node: The node that names it.
+        x: What it is applied to.
+        name: An operator of ONNX; nothing is applied if it is empty.
+        parameters: Its parameters in onnxruntime's order; missing ones have ONNX's defaults.
+
+    Raises:
+        NoDefinitionError: There is no such activation.
+    """
+    if name == "Clip" and len(parameters) == 2:
+        return node.op("Clip", x, *(node.scalar(value, x) for value in parameters))
+    if name not in _PARAMETERS:
+        raise NoDefinitionError(f"the activation {name!r}")
+    attrs: dict[str, AttrValue] = dict(zip(_PARAMETERS[name], map(float, parameters), strict=False))
+    return node.op(name, x, **attrs) if name else x

@@ -1,0 +1,66 @@
+"""Layer normalisation: of opsets that lacked it, by the root mean square, and with a skip connection."""
+
+from __future__ import annotations
+
+from intarsia.frontend.onnx.contrib.contrib_node import dtype_of
+from intarsia.frontend.onnx.contrib.definition import ContribNode, NoDefinitionError, Results, definition
+from intarsia.ir import Expr
+
+
+@definition("LayerNormalization", inputs=(2, 3), axis=-1, epsilon=1e-5, stash_type=1)
+def layer_normalization(node: ContribNode) -> Results:
+    """LayerNormalization as onnxruntime had it before ONNX did, from opset 17 on."""
+    attrs = {
+        "axis": node.integer("axis"),
+        "epsilon": node.number("epsilon"),
+        "stash_type": node.integer("stash_type"),
+    }
+    args = (node.input(0), node.input(1), node.optional(2))
+    if len(node.outputs) == 1:
+        return [node.op("LayerNormalization", *args, **attrs)]
+    return node.ops("LayerNormalization", len(node.outputs), *args, **attrs)
+
+
+@definition("SimplifiedLayerNormalization", inputs=(2, 2), axis=-1, epsilon=1e-5, stash_type=1)
+def simplified_layer_normalization(node: ContribNode) -> Results:
+    """RMSNormalization."""
+    if node.wants(1):
+        raise NoDefinitionError("the inverse standard deviation is used")
+    x, scale = node.input(0), node.input(1)
+    axis, stash = node.integer("axis"), node.integer("stash_type")
+    return [_by_root_mean_square(node, x, scale, axis, stash)]
+
+
+def _by_root_mean_square(node: ContribNode, x: Expr, scale: Expr, axis: int = -1, stash: int = 1) -> Expr:
+    """The normalised value in the element type of its scale, as onnxruntime has it."""
+    x = node.cast(x, dtype_of(scale))
+    return node.op("RMSNormalization", x, scale, axis=axis, epsilon=node.number("epsilon"), stash_type=stash)
+
+
+@definition("SkipLayerNormalization", inputs=(3, 5), epsilon=1e-12)
+def skip_layer_normalization(node: ContribNode) -> Results:
+    """LayerNormalization of x + skip + bias."""
+    total = _sum_with_skip(node, node.optional(4))
+    normalized = node.op(
+        "LayerNormalization", total, node.input(2), node.optional(3), epsilon=node.number("epsilon")
+    )
+    return _with_sum(node, normalized, total)
+
+
+@definition("SkipSimplifiedLayerNormalization", inputs=(3, 4), epsilon=1e-12)
+def skip_simplified_layer_normalization(node: ContribNode) -> Results:
+    """RMSNormalization of x + skip + bias."""
+    total = _sum_with_skip(node, node.optional(3))
+    return _with_sum(node, _by_root_mean_square(node, total, node.input(2)), total)
+
+
+def _sum_with_skip(node: ContribNode, bias: Expr | None) -> Expr:
+    total = node.op("Add", node.input(0), node.input(1))
+    return total if bias is None else node.op("Add", total, bias)
+
+
+def _with_sum(node: ContribNode, normalized: Expr, total: Expr) -> Results:
+    """The outputs: result, two statistics for training, and the sum that was normalised."""
+    if node.wants(1) or node.wants(2):
+        raise NoDefinitionError("the mean or the inverse standard deviation is used")
+    return [normalized, normalized, normalized, total][: len(node.outputs)]
