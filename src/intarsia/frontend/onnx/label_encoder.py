@@ -1,0 +1,78 @@
+"""LabelEncoder as version 1 of ai.onnx.ml defines it: a list of strings, and their positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from intarsia.frontend.onnx.graph_walk import nodes_of
+from intarsia.frontend.onnx.onnx_errors import onnx_errors
+from intarsia.frontend.onnx.shapes import type_hints
+from intarsia.ir import DType, TensorType, Type
+from intarsia.op.onnx_types import type_from_proto
+from intarsia.op.opset import ML_DOMAIN
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+_TABLES_SINCE = 2
+"""Version of ai.onnx.ml from which on LabelEncoder has a list of keys and a list of values."""
+
+
+def rewritten_label_encoders(model: ModelProto) -> ModelProto:
+    """Return the model with LabelEncoders of version 1 written as newer versions have them.
+
+    A string becomes its position in the list, and a position becomes the string there; the type of the
+    argument decides. The same model is returned where none is of version 1, or where a type is unknown.
+
+    Args:
+        model: Not changed.
+    """
+    version = next((item.version for item in model.opset_import if item.domain == ML_DOMAIN), _TABLES_SINCE)
+    encoders = [node for node in nodes_of(model.graph) if _is_encoder(node)]
+    if version >= _TABLES_SINCE or not encoders:
+        return model
+    types = _types(model)
+    if not all(isinstance(types.get(node.input[0]), TensorType) for node in encoders):
+        return model
+    result = type(model)()
+    result.CopyFrom(model)
+    for node in nodes_of(result.graph):
+        if _is_encoder(node):
+            type_ = types[node.input[0]]
+            assert isinstance(type_, TensorType)
+            _write_tables(node, type_.dtype is DType.STRING)
+    for item in result.opset_import:
+        if item.domain == ML_DOMAIN:
+            item.version = _TABLES_SINCE  # no other operator differs between versions 1 and 2
+    return result
+
+
+def _is_encoder(node: NodeProto) -> bool:
+    return node.domain == ML_DOMAIN and node.op_type == "LabelEncoder" and len(node.input) == 1
+
+
+def _types(model: ModelProto) -> dict[str, Type]:
+    from onnx import shape_inference
+
+    try:
+        model = shape_inference.infer_shapes(model)
+    except onnx_errors():
+        pass  # what is declared is still known
+    inputs = {item.name: type_from_proto(item.type) for item in model.graph.input}
+    return {**{name: type_ for name, type_ in inputs.items() if type_ is not None}, **type_hints(model.graph)}
+
+
+def _write_tables(node: NodeProto, is_of_strings: bool) -> None:
+    from onnx import helper
+
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    strings = attributes.get("classes_strings", [])
+    positions = list(range(len(strings)))
+    if is_of_strings:
+        tables = {"keys_strings": strings, "values_int64s": positions}
+        tables["default_int64"] = attributes.get("default_int64", -1)
+    else:
+        tables = {"keys_int64s": positions, "values_strings": strings}
+        tables["default_string"] = attributes.get("default_string", "_Unused")
+    del node.attribute[:]
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in tables.items())
