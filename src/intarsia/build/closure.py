@@ -43,6 +43,17 @@ class Closure:
         run_task(self._close(value))
         return self._made(value, expr.checked_type)
 
+    def argument(self, expr: Expr) -> Expr:
+        """What stands for an argument of an operator.
+
+        Raises:
+            UnsupportedModelError: It is a tuple of several values, or a function that calls itself.
+        """
+        found = self.stand_in(expr)
+        if isinstance(found, Tuple) and found.fields:
+            raise self._refusal("an operator takes a tuple", "")
+        return found
+
     def _close(self, value: SlotValue) -> Task:
         for leaf in leaves(value):
             if isinstance(leaf, Function) and leaf not in self._closed:

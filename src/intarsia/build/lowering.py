@@ -16,6 +16,7 @@ from intarsia.build.closure import Closure
 from intarsia.build.imports import Imports
 from intarsia.build.joined_value import joined_value
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
+from intarsia.build.repeated import repeat_step
 from intarsia.build.slot_value import (
     FUNCTIONS,
     ChosenFunction,
@@ -136,6 +137,8 @@ class BlockLowering:
         if isinstance(call.op, Op):
             if self._devices.names and is_device_copy(call):
                 self._values[call] = self._copied(self._value(call.args[0]), call)
+            elif self._program.repeats(call):
+                yield from self._repeat(call)
             else:
                 self._operator(call)
             return
@@ -180,6 +183,18 @@ class BlockLowering:
             self._literals[function] = known
         self._invoke(call, known[0], function, tuple(known[1].imports.captured))
 
+    def _repeat(self, call: Call) -> Task:
+        """A Loop or Scan whose body has parts for toolchains: the body is a block."""
+        body = call.args[-1]
+        assert isinstance(body, Function)
+        inner = BlockLowering(self._program, self._name, body, self)
+        yield inner.lower()
+        name, captured = self._program.add_literal(self._name, inner), tuple(inner.imports.captured)
+        self._check_outside(captured)
+        repeated = repeat_step(call, name, captured, lambda expr: self._slots(self._value(expr)), self.table)
+        self._values[call] = repeated.value
+        self._steps.append(repeated.step)
+
     def _is_inside(self, function: Function) -> bool:
         return self._function is function or (self._outer is not None and self._outer._is_inside(function))
 
@@ -202,7 +217,7 @@ class BlockLowering:
     def _run_marked(self, call: Call, function: Function, name: str) -> None:
         check_arity(self._name, call, function)
         device = self._devices.number(call)
-        closure = Closure(self._captures, lambda expr: self._in_slots(expr, device), self._unsupported)
+        closure = Closure(self._captures, partial(self._in_slots, device), self._unsupported)
         replacements: dict[Expr, Expr] = {var: closure.stand_in(var) for var in free_vars(function)}
         closed = substitute(function, replacements)
         assert isinstance(closed, Function)
@@ -219,7 +234,7 @@ class BlockLowering:
     def _operator(self, call: Call) -> None:
         """One operator on the toolchain of unmarked code; constants stay inside, bodies are closed."""
         closure = Closure(self._captures, self._value, self._unsupported)
-        args = tuple(self._argument(arg, closure) for arg in call.args)
+        args = tuple(map(closure.argument, call.args))
         function = Function(tuple(closure.params.values()), with_fields(call, args=args))
         label = call.span.node if call.span else str(call.op)
         inputs = tuple(closure.params)
@@ -230,22 +245,11 @@ class BlockLowering:
         self._run(call, number, inputs, call.checked_type, device)
         self._values[call] = self._copied(self._values[call], call)
 
-    def _argument(self, arg: Expr, closure: Closure) -> Expr:
-        found = closure.stand_in(arg)
-        if isinstance(found, Tuple) and found.fields:
-            raise self._unsupported("an operator takes a tuple")
-        return found
-
     def _run(self, call: Call, kernel: int, inputs: tuple[int, ...], type_: Type | None, device: int) -> None:
-        count = call.attrs.get("outputs")
         for slot in inputs:
             if self.table.devices[slot] != device:
                 raise stranger(self._name, call, self._devices, device, self.table.devices[slot])
-        if type_ is None and isinstance(count, int) and isinstance(call.op, Op):
-            result: SlotValue = tuple(self.table.new(None, device) for _ in range(count))
-        else:
-            result = self.table.like(type_, device)
-        self._values[call] = result
+        self._values[call] = result = self.table.results(call, type_, device)
         self._steps.append(RunKernel(kernel, inputs, self._slots(result), device))
 
     def _copied(self, value: SlotValue, call: Call) -> SlotValue:
@@ -294,8 +298,7 @@ class BlockLowering:
                 "compute it before the branch",
             )
 
-    def _in_slots(self, expr: Expr, device: int) -> SlotValue:
-        """The value of an expression, without constants."""
+    def _in_slots(self, device: int, expr: Expr) -> SlotValue:
         return value_as(self._value(expr), self._slots(self._value(expr), device))
 
     def _slots(self, value: SlotValue, device: int | None = None) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from intarsia.build.device_map import device_map
 from intarsia.build.kernel_table import SYMBOL, FunctionTable, is_marked, marked_target
 from intarsia.build.lowering import BlockLowering
 from intarsia.build.marked import without_marked
+from intarsia.build.repeated import can_repeat, is_repeated
 from intarsia.build.slot_value import leaf_types, slot_info, structure, tensor_info, value_like
 from intarsia.build.step_order import overlapping
 from intarsia.build.task import run_task
@@ -97,6 +98,11 @@ class ProgramLowering:
         if found is None:
             raise InvalidModelError(f"the program has no function @{name}")
         return found
+
+    def repeats(self, call: Call) -> bool:
+        """Whether an operator becomes a step that repeats a block; on devices it is a kernel as a whole."""
+        functions = {**self._functions, **self._literals}
+        return not self.devices.names and is_repeated(call, functions) and can_repeat(call)
 
     def require_block(self, name: str) -> None:
         """See to it that a global function gets a block."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from intarsia.build.slot_value import SlotValue, slot_info, value_like
-from intarsia.ir import Constant, Type
+from intarsia.ir import Call, Constant, Op, Type
+from intarsia.op.node import OUTPUTS
 from intarsia.runtime.plan import TensorInfo
 
 
@@ -28,6 +29,13 @@ class SlotTable:
     def like(self, type_: Type | None, device: int) -> SlotValue:
         """New slots for a value of that type, nested as it is."""
         return value_like(type_, lambda leaf: self.new(leaf, device))
+
+    def results(self, call: Call, type_: Type | None, device: int) -> SlotValue:
+        """New slots for what a call returns; where its type is unknown, as many as its attribute says."""
+        count = call.attrs.get(OUTPUTS)
+        if type_ is None and isinstance(count, int) and isinstance(call.op, Op):
+            return tuple(self.new(None, device) for _ in range(count))
+        return self.like(type_, device)
 
     def imported(self, other: SlotTable, slot: int, device: int | None = None) -> int:
         """A new slot for the value of one of a block; on the same device if none is given."""

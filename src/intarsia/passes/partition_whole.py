@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, post_order, with_fields, with_module_fields
+from intarsia.passes.interpreted_partition import interpreted_partition
 from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.target import Target
 from intarsia.transform import ModulePass, PassContext, register_pass
@@ -15,7 +16,8 @@ from intarsia.transform import ModulePass, PassContext, register_pass
 class PartitionWhole(ModulePass, opt_level=0):
     """Moves the body of @main to a function that is marked for a target's toolchain, and calls it.
 
-    A @main that only calls such a function, or that is one, is left as it is.
+    A @main that only calls such a function, or that is one, is left as it is. For a toolchain that takes no
+    control flow, branches and bodies are partitioned instead (`interpreted_partition`).
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { Relu(%x) }
@@ -51,6 +53,12 @@ class PartitionWhole(ModulePass, opt_level=0):
 
 def partition_whole(module: IRModule, target: Target) -> IRModule:
     """What `PartitionWhole` does, whether it is done already or not."""
+    interpreted = interpreted_partition(module, target)
+    return _one_function(module, target) if interpreted is None else interpreted
+
+
+def _one_function(module: IRModule, target: Target) -> IRModule:
+    """Mark all of @main as one function for a toolchain."""
     main = module["main"]
     symbol = _free_name(module, f"main_{target.toolchain}")
     marks = {"Compiler": target.toolchain, "target": str(target), "global_symbol": symbol}

@@ -32,6 +32,7 @@ from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
 from intarsia.support.errors import UsageError
+from intarsia.support.forks import begin_anew_in_children
 
 
 class Executable:
@@ -73,7 +74,13 @@ class Executable:
         self._devices = devices_of(plan, kernels) if devices is None else tuple(devices)
         self._runner = self._new_runner(self._named)
         self._lock = threading.Lock()
-        self._is_closed = False
+        self._is_closed = self._is_of_parent = False
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Have a free lock in a forked child, and new buffers: those of a call under way are half written."""
+        self._lock = threading.Lock()
+        self._is_of_parent = True
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -139,7 +146,7 @@ class Executable:
         """As a call, with the results in the order of `outputs`."""
         inputs = self._check.accept(args, named)
         with self._lock:
-            self._refuse_if_closed()
+            self._prepare()
             return self._runner.run(inputs)
 
     def run_into(
@@ -162,7 +169,7 @@ class Executable:
         checked = self._check.accept(args, named)
         buffers = accept_outputs(self.outputs, outputs, checked)
         with self._lock:
-            self._refuse_if_closed()
+            self._prepare()
             results = self._runner.run_into(checked, buffers)
             for info, result, buffer in zip(self.outputs, results, buffers, strict=True):
                 if result is not buffer:
@@ -195,7 +202,7 @@ class Executable:
             raise UsageError(f"repeats is {repeats}, expected 1 or more")
         inputs = self._check.accept(args, named)
         with self._lock:
-            self._refuse_if_closed()
+            self._prepare()
             if self._devices:
                 recorder = Recorder(self.plan, self._named, clock)
                 runner = self._new_runner(self._named, recorder)
@@ -221,7 +228,7 @@ class Executable:
         """
         inputs = self._check.accept(args, named)
         with self._lock:
-            self._refuse_if_closed()
+            self._prepare()
             recorder = Recorder(self.plan, self._named, clock)
             kernels = self._named if self._devices else recorder.recorded_kernels()
             self._new_runner(kernels, recorder).run(inputs)
@@ -303,6 +310,13 @@ class Executable:
 
     def _new_runner(self, kernels: Sequence[NamedKernel], recorder: Recorder | None = None) -> Runner:
         return new_runner(self.plan, kernels, self._contents.constants, self._devices, recorder)
+
+    def _prepare(self) -> None:
+        """Before a run, with the lock: refuse if it is closed; in a forked child, begin with a new runner."""
+        self._refuse_if_closed()
+        if self._is_of_parent:
+            self._runner = self._new_runner(self._named)
+            self._is_of_parent = False
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Copy, Invoke, Plan, RunKernel
+from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel
 from intarsia.runtime.release import releases
+from intarsia.runtime.repetition import Repetition, single_element
 from intarsia.runtime.step_lists import FlatStep, flattened
-from intarsia.support.errors import ExecutionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,19 @@ class Interpreter:
         """Results of the program, all of them still to be copied into the caller's buffers."""
         del outputs  # shapes are not known before the run
         results: list[Value] = [None] * len(self._blocks["main"].block.results)
-        stack = [_activation(self._blocks["main"], inputs, range(len(results)), results, ())]
+        main = _activation(self._blocks["main"], inputs, range(len(results)), results, ())
+        stack: list[Activation | Repetition] = [main]
         while stack:
             top = stack[-1]
+            if isinstance(top, Repetition):
+                next_inputs = top.next_arguments()
+                if next_inputs is None:
+                    stack.pop()
+                    top.finish()
+                else:
+                    body, returned = self._blocks[top.step.block], top.returned
+                    stack.append(_activation(body, next_inputs, range(len(returned)), returned, ()))
+                continue
             if top.position == len(top.steps):
                 stack.pop()
                 _finish(top)
@@ -87,6 +95,8 @@ class Interpreter:
                 arguments = [top.values[slot] for slot in step.inputs]
                 called = self._blocks[step.block]
                 stack.append(_activation(called, arguments, step.outputs, top.values, release))
+            elif isinstance(step, Repeat):
+                stack.append(Repetition(step, top.values, release))
             else:
                 truth = _is_true(self._condition(step.cond, top))
                 number = step.true_list if truth else step.false_list
@@ -152,7 +162,4 @@ def _forget(values: list[Value], release: tuple[int, ...]) -> None:
 
 
 def _is_true(cond: Value) -> bool:
-    if not isinstance(cond, np.ndarray) or cond.size != 1:
-        found = f"shape {cond.shape}" if isinstance(cond, np.ndarray) else "no array"
-        raise ExecutionError(f"the condition of a branch has {found}, expected one element")
-    return bool(cond.reshape(-1)[0])
+    return bool(single_element(cond, "condition of a branch"))

@@ -1,10 +1,10 @@
 """The executable form of a program: blocks of steps over numbered slots, as plain data.
 
     Block   params -> steps -> results             a function; slots are local to one activation of it
-    Step = RunKernel | Copy | Branch | Invoke
+    Step = RunKernel | Copy | Branch | Invoke | Repeat
 
 Tuples are gone (each field has a slot), lets are slots, closures are lifted, sharing is by slot. A program
-without Branch and Invoke is straight-line: it runs from preallocated buffers (runtime.executable).
+without Branch, Invoke and Repeat is straight-line: it runs from preallocated buffers (runtime.executable).
 
 A plan for several devices lists them, and says of every slot on which one it lies. A kernel reads and writes
 slots of its own device; only a Copy joins two.
@@ -66,7 +66,60 @@ class Invoke:
     outputs: tuple[int, ...]
 
 
-Step: TypeAlias = RunKernel | Copy | Branch | Invoke
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Call a block again and again, as ONNX's Loop and Scan do.
+
+    The block takes the number of the iteration and the condition (a Loop only), the states, a slice of each
+    scanned value, and the captured values. It returns the condition (a Loop only), the states, and a row for
+    each stack.
+
+    Attributes:
+        block: Name of the body.
+        trips: Slot of the most iterations of a Loop; empty where there is no such bound, and for a Scan.
+        condition: Slot of the condition of a Loop; empty for a Scan.
+        states: Slots of the states before the first iteration.
+        scanned: Slots of the values that a Scan goes through; empty for a Loop.
+        captured: Slots of the values that each iteration gets as they are.
+        scan_axes: For each scanned value, the axis of the slices and whether they are taken from its end.
+        row_axes: For each stack, the axis along which rows are stacked and whether they begin at its end.
+        empty: For each stack, the slot of its value where there is no row.
+        outputs: Slots of the states after the last iteration, then of the stacks.
+    """
+
+    block: str
+    trips: tuple[int, ...]
+    condition: tuple[int, ...]
+    states: tuple[int, ...]
+    scanned: tuple[int, ...]
+    captured: tuple[int, ...]
+    scan_axes: tuple[tuple[int, bool], ...]
+    row_axes: tuple[tuple[int, bool], ...]
+    empty: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """All slots that are read."""
+        return (*self.trips, *self.condition, *self.states, *self.scanned, *self.captured, *self.empty)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether it is a Loop, and no Scan."""
+        return bool(self.condition)
+
+    @property
+    def body_params(self) -> int:
+        """Number of values that the body takes."""
+        return 2 * self.is_loop + len(self.states) + len(self.scanned) + len(self.captured)
+
+    @property
+    def body_results(self) -> int:
+        """Number of values that the body returns."""
+        return self.is_loop + len(self.states) + len(self.row_axes)
+
+
+Step: TypeAlias = RunKernel | Copy | Branch | Invoke | Repeat
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from intarsia.runtime.plan import Block, Branch, Copy, Plan, RunKernel, Step, Structure
+from intarsia.runtime.plan import Block, Branch, Copy, Plan, Repeat, RunKernel, Step, Structure
 from intarsia.runtime.plan_device_check import device_complaint
+
+_MOST_SLOTS: Final = 1 << 22
+"""Of one activation, which has a list of them; the largest programs have some ten thousand."""
 
 
 def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
@@ -31,6 +35,17 @@ def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
         if complaint:
             return f'block "{name}": {complaint}'
     return device_complaint(plan)
+
+
+def _repeat_complaint(step: Repeat, body: Block) -> str:
+    found = len(body.params), len(body.results)
+    lengths = len(step.scanned), len(step.states) + len(step.row_axes), len(step.row_axes)
+    expected = len(step.scan_axes), len(step.outputs), len(step.empty)
+    if found != (step.body_params, step.body_results) or lengths != expected:
+        return f'it repeats block "{step.block}" with another number of values'
+    if len(step.trips) > 1 or len(step.condition) > 1 or bool(step.scanned) == step.is_loop:
+        return f'it repeats block "{step.block}", but is neither a loop nor a scan'
+    return ""
 
 
 def _indices(structure: Structure) -> Iterable[int]:
@@ -69,6 +84,8 @@ class _BlockCheck:
 
     def complaint(self) -> str:
         block = self._block
+        if block.slots > _MOST_SLOTS:
+            return f"it has {block.slots} slots, expected at most {_MOST_SLOTS}"
         if any(number >= self._constants for _, number in block.constants):
             return f"it names a constant that is not there; the plan has {self._constants}"
         complaint = self._define([*block.params, *(slot for slot, _ in block.constants)])
@@ -109,6 +126,8 @@ class _BlockCheck:
         called = self._plan.blocks.get(step.block)
         if called is None:
             return f'it calls block "{step.block}", which is not there'
+        if isinstance(step, Repeat):
+            return _repeat_complaint(step, called)
         fits = (len(step.inputs), len(step.outputs)) == (len(called.params), len(called.results))
         return "" if fits else f'it calls block "{step.block}" with another number of values'
 

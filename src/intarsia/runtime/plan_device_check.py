@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intarsia.runtime.devices.device_name import DeviceName
-from intarsia.runtime.plan import Block, Copy, Invoke, Plan, RunKernel
+from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened
 from intarsia.support.errors import UsageError
 
@@ -67,6 +67,8 @@ def _step_complaint(plan: Plan, block: Block, step: FlatStep) -> str:
             same = not devices or not called.slot_devices
             same = same or [devices[slot] for slot in outer] == [called.slot_devices[slot] for slot in inner]
             return "" if same else f'it passes values to block "{step.block}" on other devices'
+        case Repeat():
+            return f'it repeats block "{step.block}", but the plan has devices' if devices else ""
         case FlatBranch():
             lists = (step.true_results, step.false_results) if devices else ()
             wanted = [devices[slot] for slot in step.outputs] if devices else []

@@ -5,10 +5,15 @@ What concerns devices is written only for plans that have some, which need forma
 
 from __future__ import annotations
 
-from intarsia.runtime.json_record import Record, as_count, as_list, as_text, unexpected
-from intarsia.runtime.plan import Block, Copy, Invoke, Plan, RunKernel, Structure, TensorInfo
+from typing import Final
+
+from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, unexpected
+from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel, Structure, TensorInfo
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
 from intarsia.support.errors import ArtifactError
+
+_MOST_DEPTH: Final = 100
+"""Of tuples in tuples of results: others read them by recursion."""
 
 
 def plan_to_json(plan: Plan) -> dict[str, object]:
@@ -54,6 +59,7 @@ def info_from_json(value: object, where: str) -> TensorInfo:
     """
     record = Record(value, where)
     shape = None if record.get("shape") is None else record.each("shape", _dim)
+    as_shape([dim for dim in shape or () if isinstance(dim, int) and dim > 0], record.place("shape"))
     return TensorInfo(record.text("name"), record.text("dtype"), shape)
 
 
@@ -63,10 +69,13 @@ def _dim(value: object, where: str) -> int | str:
     return -1 if value == -1 else as_count(value, where)
 
 
-def _structure(value: object, where: str) -> Structure:
+def _structure(value: object, where: str, depth: int = 0) -> Structure:
     if isinstance(value, int):
         return as_count(value, where)
-    return tuple(_structure(item, f"{where}[{index}]") for index, item in enumerate(as_list(value, where)))
+    if depth > _MOST_DEPTH:
+        raise ArtifactError("the output structure is nested too deeply")
+    items = enumerate(as_list(value, where))
+    return tuple(_structure(item, f"{where}[{index}]", depth + 1) for index, item in items)
 
 
 def _block_to_json(block: Block) -> dict[str, object]:
@@ -108,6 +117,19 @@ def _step_to_json(step: FlatStep) -> dict[str, object]:
             return {"copy": step.source, "to": step.destination, "device": step.device}
         case Invoke():
             return {"invoke": step.block, "inputs": step.inputs, "outputs": step.outputs}
+        case Repeat():
+            return {
+                "repeat": step.block,
+                "trips": step.trips,
+                "condition": step.condition,
+                "states": step.states,
+                "scanned": step.scanned,
+                "captured": step.captured,
+                "scan_axes": step.scan_axes,
+                "row_axes": step.row_axes,
+                "empty": step.empty,
+                "outputs": step.outputs,
+            }
         case FlatBranch():
             return {
                 "branch": step.cond,
@@ -132,6 +154,8 @@ def _step_from_json(record: Record) -> FlatStep:
         return RunKernel(record.count("run"), record.counts("inputs"), outputs, device)
     if "invoke" in names:
         return Invoke(as_text(record.get("invoke"), record.place("invoke")), record.counts("inputs"), outputs)
+    if "repeat" in names:
+        return _repeat_from_json(record)
     true, false = record.record("true"), record.record("false")
     return FlatBranch(
         record.count("branch"),
@@ -141,3 +165,25 @@ def _step_from_json(record: Record) -> FlatStep:
         false.counts("results"),
         outputs,
     )
+
+
+def _repeat_from_json(record: Record) -> Repeat:
+    return Repeat(
+        as_text(record.get("repeat"), record.place("repeat")),
+        trips=record.counts("trips"),
+        condition=record.counts("condition"),
+        states=record.counts("states"),
+        scanned=record.counts("scanned"),
+        captured=record.counts("captured"),
+        scan_axes=record.each("scan_axes", _axis),
+        row_axes=record.each("row_axes", _axis),
+        empty=record.counts("empty"),
+        outputs=record.counts("outputs"),
+    )
+
+
+def _axis(value: object, where: str) -> tuple[int, bool]:
+    items = as_list(value, where)
+    if len(items) != 2 or not isinstance(items[1], bool):
+        raise unexpected(where, value, "an axis, and whether it is gone through backward")
+    return as_count(items[0], where), items[1]

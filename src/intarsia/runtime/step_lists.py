@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from intarsia.runtime.plan import Branch, Copy, Invoke, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, Invoke, Repeat, RunKernel, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class FlatBranch:
     outputs: tuple[int, ...]
 
 
-FlatStep: TypeAlias = RunKernel | Copy | Invoke | FlatBranch
+FlatStep: TypeAlias = RunKernel | Copy | Invoke | Repeat | FlatBranch
 
 
 def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:
@@ -46,8 +46,12 @@ def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:
     """The inverse of `flattened`.
 
     Raises:
-        ValueError: A branch refers to a list that does not come after its own.
+        ValueError: A branch refers to a list that does not come after its own, or to that of another.
     """
+    branches = [step for steps in lists for step in steps if isinstance(step, FlatBranch)]
+    named = [number for step in branches for number in (step.true_list, step.false_list)]
+    if len(set(named)) < len(named):  # shared lists would be written out once for each of 2**n paths
+        raise ValueError("two branches refer to one list")
     done: dict[int, tuple[Step, ...]] = {}
     for number in range(len(lists) - 1, -1, -1):
         steps: list[Step] = []
@@ -55,13 +59,13 @@ def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:
             if isinstance(step, FlatBranch):
                 if step.true_list not in done or step.false_list not in done:
                     raise ValueError(f"a branch in step list {number} refers to a list that is not after it")
-                branches = (
+                lists_of = (
                     done[step.true_list],
                     step.true_results,
                     done[step.false_list],
                     step.false_results,
                 )
-                steps.append(Branch(step.cond, *branches, step.outputs))
+                steps.append(Branch(step.cond, *lists_of, step.outputs))
             else:
                 steps.append(step)
         done[number] = tuple(steps)

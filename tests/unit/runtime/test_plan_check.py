@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests.fake_kernels import f32, plan_of
 
-from intarsia.runtime.plan import Block, Branch, Invoke, Plan, RunKernel, Step
+from intarsia.runtime.plan import Block, Branch, Invoke, Plan, Repeat, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 X = f32("x")
@@ -20,6 +20,7 @@ def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> Plan:
         plan(),
         plan(RunKernel(0, (0, 3), (1, 2)), results=(2, 2, 3)),
         plan(Invoke("f", (0,), (1,))),
+        plan(Repeat("f", (), (), (), (0,), (), ((0, False),), ((0, True),), (3,), (1,))),
         plan(
             Branch(0, (RunKernel(0, (0,), (1,)),), (1,), (RunKernel(0, (0,), (1,)),), (1,), (2,)),
             results=(2,),
@@ -40,6 +41,18 @@ def test_plans_that_can_run(right: Plan) -> None:
         (plan(RunKernel(0, (0,), (4,))), "slot 4 is out of range; it has 4"),
         (plan(Invoke("g", (0,), (1,))), 'it calls block "g", which is not there'),
         (plan(Invoke("f", (0,), (1, 2))), 'it calls block "f" with another number of values'),
+        (
+            plan(Repeat("f", (0,), (3,), (0,), (), (), (), (), (), (1,))),
+            'it repeats block "f" with another number of values',
+        ),
+        (
+            plan(Repeat("f", (), (), (0,), (), (), (), (), (), (1,))),
+            'it repeats block "f", but is neither a loop nor a scan',
+        ),
+        (
+            plan(Repeat("f", (), (), (), (2,), (), ((0, False),), ((0, False),), (3,), (1,))),
+            "slot 2 is read before it is written",
+        ),
         (plan(Branch(1, (), (0,), (), (0,), (2,))), "slot 1 is read before it is written"),
         (plan(Branch(0, (), (0,), (), (), (2,))), "a branch has ragged results"),
         (

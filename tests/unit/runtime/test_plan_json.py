@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.fake_kernels import f32, plan_of
 
 from intarsia.runtime.json_record import Record
-from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, Repeat, RunKernel, Step, TensorInfo
 from intarsia.runtime.plan_json import plan_from_json, plan_to_json
 from intarsia.runtime.step_lists import FlatBranch, nested
 from intarsia.support.errors import ArtifactError
@@ -14,10 +14,12 @@ from intarsia.support.errors import ArtifactError
 slots = st.tuples(st.integers(0, 9)) | st.tuples(st.integers(0, 9), st.integers(0, 9))
 slot = st.integers(0, 9)
 device = st.integers(0, 2)
+axes = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=2).map(tuple)
 leaf_steps = (
     st.builds(RunKernel, st.integers(0, 3), slots, slots, device)
     | st.builds(Invoke, st.just("f"), slots, slots)
     | st.builds(Copy, slot, slot, device)
+    | st.builds(Repeat, st.just("f"), slots, slots, slots, slots, slots, axes, axes, slots, slots)
 )
 
 
@@ -72,7 +74,12 @@ def test_nesting_deeper_than_pythons_stack() -> None:
 
 def test_a_branch_into_its_own_list_is_refused() -> None:
     with pytest.raises(ValueError, match="a branch in step list 0 refers to a list that is not after it"):
-        nested([[FlatBranch(0, 0, (), 0, (), ())]])
+        nested([[FlatBranch(0, 0, (), 1, (), ())], []])
+
+
+def test_two_branches_into_one_list_are_refused() -> None:
+    with pytest.raises(ValueError, match="two branches refer to one list"):
+        nested([[FlatBranch(0, 1, (), 1, (), ())], []])
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,12 @@ def _needs(expr: Expr, scope: dict[Expr, Scope], units: set[Expr]) -> Iterator[E
     """Open children; for a unit, what it captures."""
     for child in children(expr):
         if child in units:
-            yield from _captured(child, scope)
+            yield from _captured(child, scope, units)
         elif not is_atom(child):
             yield child
 
 
-def _captured(unit: Expr, scope: dict[Expr, Scope]) -> Iterator[Expr]:
+def _captured(unit: Expr, scope: dict[Expr, Scope], units: set[Expr]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     stack = [*children(unit)]
     while stack:
@@ -75,7 +75,7 @@ def _captured(unit: Expr, scope: dict[Expr, Scope]) -> Iterator[Expr]:
         if expr in seen or is_atom(expr):
             continue
         seen.add(expr)
-        if expr in scope:
+        if expr in scope and expr not in units:  # a body that another one uses stands outside of it
             yield expr
         else:
             stack.extend(reversed(children(expr)))
