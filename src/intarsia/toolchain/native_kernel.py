@@ -59,9 +59,10 @@ class NativeKernel:
         """As `Kernel.run`; what lies where it lay on the last call is not looked at again."""
         region, table = self._open_region(), self._table
         assert table is not None
+        counted = {result.position: result for result in region.counted}
         results = [
-            np.empty(port.shape, port.dtype) if given is None else given
-            for given, port in zip(outputs, region.results, strict=True)
+            np.empty(port.shape, port.dtype) if given is None or position in counted else given
+            for position, (given, port) in enumerate(zip(outputs, region.results, strict=True))
         ]
         given = zip((*inputs, *results), self._ports, strict=True)
         arrays = [self._bind(position, value, port) for position, (value, port) in enumerate(given)]
@@ -74,6 +75,8 @@ class NativeKernel:
         for result, array in zip(results, written, strict=True):
             if array is not result:
                 np.copyto(result, array)
+        for position, rows in counted.items():
+            results[position] = rows.delivered(results[position], outputs[position])
         return list(results)
 
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:

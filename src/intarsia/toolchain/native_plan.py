@@ -18,6 +18,8 @@ from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.counted_result import CountedResult
+from intarsia.toolchain.native_counted import with_counted_results
 from intarsia.toolchain.native_simplified import simplified
 from intarsia.toolchain.native_source import source_function
 
@@ -32,6 +34,7 @@ class PlannedRegion:
         threads: On how many threads they run.
         names: Of the parameters.
         plan: Which kernels, in which order.
+        counted: Results that the plan gives as counted vectors.
     """
 
     isa: Isa
@@ -39,6 +42,7 @@ class PlannedRegion:
     threads: int
     names: tuple[str, ...]
     plan: RegionPlan
+    counted: tuple[CountedResult, ...]
 
 
 def planned_region(source: KernelSource) -> PlannedRegion:
@@ -57,12 +61,13 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         target.option("prefetch", True),
     )
     isa = _isa(target)
-    function = simplified(source_function(source))
+    function, counted = with_counted_results(simplified(source_function(source)))
     try:
         plan = plan_region(function, isa, _plan_options(target))
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
-    return PlannedRegion(isa, options, threads, tuple(param.name for param in function.params), plan)
+    names = tuple(param.name for param in function.params)
+    return PlannedRegion(isa, options, threads, names, plan, counted)
 
 
 def _plan_options(target: Target) -> PlanOptions:

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from intarsia.native.llvm.array_parameter import ArrayParameter
 from intarsia.native.llvm.isa import Isa
+from intarsia.toolchain.counted_result import CountedResult
 
 if TYPE_CHECKING:
-    from intarsia.native.dag.packing import Packing
+    from intarsia.native.packing import Packing
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -107,6 +108,7 @@ class NativeRegion:
         results: What the caller gets.
         copies: Results that no kernel writes: position, and what is copied there after the calls.
         arena_bytes: Size of the memory for values between kernels.
+        counted: Results that are counted vectors, of which the caller gets the rows.
     """
 
     isa: Isa
@@ -119,3 +121,4 @@ class NativeRegion:
     results: tuple[RegionPort, ...]
     copies: tuple[tuple[int, Argument], ...]
     arena_bytes: int
+    counted: tuple[CountedResult, ...] = ()

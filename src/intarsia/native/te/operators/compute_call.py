@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,26 @@ class ComputeCall:
         """
         value = self.known(position)
         return None if value is None else tuple(int(item) for item in value.reshape(-1))
+
+    def refuse_outside(self, position: int, extents: Sequence[int]) -> None:
+        """Refuse known indices that are out of range: kernels would clamp them, where others raise.
+
+        Args:
+            position: Argument with the indices.
+            extents: Extent of the axis that they index; several for index tuples, which are its last axis.
+
+        Raises:
+            NotCoveredError: An index is not in [-extent, extent).
+        """
+        value = self.constants[position] if position < len(self.constants) else None
+        if value is None or not value.size:
+            return
+        limits = np.asarray(extents, np.int64)
+        outside = (value < -limits) | (value >= limits)
+        if outside.any():
+            index = int(np.broadcast_to(value, outside.shape)[outside][0])
+            extent = int(np.broadcast_to(limits, outside.shape)[outside][0])
+            raise self.not_covered(f"the index {index} of an axis of {extent} elements")
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An attribute that is an integer."""

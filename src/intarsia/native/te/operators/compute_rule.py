@@ -29,6 +29,7 @@ from intarsia.op.known_value import known_value
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attributes_from_protos
 from intarsia.op.opset import schema_of
+from intarsia.support.errors import IntarsiaError
 from intarsia.support.registry import Registry
 
 __all__ = [
@@ -78,9 +79,15 @@ def compute(call: ComputeCall) -> tuple[Tensor, ...]:
     """
     if call.op_name not in _RULES:
         raise NotCoveredError(f"operator {call.op_name!r} has no native kernel")
-    made = tuple(_RULES[call.op_name](call))
-    found = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in made)
-    assert found == call.output_types, f"rule of {call.op_name}: {found}; expected {call.output_types}"
+    try:
+        made = tuple(_RULES[call.op_name](call))
+        found = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in made)
+        assert found == call.output_types, f"rule of {call.op_name}: {found}; expected {call.output_types}"
+    except (IntarsiaError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # attributes or shapes that no valid model has: other toolchains may say more
+        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        raise call.not_covered(f"these attributes and shapes ({detail[:300]})") from error
     return made
 
 

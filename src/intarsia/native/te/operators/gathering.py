@@ -18,6 +18,7 @@ def gather(call: ComputeCall) -> Sequence[Tensor]:
     x, indices = call.input(0), call.input(1)
     axis = front(call.integer("axis", 0), len(x.shape))
     behind = axis + len(indices.shape)
+    call.refuse_outside(1, x.shape[axis : axis + 1])
 
     def element(*i: Expression) -> Expression:
         return x[(*i[:axis], wrapped(indices[i[axis:behind]], x.shape[axis]), *i[behind:])]
@@ -30,6 +31,7 @@ def gather_elements(call: ComputeCall) -> Sequence[Tensor]:
     """At each place the element with the index of that place along an axis."""
     x, indices = call.input(0), call.input(1)
     axis = front(call.integer("axis", 0), len(x.shape))
+    call.refuse_outside(1, x.shape[axis : axis + 1])
 
     def element(*i: Expression) -> Expression:
         return x[(*i[:axis], wrapped(indices[i], x.shape[axis]), *i[axis + 1 :])]
@@ -42,6 +44,7 @@ def gather_nd(call: ComputeCall) -> Sequence[Tensor]:
     """Slices at index tuples, which are the last axis of the indices; leading axes may be a batch of both."""
     x, indices = call.input(0), call.input(1)
     batch, count, rank = call.integer("batch_dims", 0), indices.shape[-1], len(indices.shape) - 1
+    call.refuse_outside(1, x.shape[batch : batch + count])
 
     def element(*i: Expression) -> Expression:
         place = [wrapped(indices[(*i[:rank], k)], x.shape[batch + k]) for k in range(count)]

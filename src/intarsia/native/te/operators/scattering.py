@@ -22,6 +22,7 @@ def scatter_elements(call: ComputeCall) -> Sequence[Tensor]:
     """Each update goes where the index at its place says, along an axis; updates are done in order."""
     x, indices, updates = call.input(0), call.input(1), call.input(2)
     axis = front(call.integer("axis", 0), len(x.shape))
+    call.refuse_outside(1, x.shape[axis : axis + 1])
 
     def target(i: Indices) -> Indices:
         return (*i[:axis], wrapped(indices[i], x.shape[axis]), *i[axis + 1 :])
@@ -34,6 +35,7 @@ def scatter_nd(call: ComputeCall) -> Sequence[Tensor]:
     """Each slice of updates goes to the index tuple at its place; updates are done in order."""
     x, indices, updates = call.input(0), call.input(1), call.input(2)
     count, rank = indices.shape[-1], len(indices.shape) - 1
+    call.refuse_outside(1, x.shape[:count])
 
     def target(i: Indices) -> Indices:
         return (*(wrapped(indices[(*i[:rank], k)], x.shape[k]) for k in range(count)), *i[rank:])

@@ -1,0 +1,37 @@
+"""intarsia::counted_indices: where a tensor is not 0, and how often (op/counted_rows_op)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intarsia.ir import DType
+from intarsia.ir.prim_func import Block, Buffer, Statement
+from intarsia.native.te.expression import Expression
+from intarsia.native.te.functions import const, not_equal, select
+from intarsia.native.te.operators.compute_call import ComputeCall
+from intarsia.native.te.operators.compute_rule import compute_rule
+from intarsia.native.te.operators.index_arithmetic import ZERO, Indices, scaled
+from intarsia.native.te.operators.loop_nest import load, loop_nest, store, written
+from intarsia.native.te.tensor import Tensor
+
+
+@compute_rule("intarsia::counted_indices")
+def counted_indices(call: ComputeCall) -> Sequence[Tensor]:
+    """The indices of every element are written; only those of an element that is not 0 are kept."""
+    x = call.input(0)
+    rank = len(x.shape)
+    buffer = Buffer(call.name, call.shape, DType.INT64)
+    count = load(buffer, (ZERO,))
+
+    def element(i: Indices) -> Statement:
+        row = [store(buffer, (scaled(count, rank, 1 + axis),), index) for axis, index in enumerate(i)]
+        more = select(_holds(x[i]), const(1, DType.INT64), const(0, DType.INT64))
+        return Block((*row, store(buffer, (ZERO,), count + more)))
+
+    start = store(buffer, (ZERO,), ZERO)
+    body = Block((start, loop_nest("i", x.shape, element))) if 0 not in x.shape else start
+    return [written(buffer, [x], body)]
+
+
+def _holds(value: Expression) -> Expression:
+    return value if value.dtype is DType.BOOL else not_equal(value, const(0, value.dtype))
