@@ -151,7 +151,7 @@ def test_a_manifest_that_is_nested_too_deeply(folder: Path) -> None:
     for _ in range(600):
         deep = [deep]
     forge(folder, lambda record: record["plan"].update(output_structure=deep))
-    assert message(folder) == f"{folder} is damaged: manifest.json is nested too deeply{AGAIN}"
+    assert message(folder) == f"{folder} is damaged: the output structure is nested too deeply{AGAIN}"
 
 
 @pytest.mark.parametrize(

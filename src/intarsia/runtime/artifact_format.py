@@ -17,6 +17,8 @@ CONSTANTS: Final = "constants.safetensors"
 SELF_TEST: Final = "selftest.safetensors"
 EXPLANATION: Final = "explanation.json"
 """Why the program is built as it is; not every artifact has one."""
+SIGNATURE: Final = "signature.json"
+"""Signature of the manifest, which therefore does not list it; not every artifact has one."""
 
 
 class ArtifactFormat(StrEnum):

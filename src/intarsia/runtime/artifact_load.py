@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from intarsia.runtime.artifact_damage import damaged
-from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST
-from intarsia.runtime.artifact_reader import check_name, open_artifact
+from intarsia.runtime.artifact_format import CONSTANTS, EXPLANATION, MANIFEST, PROGRAM, SELF_TEST, SIGNATURE
+from intarsia.runtime.artifact_reader import ArtifactReader, check_name, open_artifact
+from intarsia.runtime.bounded_json import MOST_BYTES
 from intarsia.runtime.devices.open_devices import kernel_devices, open_devices, threads_of
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource, LoadsInPlace
@@ -24,8 +25,18 @@ from intarsia.support.errors import ArtifactError, MissingToolchainError, UsageE
 from intarsia.target.host import Host
 
 
-def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
+def load(
+    path: str | os.PathLike[str],
+    locked: bool = False,
+    *,
+    trusted: bool = True,
+    require_signature: str | os.PathLike[str] | None = None,
+) -> Executable:
     """The executable that `Executable.save` wrote to `path`.
+
+    An artifact is code: its kernels are machine code of this process, and whoever wrote the file can make
+    them do anything. Digests show damage, not bad intent. Load artifacts of others with `trusted=False`,
+    which runs none of their compiled code, or require the signature of someone you trust (SECURITY.md).
 
     Nothing is executed before all is checked, in this order: the manifest and its version, the file names,
     the digests, the machine, the toolchains. A kernel whose compiled form was made by another version of its
@@ -40,18 +51,25 @@ def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
     Args:
         path: An artifact, in either form.
         locked: Refuse to compile anything under other conditions than it was saved.
+        trusted: Whether compiled code out of the artifact may run; if not, all kernels are compiled from
+            their sources, which takes as long as building the model does.
+        require_signature: PEM file of an Ed25519 public key whose owner must have signed the artifact.
 
     Raises:
-        ArtifactError: It is no artifact, or damaged, unsafe, of another version or for another machine.
+        ArtifactError: It is no artifact, or damaged, unsafe, of another version or for another machine, or
+            not signed by the owner of the key.
         MissingToolchainError: A toolchain that it needs is not usable here.
-        UsageError: `path` is no path.
+        UsageError: `path` is no path, or the key cannot be used.
         CompileError: A toolchain refuses the source of a kernel.
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, found {type(path).__name__}", help='such as "model.intarsia"')
     place = Path(path)
     reader = open_artifact(place)
-    manifest = Manifest.from_bytes(reader.read(MANIFEST).tobytes(), place)
+    content = reader.read(MANIFEST, MOST_BYTES).tobytes()
+    if require_signature is not None:  # before anything in the manifest is believed
+        _check_signature(reader, content, Path(require_signature))
+    manifest = Manifest.from_bytes(content, place)
     _check_references(place, manifest)
     files = reader.read_all(manifest.files)
     host = Host.detect()
@@ -63,7 +81,20 @@ def load(path: str | os.PathLike[str], locked: bool = False) -> Executable:
         raise ArtifactError(
             f"{next(filter(None, fitting))}", help="load it without locked=True to compile it again here"
         )
-    return _assembled(place, manifest, files, loaders, [not misfit for misfit in fitting])
+    usable = [trusted and not misfit for misfit in fitting]
+    return _assembled(place, manifest, files, loaders, usable)
+
+
+def _check_signature(reader: ArtifactReader, manifest: bytes, public_key: Path) -> None:
+    from intarsia.runtime.signature import Signature, check_signature
+
+    if not reader.has(SIGNATURE):
+        raise ArtifactError(
+            f"{reader.path} is not signed", help="intarsia sign ARTIFACT --key KEY signs it with your own key"
+        )
+    data = reader.read(SIGNATURE, MOST_BYTES).tobytes()
+    signature = Signature.from_bytes(data, f"{SIGNATURE} of {reader.path}")
+    check_signature(manifest, signature, public_key, reader.path)
 
 
 def _check_references(path: Path, manifest: Manifest) -> None:
@@ -73,9 +104,14 @@ def _check_references(path: Path, manifest: Manifest) -> None:
     needed = [PROGRAM, CONSTANTS, *(SELF_TEST for _ in (manifest.self_test,) if manifest.self_test)]
     for entry in manifest.kernels:
         needed += [name for name in (entry.source, entry.blob) if name is not None]
+    if unlisted := {MANIFEST, SIGNATURE} & manifest.files.keys():
+        raise damaged(path, f"{MANIFEST} lists {min(unlisted)}")
     for name in needed:
         if name not in manifest.files:
             raise damaged(path, f"{MANIFEST} does not list the file {name!r}")
+    own = [name for entry in manifest.kernels for name in (entry.source, entry.blob) if name is not None]
+    if len(set(own)) < len(own):  # each is read for its kernel: a small file could stand for many copies
+        raise damaged(path, "two kernels have one file")
     weights = [number for entry in manifest.kernels for number in entry.weights.values()]
     numbers = [*manifest.plan_constants, *manifest.program_constants, *weights]
     if any(number >= len(manifest.constants) for number in numbers):
@@ -114,7 +150,7 @@ def _assembled(
     manifest: Manifest,
     files: Mapping[str, Array],
     loaders: Mapping[str, tuple[KernelLoader, str]],
-    is_fitting: Sequence[bool],
+    has_usable_blob: Sequence[bool],
 ) -> Executable:
     listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
     constants = list(read_tensors(files[CONSTANTS], listed, f"{CONSTANTS} of {path}").values())
@@ -136,7 +172,9 @@ def _assembled(
         for device in devices:
             closing.callback(device.close)
         kernels: list[Kernel] = []
-        for entry, fits, number in zip(entries, is_fitting, kernel_devices(plan, len(entries)), strict=True):
+        for entry, fits, number in zip(
+            entries, has_usable_blob, kernel_devices(plan, len(entries)), strict=True
+        ):
             make = partial(_kernel, entry, files, constants, loaders[entry.toolchain][0], fits)
             kernels.append(devices[number].worker.call(make) if devices else make())
         exe = Executable(plan, kernels, plan_constants, provenance, names, test, explanation, devices)
@@ -169,7 +207,7 @@ def read_explanation(path: str | os.PathLike[str]) -> str | None:
     """
     place = Path(path)
     reader = open_artifact(place)
-    manifest = Manifest.from_bytes(reader.read(MANIFEST).tobytes(), place)
+    manifest = Manifest.from_bytes(reader.read(MANIFEST, MOST_BYTES).tobytes(), place)
     if EXPLANATION not in manifest.files:
         return None
     files = reader.read_all({EXPLANATION: manifest.files[EXPLANATION]})

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -27,8 +28,8 @@ _MAPPED_BYTES: Final = 1 << 20
 """A smaller file is read: it then no longer matters what becomes of it."""
 _READERS: Final = 2
 """How many files are digested at a time: most bytes are in two, constants and compiled code."""
-_LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
-"""Before the content of a member: its signature, and the lengths of its name and of what follows that."""
+_LOCAL_HEADER: Final = struct.Struct("<4s2xHH16xHH")
+"""Before the content of a member: its signature, flags, method, lengths of its name and of what follows."""
 _ZIP_START: Final = b"PK\x03\x04"
 _IS_ENCRYPTED: Final = 1
 _UNREADABLE: Final = (  # what zipfile raises on damaged files, ValueError and OverflowError for wrong offsets
@@ -56,19 +57,27 @@ class ArtifactReader:
 
     path: Path
     names: frozenset[str] | None
-    read_file: Callable[[str], Array]
+    read_file: Callable[[str, int | None], Array]
 
-    def read(self, name: str) -> Array:
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return (self.path / name).exists() if self.names is None else name in self.names
+
+    def read(self, name: str, most_bytes: int | None = None) -> Array:
         """All bytes of a file.
 
+        Args:
+            name: Name of the file.
+            most_bytes: Size above which it is refused before it is read; None for any size.
+
         Raises:
-            ArtifactError: It is missing, unreadable, or its name leads out of the artifact.
+            ArtifactError: It is missing, unreadable or too large, or its name leads out of the artifact.
         """
         check_name(self.path, name)
         if self.names is not None and name not in self.names:
             raise damaged(self.path, f"{name} is missing")
         try:
-            return self.read_file(name)
+            return self.read_file(name, most_bytes)
         except FileNotFoundError as error:
             raise damaged(self.path, f"{name} is missing") from error
         except PermissionError as error:
@@ -115,7 +124,7 @@ def open_artifact(path: Path) -> ArtifactReader:
         if path.is_dir():
             if not (path / MANIFEST).is_file():
                 raise ArtifactError(f"{path} is no artifact: the folder has no {MANIFEST}", help=_NO_ARTIFACT)
-            return ArtifactReader(path, None, lambda name: _from_folder(path, name))
+            return ArtifactReader(path, None, partial(_from_folder, path))
         if not path.exists():
             raise ArtifactError(f"{path} does not exist", help=_NO_ARTIFACT)
         names = _zip_members(path)
@@ -123,7 +132,7 @@ def open_artifact(path: Path) -> ArtifactReader:
         raise ArtifactError(f"cannot read {path}: {_reason(error)}", help=_NO_ARTIFACT) from error
     if MANIFEST not in names:
         raise ArtifactError(f"{path} is no artifact: the zip has no {MANIFEST}", help=_NO_ARTIFACT)
-    return ArtifactReader(path, names, lambda name: _extracted(path, name))
+    return ArtifactReader(path, names, partial(_extracted, path))
 
 
 def check_name(path: Path, name: str) -> None:
@@ -137,16 +146,22 @@ def check_name(path: Path, name: str) -> None:
         raise ArtifactError(f"{path} is unsafe: it refers to {name!r}, expected a plain name inside it")
 
 
-def _from_folder(path: Path, name: str) -> Array:
+def _from_folder(path: Path, name: str, most_bytes: int | None) -> Array:
     for inside in (PurePosixPath(name), *PurePosixPath(name).parents[:-1]):
         if (path / inside).is_symlink():
             raise ArtifactError(f"{path} is unsafe: {inside} is a link")
     file = path / name
     if not stat.S_ISREG(file.stat().st_mode):
         raise damaged(path, f"{name} is not a file")
+    _refuse_larger(path, name, file.stat().st_size, most_bytes)
     if file.stat().st_size >= _MAPPED_BYTES:
         return _mapped(file, 0, file.stat().st_size)
     return np.fromfile(file, np.uint8)
+
+
+def _refuse_larger(path: Path, name: str, size: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and size > most_bytes:
+        raise damaged(path, f"{name} has {size} bytes, expected at most {most_bytes}")
 
 
 def _mapped(file: Path, offset: int, size: int) -> Array:
@@ -154,9 +169,11 @@ def _mapped(file: Path, offset: int, size: int) -> Array:
     return np.memmap(file, np.uint8, mode="c", offset=offset, shape=(size,)).view(np.ndarray)
 
 
-def _extracted(path: Path, name: str) -> Array:
+def _extracted(path: Path, name: str, most_bytes: int | None) -> Array:
     with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
         info = archive.getinfo(name)
+        _content_offset(path, info)
+        _refuse_larger(path, name, info.file_size, most_bytes)
         if info.file_size >= _MAPPED_BYTES and name != MANIFEST:  # all others have a digest
             return _mapped(path, _content_offset(path, info), info.file_size)
         data = np.empty(info.file_size, np.uint8)
@@ -174,9 +191,12 @@ def _content_offset(path: Path, info: zipfile.ZipInfo) -> int:
     """Where the content of a stored member begins."""
     with path.open("rb") as stream:
         stream.seek(info.header_offset)
-        signature, name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+        signature, flags, method, name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+        local_name = stream.read(name)
     if signature != _ZIP_START:
         raise EOFError("its header is wrong")
+    if (local_name, method) != (info.filename.encode(), zipfile.ZIP_STORED) or flags & _IS_ENCRYPTED:
+        raise EOFError("its header is not what the list of files says")
     return int(info.header_offset + _LOCAL_HEADER.size + name + extra)
 
 
@@ -201,6 +221,7 @@ def _zip_members(path: Path) -> frozenset[str]:
 
 def _checked_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[str]:
     names: set[str] = set()
+    total = 0
     whole = path.stat().st_size
     for member in members:
         name = member.filename
@@ -216,6 +237,9 @@ def _checked_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[st
         if name in names:
             raise ArtifactError(f"{path} is unsafe: it has {name} twice")
         names.add(name)
+        total += member.file_size
+    if total > whole:
+        raise damaged(path, f"its files claim {total} bytes together, but the whole zip has {whole}")
     return frozenset(names)
 
 

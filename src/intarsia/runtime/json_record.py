@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from intarsia.support.errors import ArtifactError
 
 T = TypeVar("T")
+
+MOST_DIMENSIONS: Final = 64
+"""Limit of NumPy."""
+MOST_ELEMENTS: Final = 1 << 58
+"""Elements of up to 16 bytes whose bytes an address of 63 bits can count."""
 
 
 class Record:
@@ -82,6 +88,21 @@ def as_count(value: object, where: str) -> int:
     return value
 
 
+def as_shape(value: object, where: str) -> tuple[int, ...]:
+    """The value, which must be a list of extents whose product an array can have."""
+    shape = tuple(as_count(item, f"{where}[{index}]") for index, item in enumerate(as_list(value, where)))
+    if len(shape) > MOST_DIMENSIONS or math.prod(filter(None, shape)) > MOST_ELEMENTS:
+        raise unexpected(where, value, "a shape that an array can have")
+    return shape
+
+
+def as_truth(value: object, where: str) -> bool:
+    """The value, which must be true or false."""
+    if not isinstance(value, bool):
+        raise unexpected(where, value, "true or false")
+    return value
+
+
 def as_list(value: object, where: str) -> Sequence[object]:
     """The value, which must be a list."""
     if not isinstance(value, list):
@@ -91,6 +112,6 @@ def as_list(value: object, where: str) -> Sequence[object]:
 
 def unexpected(where: str, value: object, expected: str) -> ArtifactError:
     """The error for a value of the wrong kind."""
-    shown = json.dumps(value)
+    shown = json.dumps(value, default=repr)
     shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
     return ArtifactError(f"{where} is {shown}, expected {expected}")

@@ -11,7 +11,8 @@ from intarsia.ir.dtype import DType
 from intarsia.runtime.artifact_damage import damaged
 from intarsia.runtime.artifact_format import DEVICES_VERSION, FORMAT_NAME, FORMAT_VERSION, MANIFEST
 from intarsia.runtime.artifact_writer import FileEntry
-from intarsia.runtime.json_record import Record, unexpected
+from intarsia.runtime.bounded_json import parse_json
+from intarsia.runtime.json_record import Record, as_shape, unexpected
 from intarsia.runtime.plan import Plan
 from intarsia.runtime.plan_json import plan_from_json, plan_to_json
 from intarsia.runtime.safetensors_file import StoredTensor
@@ -137,9 +138,9 @@ class Manifest:
 def _envelope(data: bytes, path: Path) -> Record:
     """The manifest as a record, once it is known to be of this version and whole."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, f"{MANIFEST} is not JSON") from error
+        value = parse_json(data, MANIFEST)
+    except ArtifactError as error:
+        raise damaged(path, error.problem) from error
     if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
         raise ArtifactError(f"{path} is no artifact: {MANIFEST} does not say format {FORMAT_NAME}")
     if value.get("version") not in (FORMAT_VERSION, DEVICES_VERSION):
@@ -172,7 +173,7 @@ def _stored_tensor(value: object, where: str) -> StoredTensor:
     dtype = record.text("dtype")
     if dtype not in {known.value for known in DType}:
         raise unexpected(record.place("dtype"), dtype, "an element type")
-    return StoredTensor(record.text("name"), dtype, record.counts("shape"))
+    return StoredTensor(record.text("name"), dtype, as_shape(record.get("shape"), record.place("shape")))
 
 
 def _kernel(value: object, where: str) -> KernelEntry:

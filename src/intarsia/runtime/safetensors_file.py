@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from intarsia.ir.dtype import DType
+from intarsia.runtime.bounded_json import parse_json
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError
 
@@ -87,6 +88,7 @@ def read_tensors(data: Array, tensors: Mapping[str, StoredTensor], where: str) -
         ArtifactError: The file is damaged, or is not what the list says.
     """
     header, start = _header(data, where)
+    _refuse_overlap(header, tensors, data.size - start, where)
     return {
         key: _tensor(data, start, header.get(tensor.name), tensor, where) for key, tensor in tensors.items()
     }
@@ -125,13 +127,23 @@ def _header(data: Array, where: str) -> tuple[dict[str, object], int]:
     start = _LENGTH_BYTES + length
     if data.size < start or data.size < _LENGTH_BYTES:
         raise ArtifactError(f"{where} is damaged: its header is cut off")
-    try:
-        header = json.loads(data[_LENGTH_BYTES:start].tobytes())
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{where} is damaged: its header is not JSON") from error
+    header = parse_json(data[_LENGTH_BYTES:start].tobytes(), f"{where} is damaged: its header")
     if not isinstance(header, dict):
         raise ArtifactError(f"{where} is damaged: its header is not an object")
     return header, start
+
+
+def _refuse_overlap(
+    header: Mapping[str, object], tensors: Mapping[str, StoredTensor], size: int, where: str
+) -> None:
+    """Refuse tensors that share bytes: a small file could stand for many copies of them."""
+    total = 0
+    for name in {tensor.name for tensor in tensors.values()}:
+        match header.get(name):
+            case {"data_offsets": [int(begin), int(end)]} if 0 <= begin <= end <= size:
+                total += end - begin
+    if total > size or len({tensor.name for tensor in tensors.values()}) < len(tensors):
+        raise ArtifactError(f"{where} is damaged: tensors in it overlap")
 
 
 def _tensor(data: Array, start: int, entry: object, tensor: StoredTensor, where: str) -> Array:
@@ -149,7 +161,10 @@ def _tensor(data: Array, start: int, entry: object, tensor: StoredTensor, where:
             f'tensor "{tensor.name}" of {where} has {raw.size} bytes, '
             f"expected {math.prod(tensor.shape) * dtype.itemsize}"
         )
-    array = raw.view(dtype).reshape(tensor.shape)
+    try:
+        array = raw.view(dtype).reshape(tensor.shape)
+    except ValueError as error:  # no elements, and extents that NumPy cannot count
+        raise ArtifactError(f'tensor "{tensor.name}" of {where} has the shape {tensor.shape}') from error
     return array if array.flags.aligned else array.copy()
 
 

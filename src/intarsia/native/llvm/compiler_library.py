@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 from intarsia.support.errors import CompileError
+from intarsia.support.forks import ForkSafeLock
 
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 
 
 def compiler_library() -> Any:

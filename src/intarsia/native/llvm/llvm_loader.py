@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from intarsia.native.llvm.elf_file import read_object_file
-from intarsia.native.llvm.process_symbols import address_of_symbol
 from intarsia.support.errors import ArtifactError, CompileError
 
 _NUMBERS = itertools.count()  # LLVM never takes the name of a library twice
@@ -27,12 +26,12 @@ class CodeOfLlvm:
             owned.close()
 
 
-def load_with_llvm(data: bytes, given: Mapping[str, int], refusal: ArtifactError) -> CodeOfLlvm:
+def load_with_llvm(data: bytes, address_of: Callable[[str], int], refusal: ArtifactError) -> CodeOfLlvm:
     """Load object code for this machine that was read and checked before.
 
     Args:
         data: The relocatable ELF file.
-        given: Addresses of functions that it may call, besides those of the C library.
+        address_of: Returns the address of a function that it may call; ArtifactError for all others.
         refusal: Why our own linker does not load it; raised if there is no LLVM either.
 
     Raises:
@@ -51,7 +50,7 @@ def load_with_llvm(data: bytes, given: Mapping[str, int], refusal: ArtifactError
     linker = library.create_lljit_compiler(machine)
     builder = library.JITLibraryBuilder().add_object_img(data)
     for name in sorted(outside - {"_GLOBAL_OFFSET_TABLE_"}):
-        builder.import_symbol(name, address_of_symbol(name, given))
+        builder.import_symbol(name, address_of(name))
     for name in own:
         builder.export_symbol(name)
     try:

@@ -11,9 +11,11 @@ functions outside go through stubs, because libraries stand farther away than a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from intarsia.native.llvm.allowed_symbols import KERNEL_SYMBOLS
 from intarsia.native.llvm.elf_file import ObjectFile, Relocation, Section, read_object_file
 from intarsia.native.llvm.executable_memory import PAGE, ExecutableMemory, round_up
 from intarsia.native.llvm.isa import host_architecture
@@ -74,16 +76,38 @@ class Layout:
     size: int
 
 
-def load_object_code(data: bytes, symbols: Mapping[str, int] | None = None) -> LoadedCode:
+@dataclass(frozen=True)
+class Outside:
+    """The functions outside of object code that it may call.
+
+    Attributes:
+        given: Addresses that the caller provides, by name.
+        allowed: Names of the functions of the process that may be called besides.
+    """
+
+    given: Mapping[str, int]
+    allowed: AbstractSet[str]
+
+    def address(self, name: str) -> int:
+        """Return the address of a function; ArtifactError if it may not be called or is not there."""
+        return address_of_symbol(name, self.given, self.allowed)
+
+
+def load_object_code(
+    data: bytes,
+    symbols: Mapping[str, int] | None = None,
+    allowed: AbstractSet[str] = KERNEL_SYMBOLS,
+) -> LoadedCode:
     """Load object code so that its functions can be called by their addresses.
 
     Args:
         data: A relocatable ELF file for this machine's architecture; whether the machine has the instructions
             that it uses is for `Isa.fits` to say.
         symbols: Addresses of functions that it may call, besides those of the C library.
+        allowed: Names of the functions of the C library that it may call.
 
     Raises:
-        ArtifactError: It is damaged, for another architecture, or needs what is not there.
+        ArtifactError: It is damaged, for another architecture, or needs what is not there or not allowed.
     """
     file = read_object_file(data)
     if file.architecture != host_architecture():
@@ -91,12 +115,13 @@ def load_object_code(data: bytes, symbols: Mapping[str, int] | None = None) -> L
             f"this object code is for {file.architecture} and not for {host_architecture()}",
             help="build it again on this machine",
         )
+    outside = Outside(symbols or {}, allowed)
     try:
-        return _link(file, symbols or {})
+        return _link(file, outside)
     except UnknownRelocationError as error:
         from intarsia.native.llvm.llvm_loader import load_with_llvm
 
-        return load_with_llvm(data, symbols or {}, error)
+        return load_with_llvm(data, outside.address, error)
 
 
 def lay_out(file: ObjectFile, rules: RelocationRules) -> Layout:
@@ -124,7 +149,7 @@ def lay_out(file: ObjectFile, rules: RelocationRules) -> Layout:
 
 
 def build_image(
-    file: ObjectFile, layout: Layout, rules: RelocationRules, base: int, given: Mapping[str, int]
+    file: ObjectFile, layout: Layout, rules: RelocationRules, base: int, outside: Outside
 ) -> bytearray:
     """The image as it must stand in memory from the address `base` on.
 
@@ -137,7 +162,7 @@ def build_image(
         image[place : place + len(section.content)] = section.content
     resolved: dict[int, int] = {}
     for symbol in sorted({*layout.slots, *(relocation.symbol for relocation in file.relocations)}):
-        resolved[symbol] = _address(file, symbol, layout, base, given)
+        resolved[symbol] = _address(file, symbol, layout, base, outside)
     for symbol, at in layout.slots.items():
         image[at : at + _SLOT_BYTES] = resolved[symbol].to_bytes(_SLOT_BYTES, "little")
     for symbol, at in layout.stubs.items():
@@ -147,12 +172,12 @@ def build_image(
     return image
 
 
-def _link(file: ObjectFile, given: Mapping[str, int]) -> LinkedCode:
+def _link(file: ObjectFile, outside: Outside) -> LinkedCode:
     rules = _RULES[file.architecture]
     layout = lay_out(file, rules)
     memory = ExecutableMemory(layout.size)
     try:
-        memory.write(build_image(file, layout, rules, memory.address, given))
+        memory.write(build_image(file, layout, rules, memory.address, outside))
         memory.protect(0, layout.constants, is_code=True)
         memory.protect(layout.constants, layout.data, is_code=False)
     except BaseException:
@@ -182,7 +207,7 @@ def _place(places: dict[int, int], sections: list[Section], end: int) -> int:
     return end
 
 
-def _address(file: ObjectFile, number: int, layout: Layout, base: int, given: Mapping[str, int]) -> int:
+def _address(file: ObjectFile, number: int, layout: Layout, base: int, outside: Outside) -> int:
     if not file.symbols:  # a relocation without a symbol, in a file without any
         return 0
     symbol = file.symbols[number]
@@ -195,7 +220,7 @@ def _address(file: ObjectFile, number: int, layout: Layout, base: int, given: Ma
     if symbol.is_defined or not symbol.name:
         return symbol.value
     try:
-        return address_of_symbol(symbol.name, given)
+        return outside.address(symbol.name)
     except ArtifactError:
         if symbol.may_be_absent:
             return 0

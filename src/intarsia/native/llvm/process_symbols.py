@@ -1,4 +1,4 @@
-"""Addresses of functions that native code calls: those given, then the C and mathematics libraries."""
+"""Addresses of functions that native code calls: those given, then those of libraries that it may call."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ctypes
 import functools
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
 from intarsia.support.errors import ArtifactError
@@ -15,14 +17,30 @@ _LIBRARIES: Final = (None, "libm.so.6", "libgcc_s.so.1")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 
 
-def address_of_symbol(name: str, given: Mapping[str, int]) -> int:
-    """Where a function is.
+@dataclass(eq=False)
+class ForbiddenSymbolError(ArtifactError):
+    """Object code that calls a function which no kernel needs: nothing that Intarsia has compiled."""
+
+
+def address_of_symbol(name: str, given: Mapping[str, int], allowed: AbstractSet[str]) -> int:
+    """Return the address of a function that object code calls.
+
+    Args:
+        name: Name of the function.
+        given: Addresses of functions that the caller provides, by name.
+        allowed: Names of the functions of the process that the object code may call.
 
     Raises:
+        ForbiddenSymbolError: The function is not allowed.
         ArtifactError: No library of the process has it.
     """
     if name in given:
         return given[name]
+    if name not in allowed:
+        raise ForbiddenSymbolError(
+            f"this object code cannot be loaded: it calls {name!r}, which no kernel of Intarsia needs",
+            help="load the artifact with trusted=False (--untrusted), which compiles it from its source",
+        )
     address = _address_in_libraries(name) if _NAME.fullmatch(name) else None
     if address is None:
         raise ArtifactError(

@@ -1,0 +1,59 @@
+"""How far an artifact is trusted that the command line loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from intarsia.runtime.executable import Executable
+from intarsia.support.errors import UsageError
+
+Untrusted: TypeAlias = Annotated[
+    bool,
+    typer.Option("--untrusted", help="Run no compiled code out of an artifact: compile it from its source."),
+]
+RequireSignature: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--require-signature", metavar="KEY.pub", help="Refuse an artifact that this key has not signed."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The trust in the artifacts of a command line.
+
+    Attributes:
+        is_untrusted: Whether compiled code out of artifacts is ignored.
+        public_key: PEM file of the key whose owner must have signed artifacts; None for no check.
+    """
+
+    is_untrusted: bool = False
+    public_key: Path | None = None
+
+    def load(self, path: Path) -> Executable:
+        """Load an artifact; errors are those of `runtime.artifact_load.load`."""
+        from intarsia.runtime.artifact_load import load
+
+        return load(path, trusted=not self.is_untrusted, require_signature=self.public_key)
+
+    def refuse_for_models(self, text: str) -> None:
+        """Refuse the options where no artifact is loaded: a model would pass as checked.
+
+        Raises:
+            UsageError: One of them was given.
+        """
+        option = "require-signature" if self.public_key else "untrusted" if self.is_untrusted else ""
+        if option:
+            raise UsageError(
+                f"--{option} does not go with {text}: it is no artifact",
+                help="a model is compiled from its source anyway; only artifacts are signed",
+            )
+
+
+TRUSTED = Trust()
+"""What holds where nothing is said: an artifact is believed."""
