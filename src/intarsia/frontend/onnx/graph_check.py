@@ -6,11 +6,20 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
+from intarsia.frontend.onnx.contrib import has_definition
 from intarsia.frontend.onnx.graph_walk import label, nodes_of, with_nested
 from intarsia.frontend.onnx.legacy_ops import is_deprecated_but_known
 from intarsia.frontend.onnx.opset import opset_versions
 from intarsia.op.attribute_check import check_attribute_values
-from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, PINNED_OPSET, schema_at, unknown_operator
+from intarsia.op.opaque import is_declared
+from intarsia.op.opset import (
+    INTARSIA_DOMAIN,
+    OPSETS,
+    PINNED_OPSET,
+    schema_at,
+    schema_of,
+    unknown_operator,
+)
 from intarsia.support.errors import InvalidModelError, ModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -65,11 +74,8 @@ def _check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int], own: s
         if (domain, node.op_type) in own or domain == INTARSIA_DOMAIN:
             continue
         if domain not in OPSETS:
-            raise UnsupportedModelError(
-                f"node {label(node)!r} uses the operator {node.op_type!r} of the domain {domain!r}, "
-                "which is not one of ONNX's",
-                help="export the model with ONNX's own operators",
-            )
+            _check_foreign(node)
+            continue
         if domain not in versions:
             raise InvalidModelError(
                 f"node {label(node)!r} uses the domain {domain!r}, which the model does not import"
@@ -81,6 +87,28 @@ def _check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int], own: s
             error.add_note(f"at node {label(node)!r}")
             raise error
         _check_values(node)
+
+
+def _check_foreign(node: NodeProto) -> None:
+    """A node of a domain that ONNX lacks needs a definition, or a package that declares the domain."""
+    if has_definition(node.domain, node.op_type):
+        return
+    used = f"node {label(node)!r} uses the operator {node.op_type!r} of the domain {node.domain!r}"
+    if not is_declared(node.domain):
+        raise UnsupportedModelError(
+            f"{used}, which is not one of ONNX's, and no installed package declares it",
+            help="export the model with ONNX's own operators, or install a package that declares the domain",
+        )
+    try:
+        schema_of(node.op_type, node.domain)
+    except ModelError as error:
+        error.add_note(f"at node {label(node)!r}")
+        raise
+    if any(item.HasField("g") for item in node.attribute):
+        raise UnsupportedModelError(
+            f"{used}, which has a graph as an attribute; opaque operators cannot have one",
+            help="export the model without the search loop (its decoder alone), and loop in your own code",
+        )
 
 
 def _check_values(node: NodeProto) -> None:

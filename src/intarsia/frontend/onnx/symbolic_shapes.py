@@ -7,7 +7,7 @@ follows such values dimension by dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -16,13 +16,22 @@ from intarsia.frontend.onnx.onnx_errors import onnx_errors
 from intarsia.frontend.onnx.opset import declare_weights
 from intarsia.frontend.onnx.shapes import type_hints
 from intarsia.ir import ANY, SymbolicDim, TensorType, Type
-from intarsia.op.onnx_types import type_to_proto
+from intarsia.op.known_value import LARGEST_KNOWN
+from intarsia.op.onnx_types import dtype_of_elem, type_from_proto, type_to_proto
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
 _INVENTED = "unk__"
 """How onnx begins the names that it makes up for unknown dimensions."""
+
+_ROUNDS = 8
+"""Propagation makes lengths known for the next one; models of exporters are settled after one or two."""
+
+_PROPAGATING = frozenset(
+    {"Add", "Cast", "Concat", "Gather", "Mul", "Shape", "Size", "Slice", "Squeeze", "Sub", "Unsqueeze"}
+)
+"""Operators whose values onnx 1.23 propagates (`OpSchema.has_data_propagation_function`)."""
 
 
 def propagated_types(
@@ -37,8 +46,6 @@ def propagated_types(
     """
     if all(isinstance(type_, TensorType) and type_.is_static for type_ in inputs.values()):
         return {}
-    from onnx import shape_inference
-
     complete = declare_weights(model, weights)
     del complete.graph.value_info[:]  # what the exporter wrote may be stale: this is to be inferred alone
     for item in complete.graph.input:
@@ -49,19 +56,86 @@ def propagated_types(
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     try:
-        inferred = shape_inference.infer_shapes(complete, data_prop=True)
+        types = _propagated(complete)
     except onnx_errors():
         return {}  # the importer infers each node once more, and complains with its name
-    return {name: _without_invented(type_) for name, type_ in type_hints(inferred.graph).items()}
+    return {name: _without_invented(type_) for name, type_ in types.items()}
+
+
+def _propagated(model: ModelProto) -> dict[str, Type]:
+    """Types by onnx's data propagation, kept from vectors that are data.
+
+    onnx takes every vector that meets shape arithmetic for a shape, and makes an entry of about 20 bytes for
+    each element: a Range of 2**28 positions takes 5.6 GB. So a node is given to it only where its vectors are
+    known to be short, or their length to be a symbol. Propagation may make more lengths known, so it is
+    repeated.
+    """
+    given = _given_types(model)
+    types = _inferred(model, data_prop=False)
+    cut: set[int] | None = None
+    for _ in range(_ROUNDS):
+        known, nodes = {**given, **types}, enumerate(model.graph.node)
+        before, cut = cut, {place for place, node in nodes if not _may_propagate(node, known)}
+        if cut == before:
+            break
+        types |= _inferred(_without_nodes(model, cut, known), data_prop=True)
+    return types
+
+
+def _given_types(model: ModelProto) -> dict[str, Type]:
+    """Types of the initializers and inputs."""
+    graph = model.graph
+    inputs = {item.name: type_from_proto(item.type) for item in graph.input}
+    known = {name: type_ for name, type_ in inputs.items() if type_ is not None}
+    return known | {
+        item.name: TensorType(tuple(item.dims), dtype_of_elem(item.data_type)) for item in graph.initializer
+    }
+
+
+def _inferred(model: ModelProto, data_prop: bool) -> dict[str, Type]:
+    from onnx import shape_inference
+
+    return type_hints(shape_inference.infer_shapes(model, data_prop=data_prop).graph)
+
+
+def _may_propagate(node: NodeProto, types: Mapping[str, Type]) -> bool:
+    if any(item.HasField("g") for item in node.attribute):
+        return False  # shape arithmetic may stand in its graphs
+    if node.domain or node.op_type not in _PROPAGATING:
+        return True
+    return all(_is_short(types.get(name)) for name in node.input if name)
+
+
+def _is_short(type_: Type | None) -> bool:
+    """Whether a value is no vector, or a vector that may be a shape."""
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return False
+    if len(type_.shape) != 1:
+        return True
+    dim = type_.shape[0]
+    return dim <= LARGEST_KNOWN if isinstance(dim, int) else not _is_unknown(dim)
+
+
+def _is_unknown(dim: SymbolicDim) -> bool:
+    return dim == ANY or dim.name.startswith(_INVENTED)
+
+
+def _without_nodes(model: ModelProto, cut: Container[int], types: Mapping[str, Type]) -> ModelProto:
+    """The model with the results of some nodes, given by their positions, as inputs."""
+    nodes = tuple(enumerate(model.graph.node))
+    result = type(model)()
+    result.CopyFrom(model)
+    del result.graph.node[:]
+    result.graph.node.extend(node for place, node in nodes if place not in cut)
+    for name in (name for place, node in nodes if place in cut for name in node.output if name in types):
+        result.graph.input.add(name=name, type=type_to_proto(types[name]))
+    return result
 
 
 def _without_invented(type_: Type) -> Type:
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
     return TensorType(
-        tuple(
-            ANY if isinstance(dim, SymbolicDim) and dim.name.startswith(_INVENTED) else dim
-            for dim in type_.shape
-        ),
+        tuple(ANY if isinstance(dim, SymbolicDim) and _is_unknown(dim) else dim for dim in type_.shape),
         type_.dtype,
     )

@@ -1,0 +1,47 @@
+"""What a rule raises on an expression that it was not made for becomes an error that names the expression."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from intarsia.ir.expr import Call, Expr, Op
+from intarsia.support.errors import IntarsiaError, UnsupportedModelError
+
+HELP = (
+    "onnx.checker.check_model(model, full_check=True) finds most faults of models; if onnxruntime runs this "
+    "one, report what --debug prints: then it is a mistake in Intarsia"
+)
+
+
+def expression_name(expr: Expr) -> str:
+    """Return what an error calls an expression: its operator, and its node in the user's model."""
+    match expr:
+        case Call(op=Op() as op):
+            what = f"operator {str(op)!r}"
+        case _:
+            what = f"a {type(expr).__name__}"
+    return what if expr.span is None else f"{what} at node {expr.span.node!r}"
+
+
+@contextmanager
+def named_failure(expr: Expr, doing: str) -> Generator[None]:
+    """Raise an error that names what a rule was applied to, in place of a foreign exception.
+
+    Args:
+        expr: What it is applied to.
+        doing: What cannot be done, such as "rewritten".
+
+    Raises:
+        UnsupportedModelError: The block raised what is no error for people. Too little memory and too deep a
+            recursion are not the expression's fault, and pass.
+    """
+    try:
+        yield
+    except (IntarsiaError, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnsupportedModelError(
+            f"{expression_name(expr)} cannot be {doing}: {detail[:300]}", help=HELP
+        ) from error

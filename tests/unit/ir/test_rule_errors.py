@@ -1,0 +1,56 @@
+"""A rule that raises on an expression becomes an error that names the expression's node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.onnx_models import model_of
+
+from intarsia.frontend.onnx import from_onnx
+from intarsia.ir import Call, Expr
+from intarsia.ir.rule_errors import named_failure
+from intarsia.op import rewrite_typed
+from intarsia.op.let_types import rewrite_with_lets
+from intarsia.support.errors import UnsupportedModelError, UsageError
+
+MODEL = model_of("g (float[2] x) => (float[2] y) { a = Neg(x)  [loud] y = Relu(a) }")
+
+
+def failing(expr: Expr) -> Expr:
+    if isinstance(expr, Call) and str(expr.op) == "Relu":
+        return expr.args[len(expr.args)]
+    return expr
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "doing"),
+    [
+        (lambda: rewrite_typed(from_onnx(MODEL)["main"], failing), "rewritten"),
+        (lambda: rewrite_with_lets(from_onnx(MODEL)["main"], failing), "typed"),
+    ],
+)
+def test_a_foreign_exception_names_the_node(rewrite: Callable[[], object], doing: str) -> None:
+    with pytest.raises(UnsupportedModelError) as caught:
+        rewrite()
+    expected = f"operator 'Relu' at node 'loud' cannot be {doing}: IndexError: tuple index out of range"
+    assert caught.value.problem == expected
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+@pytest.mark.parametrize("error", [UsageError("no"), MemoryError(), RecursionError()])
+def test_errors_for_people_and_of_the_machine_stay(error: Exception) -> None:
+    with pytest.raises(type(error)), named_failure(from_onnx(MODEL)["main"].body, "rewritten"):
+        raise error
+
+
+def test_a_compute_rule_that_raises_does_not_cover() -> None:
+    """An axis that the tensor lacks: onnx infers a type all the same."""
+    from intarsia.native.te.operators import covered
+
+    model = model_of("g (float[2,3] x) => (y) { y = LpNormalization <axis = 9> (x) }", opset=22)
+    body = from_onnx(model)["main"].body
+    assert isinstance(body, Call)
+    reason = covered(body)
+    assert reason is not None
+    assert "these attributes and shapes (IndexError" in reason
