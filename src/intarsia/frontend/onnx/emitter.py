@@ -69,13 +69,11 @@ class GraphEmitter:
         graph: The main graph; initializers belong to it, wherever they are used.
         module: Global functions that may be called.
         constants: Constants met so far, by their name in the graph.
-        domains: Operator domains met so far.
     """
 
     graph: GraphProto
     module: IRModule | None
     constants: dict[str, Constant] = field(default_factory=dict)
-    domains: set[str] = field(default_factory=set)
     _supply: NameSupply = field(default_factory=NameSupply)
     _constant_names: dict[Constant, str] = field(default_factory=dict)
     _stack: list[_Frame] = field(default_factory=list)
@@ -265,7 +263,6 @@ class GraphEmitter:
         op_type, domain, attrs = onnx_operator(call)
         bodies = [arg for arg in call.args if isinstance(arg, Function)]
         node = frame.graph.node.add(op_type=op_type, domain=domain, name=self._node_name(call))
-        self.domains.add(domain)
         for arg in call.args:
             if not isinstance(arg, Function):
                 node.input.append(single(self._names(arg, frame.names)))

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from intarsia.frontend.onnx.emitter import GraphEmitter
 from intarsia.frontend.onnx.export_opset import at_opset
 from intarsia.frontend.onnx.finishing import drop_unused_outputs, rename_values
+from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.value_names import flat_types
 from intarsia.frontend.onnx.wire import LARGE
 from intarsia.ir import Constant, DType, Function, IRModule, TupleType, Type
 from intarsia.op.onnx_types import elem_type_of, tensor_to_proto, type_to_proto
-from intarsia.op.opset import OPSETS, PINNED_OPSET
+from intarsia.op.opset import PINNED_OPSET, versions_of
 from intarsia.support.errors import UnsupportedModelError, UsageError
 
 if TYPE_CHECKING:
@@ -121,9 +122,9 @@ def _export(
     _declare_outputs(model, emitter, function, results, wanted)
     drop_unused_outputs(model.graph)
     weights = _declare_initializers(model, emitter.constants)
-    used = {node_domain for node_domain in emitter.domains if node_domain}
-    for domain in ("", *sorted(used)):
-        model.opset_import.add(domain=domain, version=OPSETS[domain])
+    versions = versions_of((node.domain, node.op_type) for node in nodes_of(model.graph))
+    for domain, version in sorted({"": PINNED_OPSET, **versions}.items()):
+        model.opset_import.add(domain=domain, version=version)
     return at_opset(model, opset, weights), weights
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, nodes_of
-from intarsia.op.opset import INTARSIA_DOMAIN, schema_of
+from intarsia.op.opaque import usable_domain
+from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, schema_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto
+    from onnx import GraphProto, NodeProto
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -28,9 +29,9 @@ def drop_unused_outputs(graph: GraphProto) -> None:
     used = {name for node in nodes_of(graph) for name in node.input}
     used |= {output.name for nested in graphs_of(graph) for output in nested.output}
     for node in nodes_of(graph):
-        if len(node.output) < 2 or node.domain == INTARSIA_DOMAIN:
+        formals = _formal_outputs(node)
+        if len(node.output) < 2 or not formals:
             continue
-        formals = schema_of(node.op_type, node.domain).outputs
         kept = [
             name
             if name in used or position >= len(formals) or formals[position].option.name != "Optional"
@@ -41,3 +42,12 @@ def drop_unused_outputs(graph: GraphProto) -> None:
             kept.pop()
         node.ClearField("output")
         node.output.extend(kept)
+
+
+def _formal_outputs(node: NodeProto) -> Sequence[Any]:
+    """The outputs that a node's operator declares; none where nothing is declared."""
+    if node.domain in OPSETS:
+        return () if node.domain == INTARSIA_DOMAIN else schema_of(node.op_type, node.domain).outputs
+    domain = usable_domain(node.domain)
+    schema = None if domain is None else domain.schema(node.op_type)
+    return () if schema is None else schema.outputs

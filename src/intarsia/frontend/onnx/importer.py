@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intarsia.frontend.onnx.constant_node import constant_value, owned_constant
+from intarsia.frontend.onnx.contrib import NoDefinitionError, expanded, has_definition
 from intarsia.frontend.onnx.finishing import drop_unused_outputs
 from intarsia.frontend.onnx.graph_check import check_names, check_operators, check_opsets, in_execution_order
 from intarsia.frontend.onnx.graph_walk import label
+from intarsia.frontend.onnx.import_limits import ImportLimits, current_limits
 from intarsia.frontend.onnx.loop import always, loop_state_type, without_condition
+from intarsia.frontend.onnx.opaque_reasons import OpaqueReasons
 from intarsia.frontend.onnx.opset import to_pinned_opset
 from intarsia.frontend.onnx.read_model import RawModel, read_model
 from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
 from intarsia.frontend.onnx.symbolic_shapes import propagated_types
+from intarsia.frontend.onnx.zip_map import replace_zip_maps
 from intarsia.ir import (
     Attrs,
     Call,
@@ -34,10 +38,12 @@ from intarsia.ir import (
     join_types,
     with_fields,
 )
+from intarsia.ir.rule_errors import HELP
 from intarsia.op import absent, call, tuple_get
 from intarsia.op.infer import check_attributes, returns_tuple
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attributes_from_protos, type_from_proto
+from intarsia.op.opaque import usable_domain
 from intarsia.support.errors import IntarsiaError, InvalidModelError
 
 if TYPE_CHECKING:
@@ -49,8 +55,16 @@ Scope = ChainMap[str, Expr]
 INPUT_RANGE = "intarsia.input_range."
 """Prefix of a model's metadata that gives the range of an integer input: "0,30522", end excluded."""
 
+NOTES = "import_notes"
+"""Attribute of a module: sentences about what the import gives otherwise than the file has it."""
 
-def from_onnx(model: str | Path | bytes | ModelProto, shapes: Mapping[str, Shape] | None = None) -> IRModule:
+
+def from_onnx(
+    model: str | Path | bytes | ModelProto,
+    shapes: Mapping[str, Shape] | None = None,
+    *,
+    limits: ImportLimits | None = None,
+) -> IRModule:
     """Import an ONNX model of any opset.
 
     Args:
@@ -58,25 +72,40 @@ def from_onnx(model: str | Path | bytes | ModelProto, shapes: Mapping[str, Shape
             it, once; they are not copied again.
         shapes: Shapes to fix, by input name: {"x": (1, 3, 224, 224)}. A symbolic dimension that an input
             fixes is fixed everywhere. Without it symbolic dimensions stay.
+        limits: How many elements a value and how many nodes the model may have, so that a small file cannot
+            exhaust the machine. Default: `ImportLimits()`, or what `default_limits` says around the call.
 
     Returns:
         A module with the function @main: one parameter per input, attributes `output_names` and, where the
-        model tells, `input_ranges`. The span of each expression is its ONNX node.
+        model tells, `input_ranges`. The span of each expression is its ONNX node. The module's attribute
+        `import_notes`, if there is one, says what the import gives otherwise than the file has it: scores as
+        a tensor instead of the maps of a ZipMap.
 
     Raises:
         UsageError: No such file, or shapes that do not fit.
         InvalidModelError: Damaged, cyclic or ill-typed model.
-        UnsupportedModelError: Valid, but an operator or type that Intarsia lacks.
+        UnsupportedModelError: Valid, but an operator or type that Intarsia lacks, or beyond the limits.
     """
-    raw = read_model(model)
+    limits = limits or current_limits()
+    raw = read_model(model, limits)
     check_opsets(raw.proto)
     check_operators(raw.proto)
     check_names(raw.proto.graph)
+    notes = replace_zip_maps(raw.proto)
+    limits.check_functions(raw.proto)
     pinned = to_pinned_opset(raw)
     drop_unused_outputs(pinned.graph)
-    main = _Importer(raw, pinned).main(shapes or {})
-    attrs = Attrs({"name": raw.proto.graph.name or raw.name})
-    return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, attrs)
+    importer = _Importer(raw, pinned, limits)
+    main = importer.main(shapes or {})
+    notes += importer.opaque.notes()
+    attrs = {"name": raw.proto.graph.name or raw.name, **({NOTES: notes} if notes else {})}
+    return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, Attrs(attrs))
+
+
+def import_notes(module: IRModule) -> tuple[str, ...]:
+    """Return the sentences about what the import gave otherwise than the file has it; mostly none."""
+    notes = module.attrs.get(NOTES, ())
+    return tuple(map(str, notes)) if isinstance(notes, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +124,13 @@ class _Region:
 
 
 class _Importer:
-    """State of one import: where spans point, and where external data is."""
+    """State of one import: where spans point, where external data is, and how large values may be."""
 
-    def __init__(self, raw: RawModel, proto: ModelProto) -> None:
+    def __init__(self, raw: RawModel, proto: ModelProto, limits: ImportLimits) -> None:
+        self.opaque = OpaqueReasons()
         self._raw = raw
         self._proto = proto
+        self._limits = limits
 
     def main(self, shapes: Mapping[str, Shape]) -> Function:
         graph = self._proto.graph
@@ -138,10 +169,13 @@ class _Importer:
         }
 
     def _params(self, inputs: Sequence[ValueInfoProto], types: Mapping[str, Type | None]) -> dict[str, Var]:
-        return {
+        params = {
             item.name: Var(item.name, checked_type=types[item.name], span=Span(self._raw.name, item.name))
             for item in inputs
         }
+        for name, param in params.items():
+            self._limits.check_value(name, param)
+        return params
 
     def _input_ranges(self, params: Mapping[str, Var]) -> tuple[tuple[str, int, int], ...]:
         entries = {
@@ -156,14 +190,39 @@ class _Importer:
         scope = region.scope
         for node in in_execution_order(graph, scope):
             try:
-                self._bind(node, region, self._value(node, scope))
+                self._bind(node, region, self._contributed(node, scope) or self._value(node, scope))
             except IntarsiaError as error:
                 error.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
                 raise
+            except (MemoryError, RecursionError):
+                raise
+            except Exception as error:
+                raise self._foreign(error, node) from error
         missing = [item.name for item in graph.output if item.name not in scope]
         if missing:
             raise InvalidModelError(f"the graph's output {missing[0]!r} is produced by no node")
         return [scope[item.name] for item in graph.output]
+
+    def _contributed(self, node: NodeProto, scope: Scope) -> Sequence[Expr] | None:
+        """The outputs of a contributed operator that has a definition; None for other nodes."""
+        if not has_definition(node.domain, node.op_type):
+            self.opaque.record(node, "ONNX's operators do not express it")
+            return None
+        args = [scope[name] if name else absent() for name in node.input]
+        attrs = attributes_from_protos(list(node.attribute))
+        is_declared = usable_domain(node.domain) is not None
+        try:
+            return expanded(node, args, attrs, self._span(node), is_declared=is_declared)
+        except NoDefinitionError as reason:
+            self.opaque.record(node, f"ONNX's operators do not express this form of it: {reason}")
+            return None
+
+    def _foreign(self, error: Exception, node: NodeProto) -> InvalidModelError:
+        """The error for a node on which onnx or the import raised what is no error for people."""
+        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        named = InvalidModelError(f"operator {node.op_type!r} cannot be read: {detail[:300]}", help=HELP)
+        named.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
+        return named
 
     def _value(self, node: NodeProto, scope: Scope) -> Expr:
         match node.op_type, node.domain:
@@ -232,7 +291,12 @@ class _Importer:
         results = self._graph(graph, self._inner(graph, scope, params))
         return Function(tuple(params.values()), Tuple(tuple(results)))
 
-    def _bind(self, node: NodeProto, region: _Region, value: Expr) -> None:
+    def _bind(self, node: NodeProto, region: _Region, value: Expr | Sequence[Expr]) -> None:
+        if not isinstance(value, Expr):
+            for name, item in zip(node.output, value, strict=False):  # unused ones may be missing at the end
+                if name:
+                    region.scope[name] = _hinted(name, item, region)
+            return
         is_tuple = OUTPUTS in value.attrs if isinstance(value, Call) else len(node.output) > 1
         if isinstance(value, Constant) and is_tuple:
             raise InvalidModelError(f"a Constant node has {len(node.output)} outputs, expected 1")
@@ -240,6 +304,7 @@ class _Importer:
             if name:
                 item = tuple_get(value, position) if is_tuple else value
                 region.scope[name] = _hinted(name, item, region)
+                self._limits.check_value(name, item)
 
 
 def _hinted(name: str, value: Expr, region: _Region) -> Expr:

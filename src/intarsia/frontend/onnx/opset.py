@@ -9,11 +9,13 @@ newer version only takes more element types are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from intarsia.frontend.onnx.graph_walk import label, nodes_of
+from intarsia.frontend.onnx.label_encoder import rewritten_label_encoders
 from intarsia.frontend.onnx.legacy_ops import (
     check_functions,
     resize_modes,
@@ -21,12 +23,13 @@ from intarsia.frontend.onnx.legacy_ops import (
     rewritten_legacy,
 )
 from intarsia.frontend.onnx.onnx_errors import error_essence, onnx_errors
+from intarsia.frontend.onnx.operator_definitions import has_definition, with_local_definitions
 from intarsia.frontend.onnx.read_model import RawModel
 from intarsia.frontend.onnx.wire import LARGE
 from intarsia.ir import TensorType
 from intarsia.op.control_flow import BODY_OPERATORS
 from intarsia.op.onnx_types import tensor_to_proto, type_to_proto
-from intarsia.op.opset import OPSETS, PINNED_OPSET, schema_at
+from intarsia.op.opset import OPSETS, PINNED_OPSET, schema_at, version_of, versions_of
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def opset_versions(message: ModelProto | FunctionProto) -> dict[str, int]:
 
 
 def to_pinned_opset(raw: RawModel) -> ModelProto:
-    """The model's message at the versions of `OPSETS`; `raw` is not changed.
+    """The model's message at the versions that the language speaks; `raw` is not changed.
 
     The main graph's initializers may be back in the result where the converter made new ones; weights of
     `raw` are still to be taken by name.
@@ -54,6 +57,7 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     with_bodies = {(node.domain, node.op_type) for node in nodes_of(model.graph) if _has_foreign_body(node)}
     if with_bodies:
         model = defined_by_body(declare_weights(model, raw.weights), with_bodies)
+    model = rewritten_label_encoders(model)
     versions = opset_versions(model)
     changed = [node for node in nodes_of(model.graph) if not _same_meaning(node, versions)]
     if changed:
@@ -62,7 +66,8 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     result = type(model)()
     result.CopyFrom(model)
     del result.opset_import[:]
-    for domain, version in OPSETS.items():
+    spoken = versions_of((node.domain, node.op_type) for node in nodes_of(result.graph))
+    for domain, version in {**OPSETS, **spoken}.items():
         result.opset_import.add(domain=domain, version=version)
     return result
 
@@ -100,7 +105,8 @@ def _same_meaning(node: NodeProto, versions: dict[str, int]) -> bool:
     domain = node.domain
     if domain not in OPSETS or domain not in versions or versions[domain] == OPSETS[domain]:
         return True  # equal, or unknown: the graph check complains about it with the node's name
-    before, after = (schema_at(node.op_type, at[domain], domain) for at in (versions, OPSETS))
+    pinned = version_of(node.op_type, domain)
+    before, after = (schema_at(node.op_type, at, domain) for at in (versions[domain], pinned))
     if before is None or after is None:
         return False
     if before.since_version == after.since_version:
@@ -186,9 +192,11 @@ def defined_by_body(model: ModelProto, operators: set[tuple[str, str]]) -> Model
 
     try:
         typed = shape_inference.infer_shapes(model)  # the inliner needs the types of what it replaces
-        return inliner.inline_selected_functions(
-            typed, sorted(operators), exclude=False, inline_schema_functions=True
-        )
+        with suppress(*onnx_errors()):
+            return inliner.inline_selected_functions(
+                typed, sorted(operators), exclude=False, inline_schema_functions=True
+            )
+        return with_local_definitions(typed, operators)
     except onnx_errors() as error:
         names = ", ".join(repr(name) for _, name in sorted(operators))
         raise UnsupportedModelError(
@@ -198,11 +206,13 @@ def defined_by_body(model: ModelProto, operators: set[tuple[str, str]]) -> Model
 
 
 def _needs_definition(node: NodeProto, versions: dict[str, int]) -> bool:
-    return (
-        not node.domain
-        and schema_at(node.op_type, PINNED_OPSET) is None
-        and schema_at(node.op_type, versions[""]) is not None
-    )
+    """Whether the pinned opset lacks an operator, or an attribute of it, and ONNX has a definition."""
+    if node.domain:
+        return False
+    before, after = (schema_at(node.op_type, version) for version in (versions[""], PINNED_OPSET))
+    if before is None or after is None:
+        return before is not None
+    return has_definition(before) and not _only_types_differ(node, before, after)
 
 
 def _unconvertible(version: int, reason: str) -> UnsupportedModelError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from intarsia.frontend.onnx.external_data import WeightSource
+from intarsia.frontend.onnx.import_limits import UNLIMITED, ImportLimits
 from intarsia.frontend.onnx.normal_form import normalize
 from intarsia.frontend.onnx.wire import LARGE, SELF, cut_out_weights, not_a_model
 from intarsia.support.errors import InvalidModelError, UsageError
@@ -36,25 +37,26 @@ class RawModel:
     name: str
 
 
-def read_model(model: str | Path | bytes | ModelProto) -> RawModel:
+def read_model(model: str | Path | bytes | ModelProto, limits: ImportLimits = UNLIMITED) -> RawModel:
     """Read a model; see `from_onnx`.
 
     Raises:
+        UnsupportedModelError: A sparse tensor has more elements than the limits allow.
         UsageError: There is no such file, or it cannot be read.
         InvalidModelError: The bytes are no ONNX model, or are truncated.
     """
     from onnx import ModelProto
 
     if isinstance(model, ModelProto):
-        return _from_message(model)
+        return _from_message(model, limits)
     if isinstance(model, (bytes, bytearray, memoryview)):
         view = memoryview(model)
-        return _with_weights(_parse(cut_out_weights(view)), WeightSource(None, view), "")
+        return _with_weights(_parse(cut_out_weights(view)), WeightSource(None, view), "", limits)
     if not isinstance(model, (str, Path)):
         raise UsageError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
     path = Path(model)
     skeleton = _read_skeleton(path)
-    return _with_weights(skeleton, WeightSource(path.parent, path), path.name)
+    return _with_weights(skeleton, WeightSource(path.parent, path), path.name, limits)
 
 
 def _read_skeleton(path: Path) -> ModelProto:
@@ -91,7 +93,7 @@ def _parse(skeleton: bytes) -> ModelProto:
     return proto
 
 
-def _from_message(model: ModelProto) -> RawModel:
+def _from_message(model: ModelProto, limits: ImportLimits) -> RawModel:
     from onnx import ModelProto
 
     skeleton = ModelProto()
@@ -101,7 +103,7 @@ def _from_message(model: ModelProto) -> RawModel:
     for field, value in model.graph.ListFields():
         if field.name != "initializer":
             _copy_field(skeleton.graph, field, value)
-    raw = _with_weights(skeleton, WeightSource(None, memoryview(b"")), "")
+    raw = _with_weights(skeleton, WeightSource(None, memoryview(b"")), "", limits)
     for tensor in model.graph.initializer:
         _add_weight(raw.weights, tensor, _own_array(tensor))
     return raw
@@ -130,8 +132,8 @@ def _own_array(tensor: TensorProto) -> npt.NDArray[Any]:
     return WeightSource(None, memoryview(raw)).read(marked)
 
 
-def _with_weights(proto: ModelProto, source: WeightSource, name: str) -> RawModel:
-    normalize(proto, source)
+def _with_weights(proto: ModelProto, source: WeightSource, name: str, limits: ImportLimits) -> RawModel:
+    normalize(proto, source, limits)
     weights: dict[str, npt.NDArray[Any]] = {}
     for tensor in proto.graph.initializer:
         _add_weight(weights, tensor, source.read(tensor))
