@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -66,13 +67,50 @@ def cache_bytes(root: Path) -> dict[tuple[int, str], int]:
 
 
 def usable_cores(root: Path) -> int:
-    """Logical cores that this process may use: its affinity, cut to the CPU quota of its container."""
+    """Count the logical cores that this process may use: its affinity, cut to the CPU quotas of its groups.
+
+    It is read anew by each call, so that `taskset` on a running process counts from then on. The environment
+    is not read: OMP_NUM_THREADS changes nothing, the option `-threads` of a target does.
+    """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
-    quota, _, period = _text(root / "sys/fs/cgroup/cpu.max").partition(" ")
-    if quota.isdigit() and period.isdigit():
-        allowed = min(allowed, math.ceil(int(quota) / int(period)))
-    return max(1, allowed)
+    return max(1, min([allowed, *_quotas(root)]))
+
+
+def _quotas(root: Path) -> Iterator[int]:
+    """Cores that the control groups of this process allow, of version 2 and of version 1, rounded up."""
+    for controllers, group in _control_groups(root):
+        if not controllers:
+            for folder in _with_parents(root / "sys/fs/cgroup", group):
+                quota, _, period = _text(folder / "cpu.max").partition(" ")
+                yield from _quota(quota, period)
+        elif "cpu" in controllers.split(","):
+            for mount in ("cpu", "cpu,cpuacct"):
+                for folder in _with_parents(root / "sys/fs/cgroup" / mount, group):
+                    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # a quota of -1 is none
+                    yield from _quota(*(_text(folder / name) for name in names))
+
+
+def _control_groups(root: Path) -> list[tuple[str, str]]:
+    """Controllers ("" for version 2) and path of each group that this process is in.
+
+    Within a container the path may be that of the host, which is not mounted: the root, which is the
+    container's own group, is in the list in any case.
+    """
+    lines = (line.split(":", 2) for line in _text(root / "proc/self/cgroup").splitlines())
+    groups = [(fields[1], fields[2]) for fields in lines if len(fields) == 3]
+    return [("", "/"), ("cpu", "/"), *groups]
+
+
+def _with_parents(mount: Path, group: str) -> Iterator[Path]:
+    """The folder of a group and those of the groups around it, whose quotas hold as well."""
+    parts = [part for part in group.split("/") if part not in ("", "..")]
+    return (mount.joinpath(*parts[:count]) for count in range(len(parts) + 1))
+
+
+def _quota(quota: str, period: str) -> Iterator[int]:
+    if quota.isdigit() and period.isdigit() and int(period):
+        yield math.ceil(int(quota) / int(period))
 
 
 def _text(path: Path) -> str:

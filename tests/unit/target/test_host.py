@@ -131,6 +131,47 @@ def test_usable_cores_follow_affinity_and_container_quota(
     assert Host.detect(root=lay_out(tmp_path, {"sys/fs/cgroup/cpu.max": quota})).cores == cores
 
 
+CGROUP_1 = "sys/fs/cgroup/cpu,cpuacct"
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        pytest.param({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n"}, 8, id="version 1 without a quota"),
+        pytest.param({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "150000\n"}, 2, id="version 1"),
+        pytest.param(
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/docker/one\n0::/\n",
+                f"{CGROUP_1}/docker/cpu.cfs_quota_us": "400000\n",
+                f"{CGROUP_1}/docker/one/cpu.cfs_quota_us": "300000\n",
+            },
+            3,
+            id="version 1, the smallest of nested groups",
+        ),
+        pytest.param(
+            {
+                "proc/self/cgroup": "0::/user.slice/job.scope\n",
+                "sys/fs/cgroup/user.slice/cpu.max": "500000 100000\n",
+                "sys/fs/cgroup/user.slice/job.scope/cpu.max": "max 100000\n",
+            },
+            5,
+            id="version 2, the quota of a group around",
+        ),
+        pytest.param(
+            {"proc/self/cgroup": "0::/not/mounted/here\n", "sys/fs/cgroup/cpu.max": "100000 100000\n"},
+            1,
+            id="version 2, the path of the host in a container",
+        ),
+    ],
+)
+def test_usable_cores_follow_the_quotas_of_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    periods = {name.replace("quota", "period"): "100000\n" for name in files if name.endswith("cfs_quota_us")}
+    assert Host.detect(root=lay_out(tmp_path, {**files, **periods})).cores == cores
+
+
 def test_this_machine() -> None:
     host = Host.detect(toolchains=[("openvino", "2"), ("onnxruntime", "1")], thread_policy="shared")
     assert host == Host.detect(toolchains=[("onnxruntime", "1"), ("openvino", "2")], thread_policy="shared")

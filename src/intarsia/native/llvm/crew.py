@@ -30,6 +30,8 @@ THREAD_NAME: Final = "intarsia-work"
 _WORKER_SPIN_NS: Final = 200_000
 _QUIET_SPIN_NS: Final = 50_000
 _JOIN_SPIN_NS: Final = 20_000
+_CORE_SET_BYTES: Final = 1024
+"""Room for 8,192 cores, the most that Linux can be built for."""
 # These must reach Python's fault handler; all other signals are for threads that run Python.
 _FAULTS: Final = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP"}
 
@@ -57,7 +59,7 @@ class Crew:
         self._workers = (WorkerRecord * (threads - 1))()
         self._handles: list[int] = []
         self._lock = threading.Lock()
-        self._cores = sorted(os.sched_getaffinity(0))
+        self._cores = self._cores_of_workers = frozenset(os.sched_getaffinity(0))
         self._left_free = -1
         self._core_of_caller = _threads().sched_getcpu
         handles = self._handles
@@ -80,13 +82,30 @@ class Crew:
         balancing only: 10 ms and more of one core's work for two.
         """
         here = self._core_of_caller()
-        if here == self._left_free or len(self._cores) < max(2, self.threads):
+        if here == self._left_free:
             return
-        self._left_free = here
-        others = _core_set(core for core in self._cores if core != here)
         with self._lock:  # whoever stops the crew takes the handles before their threads are gone
+            self._adopt_cores()
+            if len(self._cores) < max(2, self.threads):
+                return
+            self._left_free = here
+            self._cores_of_workers = self._cores - {here}
+            others = _core_set(self._cores_of_workers)
             for handle in self._handles:
                 _threads().pthread_setaffinity_np(handle, len(others), others)
+
+    def _adopt_cores(self) -> None:
+        """Take over the cores that `taskset -ap` or the like has given to the workers since they were moved.
+
+        The affinity of the calling thread says nothing of that: a caller may be pinned to one core.
+        """
+        if not self._handles:
+            return
+        cores = ctypes.create_string_buffer(_CORE_SET_BYTES)
+        if _threads().pthread_getaffinity_np(self._handles[0], len(cores), cores) == 0:
+            present = _cores_in(cores.raw)
+            if present != self._cores_of_workers:
+                self._cores = self._cores_of_workers = present
 
     def _start(self, driver: Driver, handles: list[int]) -> None:
         with _signals_blocked():
@@ -143,6 +162,7 @@ def _threads() -> Any:
     library.pthread_join.argtypes = (word, pointer)
     library.pthread_setname_np.argtypes = (word, ctypes.c_char_p)
     library.pthread_setaffinity_np.argtypes = (word, ctypes.c_size_t, ctypes.c_char_p)
+    library.pthread_getaffinity_np.argtypes = (word, ctypes.c_size_t, ctypes.c_char_p)
     library.sched_getcpu.argtypes = ()
     return library
 
@@ -151,6 +171,11 @@ def _core_set(cores: Iterable[int]) -> bytes:
     """What the C library calls a cpu_set_t: a bit a core."""
     bits = sum(1 << core for core in cores)
     return bits.to_bytes(-(-max(bits.bit_length(), 1) // 64) * 8, sys.byteorder)
+
+
+def _cores_in(core_set: bytes) -> frozenset[int]:
+    bits = int.from_bytes(core_set, sys.byteorder)
+    return frozenset(core for core in range(bits.bit_length()) if bits >> core & 1)
 
 
 class Scratch:

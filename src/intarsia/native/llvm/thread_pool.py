@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
-import weakref
 from typing import Final, Self
 
 from intarsia.native.llvm.crew import Crew, Scratch
 from intarsia.native.llvm.driver import Driver, process_driver
 from intarsia.native.llvm.driver_records import RuntimeRecord
 from intarsia.support.errors import UsageError
+from intarsia.support.forks import begin_anew_in_children
 
 MOST_THREADS: Final = 4096
 
@@ -63,8 +62,7 @@ class ThreadPool:
         self._is_closed = False
         self._crew: Crew | None = None
         self._idle: list[Runtime] = []
-        with _ALL_LOCK:
-            _ALL.add(self)
+        begin_anew_in_children(self)
 
     @property
     def threads(self) -> int:
@@ -137,7 +135,7 @@ class ThreadPool:
         if self._is_closed:
             raise UsageError("this thread pool is closed", help="make a new one")
 
-    def _begin_in_child(self) -> None:
+    def begin_in_child(self) -> None:
         """Forget the workers, which the parent has kept, and locks that threads of the parent may hold."""
         self._lock = threading.Lock()
         self._crew, self._idle = None, []
@@ -147,19 +145,3 @@ def _checked(threads: int) -> int:
     if not 1 <= threads <= MOST_THREADS:
         raise UsageError(f"{threads} threads: a pool has from 1 to {MOST_THREADS}")
     return threads
-
-
-_ALL: Final[weakref.WeakSet[ThreadPool]] = weakref.WeakSet()
-_ALL_LOCK: Final = threading.RLock()
-
-
-def _begin_all_in_child() -> None:
-    _ALL_LOCK.release()
-    for pool in list(_ALL):
-        pool._begin_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_ALL_LOCK.acquire, after_in_parent=_ALL_LOCK.release, after_in_child=_begin_all_in_child
-    )

@@ -154,6 +154,29 @@ def test_workers_leave_the_core_of_their_caller() -> None:
             assert usable - {core} in cores_of_workers()
 
 
+def worker_tasks() -> set[int]:
+    tasks = [Path(task) for task in Path("/proc/self/task").iterdir()]
+    return {int(task.name) for task in tasks if (task / "comm").read_text().strip() == THREAD_NAME}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_workers_stay_where_taskset_has_put_the_process() -> None:
+    usable = os.sched_getaffinity(0)
+    first, second = sorted(usable)[:2]
+    others = worker_tasks()
+    with ThreadPool(2) as pool:
+        run_regions(pool, 64, 1)
+        (worker,) = worker_tasks() - others
+        os.sched_setaffinity(worker, {first})  # what `taskset -ap` does to each thread
+        for core in (first, second, first):
+            os.sched_setaffinity(0, {core})
+            try:
+                run_regions(pool, 64, 1)
+            finally:
+                os.sched_setaffinity(0, usable)
+            assert os.sched_getaffinity(worker) == {first}
+
+
 def test_more_threads_than_cores_go_anywhere() -> None:
     usable = os.sched_getaffinity(0)
     with ThreadPool(len(usable) + 1) as pool:
