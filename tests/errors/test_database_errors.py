@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -151,6 +152,27 @@ def test_a_damaged_database(path: Path) -> None:
 def test_a_database_that_is_cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:10_000])
     assert "is damaged" in message(lambda: Database.open(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [
+        ("DROP TABLE intarsia_records", "no such table: intarsia_records"),
+        (
+            "ALTER TABLE intarsia_records RENAME COLUMN cost TO price",
+            "table intarsia_records has no column named cost",
+        ),
+    ],
+)
+def test_a_database_that_something_else_has_changed(path: Path, change: str, lacking: str) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA foreign_keys=OFF")
+        connection.execute(change)
+    with Database.open(path) as database:
+        assert message(lambda: database.commit(record("new"))) == (
+            f"the database {path} lacks a part that Intarsia made: {lacking}\n"
+            "help: something else has changed it: restore it, or move it aside and measure again"
+        )
 
 
 def test_a_full_disk(path: Path) -> None:

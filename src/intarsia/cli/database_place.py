@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -34,12 +34,15 @@ def default_database(environment: Mapping[str, str]) -> Path:
     return folder / "intarsia" / "measurements.db"
 
 
-def open_database(place: str | None, *, create: bool = False) -> Database:
+def open_database(
+    place: str | None, *, create: bool = False, on_wait: Callable[[str], object] | None = None
+) -> Database:
     """Open the database that is meant.
 
     Args:
         place: As given; None or "" for the user's own.
         create: Whether one that does not exist is made, for the user's own with its folder.
+        on_wait: Called once, with a line for people, when another process has it locked for seconds.
 
     Raises:
         DatabaseError: It cannot be opened.
@@ -49,11 +52,11 @@ def open_database(place: str | None, *, create: bool = False) -> Database:
     from intarsia.support.files import output_error
 
     if place:
-        return Database.open(place, create=create)
+        return Database.open(place, create=create, on_wait=on_wait)
     path = default_database(os.environ)
     if create:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise output_error(path.parent, error) from error
-    return Database.open(path, create=create)
+    return Database.open(path, create=create, on_wait=on_wait)

@@ -63,6 +63,9 @@ def _run(arguments: list[str], console: Console) -> int:
     except IntarsiaError as error:
         console.fail(error)
         return error.exit_code
+    except MemoryError as error:
+        console.fail(_too_large(error))
+        return IntarsiaError.exit_code
     except Exception as error:  # whatever else escapes is our mistake, and must not look like the user's
         console.fail(_bug(error))
         return IntarsiaError.exit_code
@@ -94,6 +97,17 @@ def _usage_error(error: BaseException) -> UsageError:
     path = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
     problem = message[:1].lower() + message[1:].rstrip(".")
     return UsageError(problem, help=f"{path} --help")
+
+
+def _too_large(error: MemoryError) -> IntarsiaError:
+    detail = str(error)
+    failure = IntarsiaError(
+        "this machine has not enough memory for the model"
+        + (f": {detail[:1].lower() + detail[1:]}" if detail else ""),
+        help="fix smaller input shapes with --shape, or close other programs",
+    )
+    failure.__cause__ = error
+    return failure
 
 
 def _bug(error: Exception) -> IntarsiaError:

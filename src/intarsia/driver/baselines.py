@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.records import Status
 from intarsia.measure.candidate_kind import WHOLE
-from intarsia.measure.gate import SMALL
+from intarsia.measure.judge.definition_cost import is_small
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.work import work_of
 from intarsia.support.errors import MissingToolchainError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
@@ -41,7 +40,7 @@ def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None
 
 def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
     """The whole model on each target."""
-    is_small = work_of(workload.module).multiply_adds <= SMALL
+    is_quick = is_small(workload.module)
     entrants = []
     for target in targets:
         refusal, status = "", Status.UNAVAILABLE
@@ -49,7 +48,7 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
             toolchain(str(target.toolchain))
         except MissingToolchainError as error:
             refusal = f"{error.problem} ({error.help})" if error.help else error.problem
-        if target.toolchain == "reference" and not is_small and len(targets) > 1:
+        if target.toolchain == "reference" and not is_quick and len(targets) > 1:
             refusal, status = "not tried: it takes far too long on a model of this size", Status.SLOW
         entrants.append(Entrant(whole_name(target), MeasureInput(workload, target, WHOLE), refusal, status))
     return entrants

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from intarsia.build import build
-from intarsia.measure.accuracy import bounded, error_bound_of_text
 from intarsia.measure.candidate_kind import instantiate
-from intarsia.measure.gate import run_arrays
+from intarsia.measure.judge.accuracy import error_bound_of_text
+from intarsia.measure.judge.examination import examine, examine_buffers
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.timing import TimingPolicy, time_function
@@ -92,20 +93,33 @@ def _measured(workload: WorkloadFolder, target: str, executable: Executable, pol
     if checked.error is not MeasureError.OK:
         return checked
     timing = time_function(candidate_call(workload, executable), policy)
+    after = checked_outcome(workload, target, executable, is_timed=True)
+    if after.error is not MeasureError.OK:
+        return after
     return Outcome(costs=timing.samples, max_error=checked.max_error)
 
 
-def checked_outcome(workload: WorkloadFolder, target: str, executable: Executable) -> Outcome:
+def checked_outcome(
+    workload: WorkloadFolder, target: str, executable: Executable, *, is_timed: bool = False
+) -> Outcome:
     """Whether a candidate computes what the reference does, within the bound that its program has, if any.
 
     What it raises propagates.
+
+    Args:
+        workload: What it has to compute.
+        target: Text of its target.
+        executable: The candidate.
+        is_timed: Whether it was called many times since it was checked: then inputs change, and its outputs
+            are in poisoned memory.
     """
-    gate = bounded(workload.gate(), error_bound_of_text(executable.program))
-    outputs = run_arrays(executable, workload.inputs())
-    report = gate.check(outputs)
+    bound = error_bound_of_text(executable.program)
+    trials = [trial.loosened(bound) for trial in workload.trials()]
+    report = (examine_buffers if is_timed else examine)(executable, trials)
     if report.passed:
         return Outcome(max_error=report.max_rel_error)
-    agreeing = note_wrong_answer(workload, target, outputs, gate)
+    outputs = run_arrays(executable, trials[0].inputs)
+    agreeing = note_wrong_answer(workload, target, outputs, trials[0].gate)
     doubt = f"; {agreeing!r} agrees with it, so that the reference may be wrong" if agreeing else ""
     return Outcome(MeasureError.WRONG_ANSWER, report.message + doubt, max_error=report.max_rel_error)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 
@@ -21,6 +21,10 @@ PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, P
 """What JSON holds."""
 
 
+_CHECKED_BY: Final = "quorum, three input sets"
+"""How results are checked: a verdict of a laxer check, in a database, is not one about this workload."""
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """What is to be computed; candidates are ways to compute it.
@@ -32,7 +36,8 @@ class Workload:
         expected: The result for these inputs, flat, if it is known; else a reference is computed.
         by_structure: Whether it stands for all programs with this structure: then values of weights and
             special inputs are not part of the digest, and what one of them costs, the others cost too.
-        is_checked: Whether the reference result of a large program is confirmed by a second engine.
+        is_checked: Whether the reference result is confirmed by a second engine, and on several input sets.
+        judge_seconds: Seconds that onnx.reference may take as a judge, by estimate, for one input set.
     """
 
     module: IRModule
@@ -41,6 +46,7 @@ class Workload:
     expected: tuple[npt.NDArray[Any], ...] | None = None
     by_structure: bool = False
     is_checked: bool = True
+    judge_seconds: float = 60.0
 
     def inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         """The arrays to run the program on, by parameter name.
@@ -66,8 +72,7 @@ class Workload:
             for name, array in sorted(self.special_inputs.items())
         )
         digest_constants(self.module)
-        program = structural_digest(self.module)
-        return digest_text((program, *data)) if self.special_inputs else program
+        return digest_text((_CHECKED_BY, structural_digest(self.module), *data))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.measure_input import MeasureInput
@@ -17,6 +18,9 @@ from intarsia.measure.race_records import raced_inputs, replayed
 from intarsia.measure.race_result import RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured, Testbed
+
+_TOO_SOON: Final = 0.5
+"""Share of the patience: a limit that follows the best candidate may be somewhat shorter than it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class Measurer:
         should_stop: Asked before each candidate; after a yes, what is left is not measured.
         clock: Tells seconds, for progress and races.
         wall_clock: Tells seconds since 1970, for timestamps.
+        patience: Seconds that a run may take in this run. A time-out that came much sooner, in an earlier
+            run with a smaller budget, is no result: the candidate is measured again.
     """
 
     testbed: Testbed
@@ -79,6 +85,7 @@ class Measurer:
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
+    patience: float = 0.0
     spent: float = field(default=0.0, init=False)
     """Seconds that all measurements have taken whose results were used, each once."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -169,10 +176,14 @@ class Measurer:
 
     def _sufficient(self, item: MeasureInput, enough: int) -> MeasureRecord | None:
         record = self.record(item)
-        if record is None:
+        if record is None or self._came_too_soon(record.result):
             return None
         seen = self._seen(item, record, enough)
         return None if seen.is_ok and len(seen.measurements) < enough else seen
+
+    def _came_too_soon(self, result: MeasureResult) -> bool:
+        is_timeout = result.error in {MeasureError.BUILD_TIMEOUT, MeasureError.RUN_TIMEOUT}
+        return is_timeout and result.wall_seconds < _TOO_SOON * self.patience
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
         """All measurements of a candidate on this host that the database knows."""

@@ -81,10 +81,17 @@ class Runner:
     memory_bytes: int | None = None
     on_wait: Callable[[str], None] | None = field(default=None, compare=False)
 
-    def run(self, workload: WorkloadFolder, built: Built) -> Outcome:
-        """Run a candidate; waits until the host is free, and for the result."""
+    def run(self, workload: WorkloadFolder, built: Built, timeout_s: float | None = None) -> Outcome:
+        """Run a candidate; waits until the host is free, and for the result.
+
+        Args:
+            workload: What it computes.
+            built: The candidate.
+            timeout_s: Seconds that it may take; those of the runner if not given.
+        """
+        arguments = (workload.path, built.target, built.artifact, self.policy)
         with exclusive_host(on_wait=self.on_wait):
-            return self._outcome(run_candidate, workload.path, built.target, built.artifact, self.policy)
+            return self._outcome(run_candidate, *arguments, timeout_s=timeout_s)
 
     def race(
         self, workload: WorkloadFolder, racers: Mapping[str, Built], limits: RaceLimits | None = None
@@ -145,6 +152,9 @@ class Runner:
                 failures[name] = outcome
         return race.result()
 
-    def _outcome(self, function: Callable[..., Outcome], *arguments: object) -> Outcome:
-        task = Task(function, arguments, timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
+    def _outcome(
+        self, function: Callable[..., Outcome], *arguments: object, timeout_s: float | None = None
+    ) -> Outcome:
+        limit = self.timeout_s if timeout_s is None else timeout_s
+        task = Task(function, arguments, timeout_s=limit, memory_bytes=self.memory_bytes)
         return task_outcome(self.pool.submit_task(task), MeasureError.RUN_TIMEOUT)

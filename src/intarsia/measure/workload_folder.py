@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -14,9 +15,12 @@ from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
 from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
 from intarsia.measure.constant_store import ConstantStore, large_constants, stored_constant
-from intarsia.measure.gate import Gate
+from intarsia.measure.inputs import InputKind
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.gate_files import read_gate, write_gate
+from intarsia.measure.judge.quorum import JudgeLimits
+from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.measure_input import Workload
-from intarsia.measure.tolerance import Tolerance
 from intarsia.support.files import written_whole
 
 Array = npt.NDArray[Any]
@@ -24,6 +28,7 @@ Array = npt.NDArray[Any]
 _PROGRAM: Final = "program.txt"
 _GIVEN: Final = "given"
 _EXPECTED: Final = "expected"
+_KEPT: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +76,12 @@ class WorkloadFolder:
             large = {} if store is None else large_constants(constants)
             places = {} if store is None else {name: str(store.put(array)) for name, array in large.items()}
             own = {name: array for name, array in constants.items() if name not in large}
-            facts = {"constants": places, "is_checked": workload.is_checked}
+            facts = {
+                "constants": places,
+                "is_checked": workload.is_checked,
+                "judge_seconds": workload.judge_seconds,
+                "seed": seed,
+            }
             named = {f"input:{name}": array for name, array in inputs.items()}
             write_arrays(temporary, _GIVEN, {**own, **named}, facts)
             if workload.expected is not None:
@@ -87,16 +97,21 @@ class WorkloadFolder:
         Raises:
             IntarsiaError: Not even the reference computes the program.
         """
-        is_checked = read_facts(self.path, _GIVEN)["is_checked"]
-        gate_for = Gate.for_module if is_checked else Gate.stand_in
-        self.write_reference(gate_for(self.module(), self.inputs()))
+        facts = read_facts(self.path, _GIVEN)
+        module, inputs = self.module(), self.inputs()
+        if not facts["is_checked"]:
+            self.write_reference(Gate.stand_in(module, inputs))
+            return
+        limits = JudgeLimits(facts["judge_seconds"])
+        first, *others = trials_for(module, inputs, limits, facts["seed"])
+        for number, trial in enumerate(others, 1):
+            write_arrays(self.path, f"{_GIVEN}{number}", trial.inputs, {"kind": trial.name})
+            write_gate(self.path, f"{_EXPECTED}{number}", trial.gate)
+        self.write_reference(first.gate)
 
     def write_reference(self, gate: Gate) -> None:
         """Write the reference result of a folder that has none yet; OSError if the file system refuses."""
-        tensors = {f"expected{number}": array for number, array in enumerate(gate.expected)}
-        tolerances = [asdict(tolerance) for tolerance in gate.tolerances]
-        facts = {"outputs": gate.names, "tolerances": tolerances, "reference": gate.reference}
-        write_arrays(self.path, _EXPECTED, tensors, facts)
+        write_gate(self.path, _EXPECTED, gate)
 
     def module(self) -> IRModule:
         """The program."""
@@ -115,11 +130,24 @@ class WorkloadFolder:
 
     def gate(self) -> Gate:
         """The reference result."""
-        facts = read_facts(self.path, _EXPECTED)
-        tensors = read_arrays(self.path, _EXPECTED, "expected")
-        expected = tuple(tensors[f"expected{number}"] for number in range(len(tensors)))
-        tolerances = tuple(Tolerance(**item) for item in facts["tolerances"])
-        return Gate(tuple(facts["outputs"]), expected, tolerances, facts["reference"])
+        return read_gate(self.path, _EXPECTED)
+
+    def trials(self) -> tuple[Trial, ...]:
+        """All input sets with their gates; that of `inputs` and `gate` is the first."""
+        return _trials(self.path)
+
+
+@functools.lru_cache(_KEPT)
+def _trials(path: Path) -> tuple[Trial, ...]:
+    """Read once in each process: the noise of an output is worked out when it is first judged."""
+    folder = WorkloadFolder(path)
+    others: list[Trial] = []
+    while (path / f"{_GIVEN}{len(others) + 1}.json").exists():
+        number = len(others) + 1
+        kind = read_facts(path, f"{_GIVEN}{number}")["kind"]
+        inputs = read_arrays(path, f"{_GIVEN}{number}")
+        others.append(Trial(kind, inputs, read_gate(path, f"{_EXPECTED}{number}")))
+    return (Trial(InputKind.ORDINARY, folder.inputs(), folder.gate()), *others)
 
 
 def _add_reference(path: Path) -> None:

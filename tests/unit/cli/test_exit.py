@@ -2,8 +2,10 @@ import io
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
+from tests.onnx_models import model_of
 
 from intarsia import __version__
 from intarsia.cli import doctor as doctor_module
@@ -153,6 +155,29 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "explain",
         "bisect",
         "passes",
+        "keygen",
+        "sign",
         "zoo",
         "db",
     ]
+
+
+def test_too_little_memory_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_doctor(monkeypatch, MemoryError("Unable to allocate 32.0 GiB"))
+    assert outcome("doctor") == (
+        1,
+        "",
+        "error: this machine has not enough memory for the model: unable to allocate 32.0 GiB\n"
+        "help: fix smaller input shapes with --shape, or close other programs\n",
+    )
+
+
+def test_max_elements_bounds_the_models_of_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    text = "g (float[3] x) => (float[3] y) { y = Neg(x) }"
+    path.write_bytes(model_of(text).SerializeToString())
+    code, _, err = outcome("verify", str(path), "--max-elements=2", "--quiet")
+    assert (code, err.splitlines()[0]) == (
+        3,
+        "error: the value 'x' has 3 elements (Tensor[(3,), float32]), more than the limit of 2",
+    )

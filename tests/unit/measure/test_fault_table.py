@@ -38,7 +38,7 @@ WHILE_RUN = {
     "loop": MeasureError.RUN_TIMEOUT,
     "flood": MeasureError.RUNTIME,
 }
-LATE = 4
+LATE = 6
 """The call of a kernel at which it is timed, after its result has been found right."""
 
 CASES = [
@@ -99,7 +99,7 @@ def table(
         make(number, None if number % 5 else fault, **({} if number % 5 else conduct))
         for number in range(count)
     ]
-    with quick_testbed(tmp_path, limit_s=2.0 if fault == "loop" else 60.0) as testbed:
+    with quick_testbed(tmp_path, limit_s=8.0 if fault == "loop" else 60.0) as testbed:
         results = Measurer(testbed).measure([as_input(candidate) for candidate in candidates])
         workers = (*testbed.builder.pool.worker_pids(), *testbed.runner.pool.worker_pids())
     for number, result in enumerate(results):

@@ -20,7 +20,8 @@ def program(name: str = "x") -> IRModule:
 
 def test_equal_programs_are_one_workload() -> None:
     assert Workload(program()).digest == Workload(program("other"), name="other").digest
-    assert Workload(program()).digest == structural_digest(program())
+    # Verdicts of the laxer check, whose key was the digest of the program alone, are not found.
+    assert Workload(program()).digest != structural_digest(program())
 
 
 def test_special_inputs_make_another_workload() -> None:

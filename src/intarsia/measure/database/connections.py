@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
@@ -22,6 +23,9 @@ _LOCK_KEY: Final = 0x1A7A_251A
 
 _PAUSE_SECONDS: Final = 0.02
 
+NOTE_SECONDS: Final = 2.0
+"""A transaction that waits longer for others is worth a note."""
+
 
 class Connections:
     """Connections to one database, for any number of threads.
@@ -30,13 +34,22 @@ class Connections:
         place: Which database.
         create: Whether a file that does not exist is made.
         busy_seconds: How long to wait for locks of others.
+        on_wait: Called once, with a line for people, when a transaction has waited for `NOTE_SECONDS`.
 
     Raises:
         DatabaseError: The driver is not installed, or there is no such file.
     """
 
-    def __init__(self, place: Place, *, create: bool, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        create: bool,
+        busy_seconds: float,
+        on_wait: Callable[[str], object] | None = None,
+    ) -> None:
         self.place = place
+        self._on_wait = on_wait
         if place.path is not None:
             _check_file(place, create)
             engine = _sqlite(place, create, busy_seconds)
@@ -69,7 +82,8 @@ class Connections:
             DatabaseError: The database failed.
         """
         with self._translated(), self._snapshot.connect() as connection:
-            self._begin(connection, "BEGIN")
+            with self._noting_waits():
+                self._begin(connection, "BEGIN")
             yield connection
 
     @contextmanager
@@ -84,9 +98,10 @@ class Connections:
             DatabaseError: The database failed; nothing was changed.
         """
         with self._translated(), self._engine.begin() as connection:
-            self._begin(connection, "BEGIN IMMEDIATE")
-            if alone and not self.is_sqlite:
-                connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_KEY})"))
+            with self._noting_waits():
+                self._begin(connection, "BEGIN IMMEDIATE")
+                if alone and not self.is_sqlite:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_KEY})"))
             yield connection
 
     def compact(self) -> None:
@@ -107,6 +122,25 @@ class Connections:
         """Begin in SQLite, whose driver is left in autocommit: by itself it begins later than it should."""
         if self.is_sqlite:
             connection.exec_driver_sql(statement)
+
+    @contextmanager
+    def _noting_waits(self) -> Iterator[None]:
+        """Call `on_wait` if the block, which gets a lock, takes long."""
+        if self._on_wait is None:
+            yield
+            return
+        timer = threading.Timer(NOTE_SECONDS, self._note_wait)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _note_wait(self) -> None:
+        on_wait, self._on_wait = self._on_wait, None
+        if on_wait is not None:
+            on_wait(f"waiting for another process, which has locked the database {self.place}")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

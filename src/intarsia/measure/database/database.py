@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Self
 
@@ -50,7 +50,14 @@ class Database:
         self._connections = connections
 
     @classmethod
-    def open(cls, where: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Self:
+    def open(
+        cls,
+        where: str | Path,
+        *,
+        create: bool = True,
+        busy_seconds: float = BUSY_SECONDS,
+        on_wait: Callable[[str], object] | None = None,
+    ) -> Self:
         """Open a database, make it if there is none, bring an older one up to date.
 
         Args:
@@ -58,11 +65,13 @@ class Database:
                 postgresql://USER:PASSWORD@SERVER:PORT/NAME.
             create: Whether a file that does not exist is made.
             busy_seconds: How long to wait for transactions of other processes.
+            on_wait: Called once, with a line for people, when one has been waited for for seconds.
 
         Raises:
             DatabaseError: Not a database of ours, of a newer version, or any of the above.
         """
-        connections = Connections(Place.of(where), create=create, busy_seconds=busy_seconds)
+        place = Place.of(where)
+        connections = Connections(place, create=create, busy_seconds=busy_seconds, on_wait=on_wait)
         try:
             prepare(connections)
         except BaseException:

@@ -24,6 +24,10 @@ _UNREADABLE: Final = (
     "move it aside and measure again, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW_FILE"
 )
 
+_INCOMPLETE: Final = "lacks a part that Intarsia made"
+_MOVE: Final = "something else has changed it: restore it, or move it aside and measure again"
+_MISSING: Final = re.compile(r"no such (table|column): |table \S+ has no column named ")
+
 _SQLITE: Final = (
     ("SQLITE_BUSY", _LOCKED, _WAIT),
     ("SQLITE_LOCKED", _LOCKED, _WAIT),
@@ -49,6 +53,8 @@ _SQLSTATES: Final = (
     ("3D000", "does not exist on the server", "create it first: createdb NAME"),
     ("08001", "cannot be reached", _SERVER),
     ("08", "has lost the connection", _SERVER),
+    ("42P01", _INCOMPLETE, _MOVE),
+    ("42703", _INCOMPLETE, _MOVE),
     ("57P", "has ended the connection", "see that the server runs, then run the same command again"),
 )
 """Beginnings of PostgreSQL's codes of errors."""
@@ -78,6 +84,8 @@ def database_error(place: Place, error: SQLAlchemyError | sqlite3.Error) -> Data
 
 
 def _of_sqlite(place: Place, error: sqlite3.Error) -> DatabaseError | None:
+    if _MISSING.match(str(error)):  # its code is that of all mistakes in SQL
+        return DatabaseError(f"the database {place} {_INCOMPLETE}: {error}", help=_MOVE)
     name = getattr(error, "sqlite_errorname", "")
     for prefix, problem, help_text in _SQLITE:
         if name.startswith(prefix):

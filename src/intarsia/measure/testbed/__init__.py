@@ -12,7 +12,7 @@ dask_cluster    a Dask cluster as an executor, whose workers tell their fingerpr
 cluster_workers who is in the cluster, and who measures as this machine does
 """
 
-from intarsia.measure.testbed.local import LocalTestbed
+from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.testbed.testbed import Measured, Testbed
 
-__all__ = ["LocalTestbed", "Measured", "Testbed"]
+__all__ = ["LocalTestbed", "Measured", "Testbed", "TestbedLimits"]

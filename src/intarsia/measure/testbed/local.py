@@ -53,6 +53,8 @@ class TestbedLimits:
         run_seconds: Time that one run or turn may take, with loading and checking.
         memory_bytes: Memory that a build or a run may add, or None.
         policy: How candidates are timed when they are measured by themselves.
+        times_best: A run may take this many times the shortest run of another candidate for its workload.
+        least_seconds: Time that a run may take in any case.
     """
 
     __test__ = False  # not a test, though its name begins like one
@@ -61,6 +63,30 @@ class TestbedLimits:
     run_seconds: float = 120.0
     memory_bytes: int | None = None
     policy: TimingPolicy = QUICK
+    times_best: float = 10.0
+    least_seconds: float = 15.0
+
+    @classmethod
+    def of_budget(cls, seconds: float) -> Self:
+        """Return limits that suit a budget: a candidate that hangs must not outlast it many times.
+
+        Builds keep their limit: compiling says nothing of how fast the result is, and no build keeps the
+        host from other builds.
+
+        Args:
+            seconds: The budget of the whole run.
+        """
+        return cls(run_seconds=min(DEFAULT_LIMITS.run_seconds, max(20.0, 2 * seconds)))
+
+    def of_run(self, shortest: float | None) -> float:
+        """Return the seconds that one run may take.
+
+        Args:
+            shortest: Seconds of the shortest run of a right candidate for the same workload, if there is one.
+        """
+        if shortest is None:
+            return self.run_seconds
+        return min(self.run_seconds, max(self.least_seconds, self.times_best * shortest))
 
 
 DEFAULT_LIMITS: Final = TestbedLimits()
@@ -75,6 +101,7 @@ class LocalTestbed:
         builder: Builds candidates.
         runner: Runs them.
         folder: Holds workloads and built candidates; removed at the end.
+        limits: Time and memory that candidates may take.
         seed: Of random inputs.
         on_wait: Told, with whom is waited for, if another process builds or times.
         clock: Tells seconds.
@@ -84,6 +111,7 @@ class LocalTestbed:
     builder: Builder
     runner: Runner
     folder: RunFolder
+    limits: TestbedLimits
     seed: int = 0
     on_wait: Callable[[str], None] | None = None
     clock: Callable[[], float] = time.monotonic
@@ -92,6 +120,8 @@ class LocalTestbed:
     """Artifacts in the order they were made, with their workload."""
     _thrown_away: list[Path] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
+    _shortest_runs: dict[str, float] = field(default_factory=dict)
+    """Seconds of the shortest run of a right candidate, by the digest of its workload."""
 
     @classmethod
     def open(
@@ -127,7 +157,7 @@ class LocalTestbed:
         builder = Builder(builders, folder / "built", limits.build_seconds, limits.memory_bytes)
         run = (limits.run_seconds, limits.memory_bytes)
         runner = Runner(runners, limits.policy, timeout_s=run[0], memory_bytes=run[1], on_wait=on_wait)
-        return cls(host, builder, runner, owned, seed, on_wait)
+        return cls(host, builder, runner, owned, limits, seed, on_wait)
 
     def __enter__(self) -> Self:
         return self
@@ -240,7 +270,14 @@ class LocalTestbed:
 
     def _run(self, item: MeasureInput) -> Outcome:
         built = Built(str(item.target), self._artifact(item))
-        return self.runner.run(self.prepare(item.workload), built)
+        workload, digest = self.prepare(item.workload), item.workload.digest
+        shortest = self._shortest_runs.get(digest)
+        start = self.clock()
+        outcome = self.runner.run(workload, built, self.limits.of_run(shortest))
+        if outcome.error is MeasureError.OK:
+            seconds = self.clock() - start  # a wait for the host is in it, which makes limits longer only
+            self._shortest_runs[digest] = seconds if shortest is None else min(shortest, seconds)
+        return outcome
 
     def _artifact(self, item: MeasureInput) -> Path:
         return self.builder.artifact(item, self.prepare(item.workload))

@@ -118,6 +118,20 @@ def test_a_transaction_of_another_process_is_waited_for_and_then_an_error(tmp_pa
         assert database.statistics().records == 2
 
 
+def test_a_long_wait_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("intarsia.measure.database.connections.NOTE_SECONDS", 0.01)
+    path, notes = tmp_path / "measurements.db", list[str]()
+    with Database.open(path, busy_seconds=0.2, on_wait=notes.append) as database:
+        database.commit(record("before"))
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            with pytest.raises(DatabaseError):
+                database.commit(record("c"))
+        holder.close()
+    assert notes == [f"waiting for another process, which has locked the database {path}"]
+
+
 def test_a_database_that_another_process_has_for_itself(tmp_path: Path) -> None:
     path = tmp_path / "measurements.db"
     with Database.open(path) as database:
