@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.dag.packing import Packing
 from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
 from intarsia.native.llvm.driver import driver_object_code
+from intarsia.native.packing import Packing
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
@@ -64,6 +64,7 @@ def build_region(source: KernelSource) -> NativeRegion:
         tuple(_port(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
         copies,
         plan.arena_bytes,
+        planned.counted,
     )
 
 

@@ -27,7 +27,7 @@ from intarsia.toolchain.native_version import native_version
 from intarsia.transform import PassContext
 
 if TYPE_CHECKING:
-    from intarsia.native.dag.packing import Packing
+    from intarsia.native.packing import Packing
     from intarsia.native.schedule import ScheduleBook, ScheduledDag
 
 _NAME: Final = "kernel"

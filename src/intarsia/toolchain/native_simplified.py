@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from intarsia.ir import Function, GlobalVar, IRModule
-from intarsia.passes import DecomposeLstm, default_heuristic
+from intarsia.passes import DecomposeMl, DecomposeRecurrent, default_heuristic
 from intarsia.transform import PassContext
 
 
 def simplified(function: Function) -> Function:
     """The function with constants folded, batch normalization in the weights, and fewer operators.
 
-    An LSTM becomes the operators of its steps, for which there are kernels.
+    Recurrent layers become the operators of their steps, and operators of ai.onnx.ml those of ONNX, for which
+    there are kernels.
 
     This is done behind the source, not before it is made: its weights are then the program's, and an artifact
     holds what is folded only in the form that kernels read.
@@ -20,4 +21,5 @@ def simplified(function: Function) -> Function:
     """
     main = GlobalVar("main", checked_type=function.checked_type)
     context = PassContext()
-    return default_heuristic()(DecomposeLstm()(IRModule({main: function}), context), context)["main"]
+    module = DecomposeMl()(DecomposeRecurrent()(IRModule({main: function}), context), context)
+    return default_heuristic()(module, context)["main"]

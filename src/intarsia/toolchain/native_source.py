@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.onnx import UNLIMITED, from_onnx
 from intarsia.ir import Constant, Expr, Function, GlobalVar, IRModule, substitute, with_fields
 from intarsia.op.infer import infer_types
 from intarsia.runtime.kernel import KernelSource
@@ -30,7 +30,7 @@ def source_function(source: KernelSource) -> Function:
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     try:
-        imported = from_onnx(model)["main"]
+        imported = from_onnx(model, limits=UNLIMITED)["main"]
     except ModelError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
     return _with_constants(imported, {name: Constant(array) for name, array in weights.items()})

@@ -10,13 +10,13 @@ from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, Scalar
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.dag.op_attrs import LAYOUT_FREE
-from intarsia.native.dag.packing import Packing
 from intarsia.native.dag.respliced import free_name, respliced
 from intarsia.native.dag.rewrite_scalar import rewrite_scalar
 from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.loop_layout import loop_layouts
 from intarsia.native.loop_state.shifted_steps import shifted_steps
 from intarsia.native.loop_state.state import LoopState
+from intarsia.native.packing import Packing
 from intarsia.native.te.functions import IF_THEN_ELSE
 from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.tensor import ComputeOp, PlaceholderOp, Tensor

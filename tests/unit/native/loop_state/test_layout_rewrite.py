@@ -7,10 +7,10 @@ from tests.native_workloads import conv2d_nchw_bn_relu, matmul
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.dag.packing import Packing, Part
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewrite, LayoutRewriteOption, rewrite_layout
 from intarsia.native.lowering.lower import infer_bound, lower
+from intarsia.native.packing import Packing, Part
 from intarsia.native.tir.interpret import interpret
 
 Array = npt.NDArray[Any]

@@ -3,7 +3,7 @@ import pytest
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
-from intarsia.native.dag.packing import Packing, Part
+from intarsia.native.packing import Packing, Part
 
 
 def number(scalar: Scalar) -> int:
