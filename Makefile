@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 TORCH := .torch
+CORPUS := .corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench backend torch slow lock clean
+.PHONY: help demo test check format bench backend torch corpus corpus-page slow lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,17 @@ $(TORCH)/.ready: $(READY)
 torch: $(TORCH)/.ready ## Run the tests of PyTorch as a toolchain; it is large, and stands beside .venv
 	PYTHONPATH=$(TORCH) $(BIN)/pytest -n $(WORKERS) tests/unit/toolchain
 
+$(CORPUS)/.ready: $(READY) corpus/constraints.txt
+	$(PYTHON) -m venv $(CORPUS)
+	$(CORPUS)/bin/python -m pip install --quiet --no-compile --requirement corpus/constraints.txt
+	@touch $@
+
+corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with every toolchain, and docs/models.md
+	$(BIN)/python -m corpus.check_corpus
+
+corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
+	$(BIN)/python -m corpus.check_corpus --write
+
 slow: $(READY) ## Run the tests that need minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
 
@@ -65,4 +77,4 @@ lock: ## Write constraints.txt anew from the newest versions
 	rm -rf $(VENV)-lock
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-lock $(TORCH) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-lock $(TORCH) $(CORPUS) demo-output build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -34,11 +34,10 @@ from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Constant, IRModule, post_order
-from intarsia.measure.gate import SMALL
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.judge.definition_cost import is_small
 from intarsia.measure.timing import TimingPolicy
-from intarsia.measure.work import work_of
 from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph import PlanOptions, plan_region
 from intarsia.native.llvm.isa import Isa
@@ -154,7 +153,7 @@ def errors(name: str, threads: int, seeds: int) -> tuple[dict[str, Any], list[tu
     module, built = programs(name, threads)
     wide = from_onnx(in_float64(model))
     found: dict[str, list[float]] = {each: [] for each in built}
-    judge = "reference" if work_of(module).multiply_adds <= SMALL else "native"
+    judge = "reference" if is_small(module) else "native"
     with build(partition_whole(wide, Target.for_toolchain(judge))) as reference:
         for seed in range(seeds):
             inputs = random_inputs(module["main"], seed=seed)

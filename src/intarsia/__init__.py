@@ -20,7 +20,7 @@ from intarsia.support.version import VERSION
 
 if TYPE_CHECKING:
     from intarsia.driver.result import TuneResult
-    from intarsia.frontend.onnx import from_onnx, to_onnx
+    from intarsia.frontend.onnx import ImportLimits, from_onnx, to_onnx
     from intarsia.ir import IRModule
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.executable import Executable
@@ -33,6 +33,7 @@ __version__ = VERSION
 _HOMES = {
     "Executable": "intarsia.runtime.executable",
     "IRModule": "intarsia.ir",
+    "ImportLimits": "intarsia.frontend.onnx",
     "PassContext": "intarsia.transform",
     "Sequential": "intarsia.transform",
     "Target": "intarsia.target",
@@ -49,6 +50,7 @@ _HOMES = {
 __all__ = [
     "Executable",
     "IRModule",
+    "ImportLimits",
     "PassContext",
     "Sequential",
     "Target",

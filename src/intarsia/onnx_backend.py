@@ -26,9 +26,10 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.onnx.exporter import IR_VERSION
 from intarsia.ir import IRModule, SequenceType, TensorType, TupleType, Type
 from intarsia.measure.element_kind import ElementKind, element_kind
-from intarsia.measure.gate import SMALL, Gate
+from intarsia.measure.judge.definition_cost import is_small
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.whole_run import WholeRun, run_whole
-from intarsia.measure.work import work_of
 from intarsia.op import PINNED_OPSET
 from intarsia.op.onnx_types import type_to_proto
 from intarsia.passes import partition_whole
@@ -187,8 +188,8 @@ def _fastest_right(module: IRModule, inputs: Mapping[str, Any]) -> Executable:
 
 def _right_runs(module: IRModule, engines: Sequence[Target], inputs: Mapping[str, Any]) -> Iterator[WholeRun]:
     """The runs of the engines that are right, each with the time of its second call."""
-    gate = Gate.for_module(module, inputs)
-    is_defined = work_of(module).multiply_adds <= SMALL
+    is_defined = is_small(module)
+    gate = Gate.for_module(module, inputs, JudgeLimits(is_by_definition=is_defined))
     for target in engines:
         with suppress(Exception):  # engines raise what they like; one that fails is not right
             run = run_whole(module, target, inputs)

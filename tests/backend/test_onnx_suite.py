@@ -20,11 +20,8 @@ OURS = tuple(column for column in Column if column is not Column.ONNX)
 DEPENDABLE = (Column.ROUND_TRIP, Column.REFERENCE, Column.AUTO)
 """Columns that answer for what they do; a single engine may be wrong, which the table shows."""
 
-NOT_IMPORTED = {"LinearAttention": 9, "CausalConvWithState": 2, "SpaceToDepth": 1, "input 'initial'": 1}
-"""Gap: operators newer than the pinned opset that onnx cannot express in it, and the tests this costs.
-
-The last is a Scan of opset 8, whose batch axis onnx's converter drops.
-"""
+NOT_IMPORTED = {"input 'initial'": 1}
+"""Gap: what the import refuses, and the tests this costs: a Scan of opset 8, which had a batch axis."""
 
 NO_IMPLEMENTATION = {"Gradient": 2}
 """Gap: operators that no toolchain has, and the tests this costs."""

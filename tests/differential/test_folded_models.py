@@ -12,8 +12,8 @@ from tests.pass_checks import operator_counts
 import intarsia as ia
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import Call, IRModule, with_fields
-from intarsia.measure.gate import run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import verify
 from intarsia.passes import (
     CanonicalizeOps,

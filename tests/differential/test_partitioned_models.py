@@ -8,8 +8,8 @@ from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, IRModule, Op, post_order
-from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import verify
 from intarsia.op.operator_predicate import holding_operator_predicate, operator_predicate
 from intarsia.passes import partition_for

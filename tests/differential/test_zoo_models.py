@@ -12,8 +12,8 @@ from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, post_order, structural_equal
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import verify
 from intarsia.passes import partition_for, partition_whole
 
@@ -57,7 +57,7 @@ def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -
 def test_layers_of_more_steps_than_native_takes_run_on_an_engine(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intarsia.passes.decompose_lstm.MOST_STEPS", 10)
+    monkeypatch.setattr("intarsia.passes.decompose_recurrent.MOST_STEPS", 10)
     module = partition_for(ia.from_onnx(build_model("lstm")), "native", engine)
     where: dict[str, set[str]] = {"native": set(), engine: set()}
     for function in module.graph_functions.values():

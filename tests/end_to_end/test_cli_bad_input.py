@@ -115,8 +115,9 @@ CASES = {
     "unknown domain": (
         ["run", "domain.onnx"],
         3,
-        "node 'n' uses the operator 'Relu' of the domain 'com.acme', which is not one of ONNX's\n"
-        "help: export the model with ONNX's own operators",
+        "node 'n' uses the operator 'Relu' of the domain 'com.acme', which is not one of ONNX's, "
+        "and no installed package declares it\n"
+        "help: export the model with ONNX's own operators, or install a package that declares the domain",
     ),
     "cyclic graph": (
         ["run", "cycle.onnx"],

@@ -7,9 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from intarsia.cli import bench, bisect, compare, db, doctor, explain, passes, run, tune, verify, zoo
+from intarsia.cli import bench, bisect, compare, db, doctor, explain, passes, run, sign, tune, verify, zoo
 
 HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
+
+
+_MODELS = frozenset({"model", "models"})
+"""Names of the parameters by which commands take models."""
 
 
 def command() -> Callable[..., Any]:
@@ -47,6 +51,8 @@ def _commands() -> tuple[Callable[..., Any], ...]:
         explain.explain,
         bisect.bisect,
         passes.passes,
+        sign.keygen,
+        sign.sign,
     )
 
 
@@ -72,7 +78,9 @@ def _share_flags(group: Any) -> None:
         if hasattr(each, "commands"):
             _share_flags(each)
         else:
-            each.params.extend(_flag_params())
+            if any(param.name in _MODELS for param in each.params):
+                each.params.extend(_hidden_params(_limits))
+            each.params.extend(_hidden_params(_flags))
 
 
 def _flags(
@@ -80,13 +88,37 @@ def _flags(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Declares the shared flags; never called."""
+    """Declares the shared flags, which `Flags` has taken off the command line; never called."""
 
 
-def _flag_params() -> list[Any]:
+def _limit(context: typer.Context, max_elements: int | None) -> None:
+    """Let the imports of a command have another limit than the default."""
+    if max_elements is not None:
+        from intarsia.frontend.onnx import ImportLimits, default_limits
+
+        context.with_resource(default_limits(ImportLimits(max_elements)))
+
+
+def _limits(
+    max_elements: Annotated[
+        int | None,
+        typer.Option(
+            "--max-elements",
+            metavar="N",
+            min=1,
+            help="Refuse a model with a computed value of more elements; 2147483648 if not given.",
+            callback=_limit,
+        ),
+    ] = None,
+) -> None:
+    """Declares the option of all commands that import a model; never called."""
+
+
+def _hidden_params(declaration: Callable[..., None]) -> list[Any]:
+    """The parameters of a function, for the help and the shell; commands are not called with them."""
     app = typer.Typer(add_completion=False)
-    app.command()(_flags)
+    app.command()(declaration)
     params: list[Any] = typer.main.get_command(app).params
     for param in params:
-        param.expose_value = False  # they are there for the help and for the shell: Flags has taken them off
+        param.expose_value = False
     return params

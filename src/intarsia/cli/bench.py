@@ -12,6 +12,7 @@ from intarsia.cli.completion import complete_model
 from intarsia.cli.console import Console
 from intarsia.cli.report import Block, Report
 from intarsia.cli.table import Table
+from intarsia.cli.trust_argument import RequireSignature, Trust, Untrusted
 from intarsia.cli.units import duration_text, interval_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def bench(
     threads: Threads = None,
     budget: Budget = "10s",
     profile: Annotated[bool, typer.Option("--profile", help="Show the time of every kernel.")] = False,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
 ) -> Report:
     """Measure latencies.
 
@@ -53,7 +56,8 @@ def bench(
 
     console: Console = context.obj
     seconds = parse_budget(budget)
-    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note)
+    trust = Trust(untrusted, require_signature)
+    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)
     arrays = [program.inputs(inputs, seed, console.note) for program in programs]
     calls = {p.name: p.bound_call(a) for p, a in zip(programs, arrays, strict=True)}
     policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)

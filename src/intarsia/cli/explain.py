@@ -11,6 +11,7 @@ from intarsia.cli.arguments import Inputs, ModelOrArtifact, Ranges, Seed, Shapes
 from intarsia.cli.console import Console
 from intarsia.cli.database_place import Place, open_database
 from intarsia.cli.report import Report
+from intarsia.cli.trust_argument import TRUSTED, RequireSignature, Trust, Untrusted
 from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def explain(
     seed: Seed = 0,
     threads: Threads = None,
     database: Place = None,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
 ) -> Report:
     """Explain what runs where, and what else was tried.
 
@@ -72,6 +75,9 @@ def explain(
             "--layers is about an artifact, whole",
             help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --layers",
         )
+    trust = Trust(untrusted, require_signature)
+    if trust != TRUSTED and not layers:
+        raise UsageError("--untrusted and --require-signature go with --layers: all else loads no kernels")
     if argument.is_artifact:
         argument.refuse_choices(
             target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
@@ -79,7 +85,7 @@ def explain(
         if layers:
             from intarsia.cli.layers_report import layers_report
 
-            return layers_report(Path(argument.place))
+            return layers_report(Path(argument.place), trust)
         explanation = _of_artifact(Path(argument.place))
     else:
         _refuse_target(argument)

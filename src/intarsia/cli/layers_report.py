@@ -6,21 +6,21 @@ from pathlib import Path
 
 from intarsia.cli.report import Report
 from intarsia.cli.table import Table
+from intarsia.cli.trust_argument import TRUSTED, Trust
 from intarsia.cli.units import error_text
 from intarsia.driver.convolution_layers import convolution_layers
-from intarsia.runtime.artifact_load import load
 
 _HEADERS = ("rows x columns", "channels", "made", "count", "algorithm", "error", "of direct sums")
 
 
-def layers_report(path: Path) -> Report:
+def layers_report(path: Path, trust: Trust = TRUSTED) -> Report:
     """By which algorithm an artifact computes convolutions of 3 by 3, with measured errors.
 
     Raises:
         ArtifactError: It cannot be read.
         IntarsiaError: A layer cannot be built here.
     """
-    with load(path) as executable:
+    with trust.load(path) as executable:
         layers = convolution_layers(executable.kernels)
     rows = []
     for each in layers:

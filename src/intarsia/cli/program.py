@@ -12,6 +12,7 @@ from intarsia.cli.input_argument import Array, read_inputs
 from intarsia.cli.model_argument import ModelArgument
 from intarsia.cli.random_rest import Note, with_random_rest
 from intarsia.cli.target_argument import parse_target, target_text
+from intarsia.cli.trust_argument import TRUSTED, Trust
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.plan import TensorInfo
 from intarsia.support.errors import (
@@ -123,6 +124,7 @@ def open_program(
     toolchain: str | None,
     threads: int | None,
     note: Note,
+    trust: Trust = TRUSTED,
 ) -> Program:
     """Load an artifact, or compile a model for a toolchain.
 
@@ -132,6 +134,7 @@ def open_program(
         toolchain: Who runs a model; if there is none, the first engine that accepts it.
         threads: Of the toolchain.
         note: Told which engines refused it.
+        trust: Trust in an artifact.
 
     Raises:
         UsageError: What was asked for does not exist, or does not go with an artifact.
@@ -139,24 +142,29 @@ def open_program(
     """
     if argument.is_artifact:
         argument.refuse_choices(toolchain=argument.target or toolchain, threads=threads)
-        return load_artifact(argument, shapes)
+        return load_artifact(argument, shapes, trust)
+    trust.refuse_for_models(argument.place)
+    from intarsia.frontend.onnx import import_notes
+
     wanted = argument.target or toolchain
     target = parse_target(wanted, threads) if wanted else None
     module = argument.import_model(shapes)
+    for text in import_notes(module):
+        note(text)
     executable, chosen = _compile(module, target, threads, note)
     return Program(argument.text, target_text(chosen), executable, shapes, lambda: module)
 
 
-def load_artifact(argument: ModelArgument, shapes: Mapping[str, Sequence[int]]) -> Program:
+def load_artifact(
+    argument: ModelArgument, shapes: Mapping[str, Sequence[int]], trust: Trust = TRUSTED
+) -> Program:
     """Load an artifact; the shapes are for its random inputs.
 
     Raises:
         ArtifactError: It is damaged or does not fit this machine.
         MissingToolchainError: It needs a toolchain that is not usable here.
     """
-    from intarsia.runtime.artifact_load import load
-
-    executable = load(Path(argument.place))
+    executable = trust.load(Path(argument.place))
     toolchains = dict.fromkeys(kernel.source.toolchain for kernel in executable.kernels)
     return Program(argument.text, ", ".join(toolchains), executable, shapes, lambda: _parsed(executable))
 

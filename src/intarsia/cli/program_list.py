@@ -8,6 +8,7 @@ from intarsia.cli.model_argument import ModelArgument
 from intarsia.cli.program import Program, open_program
 from intarsia.cli.random_rest import Note
 from intarsia.cli.target_argument import parse_target
+from intarsia.cli.trust_argument import TRUSTED, Trust
 from intarsia.support.errors import UsageError
 
 
@@ -17,12 +18,13 @@ def open_programs(
     toolchains: Sequence[str],
     threads: int | None,
     note: Note,
+    trust: Trust = TRUSTED,
 ) -> list[Program]:
     """Open each artifact, and each model once for each of the toolchains.
 
     A model that names its toolchain itself (MODEL@TOOLCHAIN) is opened for that one only. Without
     `toolchains` a model that names none goes to the first engine that accepts it. Toolchains and threads are
-    those of the models; an artifact has its own.
+    those of the models; an artifact has its own. `trust` is that in the artifacts.
 
     Raises:
         UsageError: The same program is named twice, or toolchains or threads are given for artifacts only.
@@ -32,6 +34,8 @@ def open_programs(
     if all(argument.is_artifact for argument in named):
         for argument in named:
             argument.refuse_choices(toolchain=toolchains, threads=threads)
+    if not any(argument.is_artifact for argument in named):
+        trust.refuse_for_models(texts[0])
     wanted = [argument for each in named for argument in _placements(each, toolchains)]
     for number, argument in enumerate(wanted):
         if argument in wanted[:number]:
@@ -39,7 +43,14 @@ def open_programs(
         if argument.target:
             parse_target(argument.target)  # a wrong name is told before long imports
     return [
-        open_program(argument, shapes, None, None if argument.is_artifact else threads, note)
+        open_program(
+            argument,
+            shapes,
+            None,
+            None if argument.is_artifact else threads,
+            note,
+            trust if argument.is_artifact else TRUSTED,
+        )
         for argument in wanted
     ]
 

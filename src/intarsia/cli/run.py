@@ -15,6 +15,7 @@ from intarsia.cli.array_summary import HEADERS, NUMERIC, ArraySummary
 from intarsia.cli.console import Console
 from intarsia.cli.report import Block, Report
 from intarsia.cli.table import Table
+from intarsia.cli.trust_argument import RequireSignature, Trust, Untrusted
 from intarsia.cli.units import size_text
 from intarsia.runtime.kernel import Value
 from intarsia.support.errors import OutputError
@@ -32,6 +33,8 @@ def run(
     ] = None,
     toolchain: Toolchain = None,
     threads: Threads = None,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
 ) -> Report:
     """Run a model or an artifact once.
 
@@ -43,12 +46,13 @@ def run(
     from intarsia.cli.shape_argument import parse_shapes
 
     console: Console = context.obj
+    trust = Trust(untrusted, require_signature)
     if output is not None:
         check_writable(output)
     argument = ModelArgument.parse(model)
     if output is not None:
         refuse_to_replace(output, argument.place)
-    program = open_program(argument, parse_shapes(shapes), toolchain, threads, console.note)
+    program = open_program(argument, parse_shapes(shapes), toolchain, threads, console.note, trust)
     arrays = program.inputs(inputs, seed, console.note)
     results = program.executable.run_flat(**arrays)
     names = [info.name for info in program.executable.outputs]

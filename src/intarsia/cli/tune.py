@@ -146,7 +146,7 @@ def tune(
     if kept_plan is not None and not locked:
         check_plan_place(kept_plan, argument.place, Path(place))
     with (
-        open_database(database, create=True) as kept,
+        open_database(database, create=True, on_wait=console.note) as kept,
         stoppable(
             lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
         ) as stop,

@@ -24,6 +24,7 @@ from intarsia.driver.explain_run import borders, explain_functions
 from intarsia.driver.explanation import ContestRecord, Explanation
 from intarsia.driver.partition import SearchedPartitions
 from intarsia.driver.records import STATUS_OF, Status
+from intarsia.frontend.onnx import import_notes
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
@@ -124,7 +125,7 @@ def explain_model(
         functions=explain_functions(module, parts, searched),
         borders=borders(bounds),
         run_seconds=bounds.run_seconds,
-        notes=_notes(unknown, known, len(parts)),
+        notes=(*import_notes(module), *_notes(unknown, known, len(parts))),
     )
 
 

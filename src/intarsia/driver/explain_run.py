@@ -19,6 +19,7 @@ from intarsia.driver.explanation import Border, ContestRecord, Explanation, Loss
 from intarsia.driver.partition import SearchedPartitions
 from intarsia.driver.records import CandidateRecord
 from intarsia.driver.tuned_programs import TunedPrograms
+from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.measure_input import MeasureInput
@@ -72,7 +73,7 @@ def explain_run(
         losses=_losses(records, searched, predicted),
         decisions=tuple(text for text, _ in decisions),
         tuning=() if tuned is None else tuned.tree,
-        notes=(*_notes(searched), *(() if tuned is None else tuned.shares)),
+        notes=(*import_notes(module), *_notes(searched), *(() if tuned is None else tuned.shares)),
     )
 
 

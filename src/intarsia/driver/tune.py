@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from intarsia.driver.schedule_records import ScheduleRequest
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
-    from intarsia.measure.testbed import Testbed
+    from intarsia.measure.testbed import Testbed, TestbedLimits
     from intarsia.target import Host, Target
     from intarsia.transform import Pass
+
+JUDGE_SHARE: Final = 0.1
+"""Share of the budget that onnx.reference may take as a judge for one input set, by estimate."""
 
 SCHEDULE_SHARE: Final = 0.5
 """Share of the budget for searching schedules, where that is asked for."""
@@ -108,9 +111,10 @@ def tune(
     from intarsia.driver.schedule_records import BookedTargets
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_pipelines import deciding_passes
-    from intarsia.frontend.onnx import from_onnx
+    from intarsia.frontend.onnx import from_onnx, import_notes
     from intarsia.ir import IRModule
     from intarsia.measure.measure_input import Workload
+    from intarsia.measure.testbed import TestbedLimits
     from intarsia.toolchain.this_host import this_host
 
     start = time.perf_counter()
@@ -127,6 +131,8 @@ def tune(
     report = on_progress or _silent
     report(Progress(Stage.IMPORT))
     module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
+    for note in import_notes(module):
+        (on_note or _silent)(note)
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = kept_plan(plan, module, host, on_note, must_exist=locked)
@@ -142,10 +148,12 @@ def tune(
         tell, stop = on_note or _silent, should_stop or _never
         booking = BookedRun(module, host, database, seed, report, tell, stop)
         candidates, rows = booking.booked(chosen, request)
-    with closing(_testbed(cluster, host, seed, on_note)) as testbed:
+    limits = TestbedLimits.of_budget(seconds)
+    with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
         run = TuneRun(
-            workload=Workload(module, name, dict(inputs or {})),
+            workload=Workload(module, name, dict(inputs or {}), judge_seconds=seconds * JUDGE_SHARE),
             testbed=testbed,
+            patience=limits.run_seconds,
             database=None if locked else database,
             targets=candidates,
             seconds=seconds,
@@ -173,14 +181,20 @@ def _request(seconds: float, trials: int | None, cluster: str | None) -> Schedul
     return ScheduleRequest(seconds * SCHEDULE_SHARE, trials)
 
 
-def _testbed(cluster: str | None, host: Host, seed: int, on_note: Callable[[str], None] | None) -> Testbed:
+def _testbed(
+    cluster: str | None,
+    host: Host,
+    limits: TestbedLimits,
+    seed: int,
+    on_note: Callable[[str], None] | None,
+) -> Testbed:
     from intarsia.measure.testbed import LocalTestbed
 
     if cluster is None:
-        return LocalTestbed.open(host, seed=seed, on_wait=on_note)
+        return LocalTestbed.open(host, limits=limits, seed=seed, on_wait=on_note)
     from intarsia.measure.testbed.dask_cluster import connect
 
-    return connect(cluster, host, seed=seed, on_note=on_note)
+    return connect(cluster, host, limits=limits, seed=seed, on_note=on_note)
 
 
 def _silent(_: object) -> None:

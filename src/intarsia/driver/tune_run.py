@@ -21,10 +21,10 @@ from intarsia.driver.records import Progress, Stage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
-from intarsia.measure.accuracy import bounded, error_bound
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
-from intarsia.measure.gate import Gate
+from intarsia.measure.judge.accuracy import bounded, error_bound
+from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed import Testbed
@@ -55,6 +55,7 @@ class TuneRun:
     Attributes:
         workload: The model, with its inputs.
         testbed: Where candidates are measured.
+        patience: Seconds that one run of a candidate may take.
         database: Where measurements are looked up and kept, or None.
         targets: Who is measured.
         seconds: Time for the search and for the race.
@@ -69,6 +70,7 @@ class TuneRun:
 
     workload: Workload
     testbed: Testbed
+    patience: float
     database: Database | None
     targets: Sequence[Target]
     seconds: float
@@ -181,7 +183,8 @@ class TuneRun:
     def _contest(self) -> Contest:
         """Each toolchain alone, whatever the time: the result is never worse than the best of them."""
         drawn = random_operators(self.workload.module)
-        contest = Contest(Measurer(self.testbed, self.database), self.report, self.should_stop, drawn)
+        measurer = Measurer(self.testbed, self.database, patience=self.patience)
+        contest = Contest(measurer, self.report, self.should_stop, drawn)
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []

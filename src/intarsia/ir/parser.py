@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy.typing as npt
@@ -19,12 +18,14 @@ from intarsia.ir.expr import Expr
 from intarsia.ir.module import IRModule
 from intarsia.ir.program_builder import ProgramBuilder
 from intarsia.ir.text_error import syntax_error
+from intarsia.support.forks import ForkSafeLock
 
 if TYPE_CHECKING:
     from lark import Lark
 
 _GRAMMAR: Final = ("grammar.lark", "loop_grammar.lark")
-_ONE_AT_A_TIME: Final = Lock()  # a lark parser is bound to its builder, which holds the program being read
+# A lark parser is bound to its builder, which holds the program being read.
+_ONE_AT_A_TIME: Final = ForkSafeLock()
 
 
 def parse_module(text: str, constants: Sequence[npt.NDArray[Any]] = ()) -> IRModule:

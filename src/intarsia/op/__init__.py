@@ -1,6 +1,7 @@
 """What each operator is: schemas, types, fusion kinds (DESIGN section 2).
 
 opset            the pinned opset, schemas by operator
+opaque           operators that ONNX does not define, as packages declare them
 onnx_types       types and attributes of the language in ONNX's messages and back
 known_value      small integers known at compile time: shapes, axes, pads
 infer            types of calls, through onnx's own inference per node

@@ -6,6 +6,7 @@ strings of fixed width, and views of its inputs. Results here have the type that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,10 @@ from intarsia.op.infer import infer_call_type
 from intarsia.op.intarsia_ops import layout_permutation
 from intarsia.op.node import OUTPUTS, node_of
 from intarsia.op.onnx_types import type_to_proto
-from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS
-from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.op.opaque import operator_domain
+from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, versions_of
+from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
+from intarsia.support.errors import ExecutionError, IntarsiaError, UsageError
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
@@ -60,7 +63,9 @@ def evaluate_call(call: Call) -> Array | tuple[Array, ...]:
     values = [arg.data for arg in call.args if isinstance(arg, Constant)]
     type_ = call.checked_type or infer_call_type(call.op, call.args, call.attrs)
     if call.op.domain == INTARSIA_DOMAIN:
-        found: list[Any] = [_own_value(call, values[0])]
+        found: list[Any] = [_own_value(call, values)]
+    elif call.op.domain not in OPSETS:
+        found = _opaque_values(call, values)
     else:
         found = _reference_values(call, values)
     if OUTPUTS not in call.attrs:
@@ -76,9 +81,14 @@ def can_evaluate(call: Call) -> bool:
     return all(isinstance(arg, Constant) or arg.checked_type == ABSENT for arg in call.args)
 
 
-def _own_value(call: Call, value: Array) -> Array:
-    """The value of one of the operators that ONNX lacks: two say where a value is to be, one permutes it."""
+def _own_value(call: Call, values: Sequence[Array]) -> Array:
+    """The value of one of the operators that ONNX lacks; two of them only say where a value is to be."""
     assert isinstance(call.op, Op)
+    if call.op.name == TREE_ENSEMBLE:
+        aggregate, count = call.attrs["aggregate"], call.attrs["n_targets"]
+        assert isinstance(count, int)
+        return tree_ensemble_value(*values, aggregate=str(aggregate), n_targets=count)
+    (value,) = values
     if call.op.name != "layout_transform":
         return value
     source, destination = str(call.attrs["src_layout"]), str(call.attrs["dst_layout"])
@@ -94,6 +104,19 @@ def _reference_values(call: Call, values: list[Array]) -> list[Any]:
     except Exception as error:  # the evaluator raises whatever its operators do
         text = " ".join(f"{type(error).__name__}: {error}".split())
         raise ExecutionError(f"operator {str(call.op)!r} cannot be evaluated: {text[:300]}") from error
+
+
+def _opaque_values(call: Call, values: list[Array]) -> list[Any]:
+    """The values of an opaque operator, as the package that declares its domain computes them."""
+    assert isinstance(call.op, Op)
+    outputs = call.attrs.get(OUTPUTS, 1)
+    assert isinstance(outputs, int)
+    types = tuple(ABSENT if arg.checked_type == ABSENT else arg.checked_type for arg in call.args)
+    node = node_of(call.op, call.args, call.attrs, outputs)
+    try:
+        return list(operator_domain(call.op.domain).evaluate(node, types, values))  # type: ignore[arg-type]  # constants have types
+    except IntarsiaError as error:
+        raise ExecutionError(f"operator {str(call.op)!r} cannot be evaluated: {error.problem}") from error
 
 
 def _evaluator(call: Call) -> ReferenceEvaluator:
@@ -115,7 +138,8 @@ def _make_evaluator(node: bytes, types: tuple[TensorType | None, ...]) -> Refere
 
     model = ModelProto(ir_version=_IR_VERSION)
     model.graph.node.add().ParseFromString(node)
-    for domain, version in OPSETS.items():
+    operator = model.graph.node[0]
+    for domain, version in {**OPSETS, **versions_of([(operator.domain, operator.op_type)])}.items():
         model.opset_import.add(domain=domain, version=version)
     for name, type_ in zip(model.graph.node[0].input, types, strict=True):
         if type_ is not None:

@@ -34,15 +34,19 @@ from intarsia.op.control_flow import BODY_OPERATORS, control_flow_types
 from intarsia.op.intarsia_ops import INTARSIA_OPS, intarsia_operator_type
 from intarsia.op.known_value import known_value, record_known_value
 from intarsia.op.let_types import rewrite_with_lets
+from intarsia.op.ml_types import refined_ml_types
 from intarsia.op.node import OUTPUTS, node_of
 from intarsia.op.onnx_types import tensor_to_proto, type_from_proto, type_to_proto
+from intarsia.op.opaque import operator_domain
 from intarsia.op.opset import (
     INTARSIA_DOMAIN,
+    ML_DOMAIN,
     OPSETS,
     has_variadic_output,
     newest_schema,
     schema_of,
     unknown_operator,
+    version_of,
 )
 from intarsia.support.errors import InvalidModelError
 
@@ -88,7 +92,9 @@ def _operator_type(op: Op, args: tuple[Expr, ...], attrs: Attrs) -> Type | None:
     else:
         if None in types:
             return None
-        results = _infer_outputs(op.name, op.domain, attrs, types, _data(op, args), outputs)
+        known: tuple[Type, ...] = types  # type: ignore[assignment]  # none of them is None
+        infer = _infer_outputs if op.domain in OPSETS else _infer_opaque_outputs
+        results = infer(op.name, op.domain, attrs, known, _data(op, args), outputs)
     if not returns_tuple:
         return results[0] if results else None
     fields = tuple(item for item in results[:outputs] if item is not None)
@@ -143,7 +149,7 @@ def _infer_outputs(
     node = node_of(Op(name, domain), args, attrs, outputs)  # type: ignore[arg-type]  # only types are read
     _check_type_variables(schema, types, node)
     try:
-        found = _infer_node(schema, node, types, data, OPSETS)
+        found = _infer_node(schema, node, types, data, {**OPSETS, domain: version_of(name, domain)})
     except InvalidModelError:
         widened = newest_schema(name, domain)
         if widened.since_version == schema.since_version:
@@ -151,9 +157,28 @@ def _infer_outputs(
         # A newer version of the operator may take more element types; the reference toolchain runs those.
         found = _infer_node(widened, node, types, data, {**OPSETS, domain: widened.since_version})
     results = tuple(type_from_proto(found[key]) if key in found else None for key in node.output)
+    if domain == ML_DOMAIN:
+        return refined_ml_types(name, types, attrs, results)
     if name == "Reshape" and not domain:
         return (_with_rank(results[0], types[1]),)
     return types[:1] if name in _SHAPED_AS_THE_FIRST and not domain else results
+
+
+def _infer_opaque_outputs(
+    name: str,
+    domain: str,
+    attrs: Attrs,
+    types: tuple[Type, ...],
+    data: Data,
+    outputs: int,
+) -> tuple[Type | None, ...]:
+    """The types of an opaque operator's results, as the package that declares its domain infers them."""
+    import numpy as np
+
+    args = tuple(_Placeholder(item) for item in types)
+    node = node_of(Op(name, domain), args, attrs, outputs)  # type: ignore[arg-type]  # only types are read
+    values = {p: np.frombuffer(raw, dtype).reshape(shape) for p, shape, dtype, raw in data}
+    return operator_domain(domain).infer(node, types, values)
 
 
 def _infer_node(

@@ -6,6 +6,9 @@ on_device(x, constrain_body=1, constrain_result=0)
 device_copy(x)                        a copy of x on the call's virtual device
 layout_transform(x, src_layout=, dst_layout=)
                                       x with its axes permuted; layouts are axis letters: "NCHW" to "NHWC"
+counted_indices(x)                    the rows of NonZero, their number first
+counted_boxes(boxes, scores, ...)     the rows of NonMaxSuppression, their number first (op/counted_rows_op)
+tree_ensemble(x, ...)                 what decision trees add up to (op/tree_ensemble_op)
 """
 
 from __future__ import annotations
@@ -15,6 +18,20 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from intarsia.ir import Attrs, TensorType, Type
+from intarsia.op.counted_rows_op import (
+    COUNTED_BOXES,
+    COUNTED_BOXES_ARGUMENTS,
+    COUNTED_BOXES_ATTRIBUTES,
+    COUNTED_INDICES,
+    counted_boxes_type,
+    counted_indices_type,
+)
+from intarsia.op.tree_ensemble_op import (
+    TREE_ARGUMENTS,
+    TREE_ATTRIBUTES,
+    TREE_ENSEMBLE,
+    tree_ensemble_type,
+)
 from intarsia.support.errors import InvalidModelError
 
 TypeRule: TypeAlias = Callable[[tuple[Type | None, ...], Attrs], Type | None]
@@ -48,11 +65,26 @@ def _layout_transform(args: tuple[Type | None, ...], attrs: Attrs) -> Type | Non
 
 
 INTARSIA_OPS: MappingProxyType[str, TypeRule] = MappingProxyType(
-    {"on_device": _same_type, "device_copy": _same_type, "layout_transform": _layout_transform}
+    {
+        "on_device": _same_type,
+        "device_copy": _same_type,
+        "layout_transform": _layout_transform,
+        COUNTED_INDICES: counted_indices_type,
+        COUNTED_BOXES: counted_boxes_type,
+        TREE_ENSEMBLE: tree_ensemble_type,
+    }
 )
-"""Type rule of each operator; all take one argument."""
+"""Type rule of each operator; those that are not in `_ARGUMENTS` take one argument."""
 
-_ATTRIBUTES = MappingProxyType({"layout_transform": ("dst_layout", "src_layout")})
+_ARGUMENTS = MappingProxyType({TREE_ENSEMBLE: TREE_ARGUMENTS, COUNTED_BOXES: COUNTED_BOXES_ARGUMENTS})
+
+_ATTRIBUTES = MappingProxyType(
+    {
+        "layout_transform": ("dst_layout", "src_layout"),
+        COUNTED_BOXES: COUNTED_BOXES_ATTRIBUTES,
+        TREE_ENSEMBLE: TREE_ATTRIBUTES,
+    }
+)
 
 ON_DEVICE_FLAGS = MappingProxyType({"constrain_body": 1, "constrain_result": 0})
 """The attributes of on_device, which may be left out, and what they are then."""
@@ -64,8 +96,9 @@ def intarsia_operator_type(name: str, args: tuple[Type | None, ...], attrs: Attr
     Raises:
         InvalidModelError: Wrong number of arguments, wrong attributes, or layouts that do not fit.
     """
-    if len(args) != 1:
-        raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected 1")
+    count = _ARGUMENTS.get(name, 1)
+    if len(args) != count:
+        raise InvalidModelError(f"operator 'intarsia::{name}' has {len(args)} arguments, expected {count}")
     expected = _ATTRIBUTES.get(name, ())
     if name == "on_device":
         _check_flags(attrs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from intarsia.ir import Expr, Function, Let, Var, children, post_order, rewrite, with_children, with_fields
+from intarsia.ir.rule_errors import named_failure
 
 
 def rewrite_with_lets(function: Function, rule: Callable[[Expr], Expr]) -> Expr:
@@ -17,12 +18,17 @@ def rewrite_with_lets(function: Function, rule: Callable[[Expr], Expr]) -> Expr:
         rule: Gets each expression with what became of its children.
     """
     bound = _open_variables(function)
+
+    def named(node: Expr) -> Expr:
+        with named_failure(node, "typed"):
+            return rule(node)
+
     if not bound:
-        return rewrite(function, rule)
+        return rewrite(function, named)
     done: dict[Expr, Expr] = {}
     for node in post_order(function):
         if node not in done:
-            done[node] = rule(with_children(node, tuple(done[child] for child in children(node))))
+            done[node] = named(with_children(node, tuple(done[child] for child in children(node))))
         type_ = done[node].checked_type
         for var in bound.get(node, ()) if type_ is not None else ():
             done[var] = with_fields(var, checked_type=type_)

@@ -93,7 +93,12 @@ def type_from_proto(proto: TypeProto) -> Type | None:
                 return None
             return SequenceType(element) if kind == "sequence_type" else OptionalType(element)
         case _:
-            raise UnsupportedModelError(f"ONNX values of {kind.replace('_', ' ')} are not supported")
+            raise UnsupportedModelError(
+                f"ONNX values of {kind.replace('_', ' ')} are not supported",
+                help="give the model tensors: DictVectorizer and CastMap stay outside"
+                if kind == "map_type"
+                else "",
+            )
 
 
 def _dim_from_proto(dim: Any) -> int | SymbolicDim:

@@ -33,6 +33,15 @@ holding_operator_predicate = _PREDICATES.holding
 """Register a predicate for the duration of a `with` block, even if there is one (tests, experiments)."""
 
 
+def takes_control_flow(toolchain: str) -> bool:
+    """Whether a toolchain compiles functions with an If, Loop or Scan as a whole.
+
+    That is its attribute `takes_control_flow`, true where it has none. For the others the program's control
+    flow is interpreted, and they compile what stands in branches and bodies.
+    """
+    return bool(getattr(_CLASSES[toolchain], "takes_control_flow", True)) if toolchain in _CLASSES else True
+
+
 def operator_predicate(toolchain: str) -> OperatorPredicate:
     """The predicate of a toolchain: the registered one, else `supports` of the class that its package names.
 

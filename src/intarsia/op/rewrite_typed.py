@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from intarsia.ir import Call, Expr, GlobalVar, Op, children, post_order, with_children, with_fields
+from intarsia.ir.rule_errors import named_failure
 from intarsia.ir.traversal import Rule
 from intarsia.op.infer import typed
 from intarsia.op.known_value import known_value
@@ -26,13 +27,17 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
 
     Linear in nodes and edges, if the rule builds a bounded number of expressions. Returns the same object
     when the rule changed nothing.
+
+    Raises:
+        UnsupportedModelError: The rule raised a foreign exception; the error names the operator and its node.
     """
     done: dict[Expr, Expr] = {}
     known: set[Expr] = set()
     for node in post_order(expr):
-        current = over_rewritten(node, done)
-        known.add(current)
-        done[node] = after = replacement(current, rule(current), known)
+        with named_failure(node, "rewritten"):
+            current = over_rewritten(node, done)
+            known.add(current)
+            done[node] = after = replacement(current, rule(current), known)
         known.add(after)
     return done[expr]
 

@@ -6,7 +6,8 @@ from intarsia.passes.canonicalize_ops import CanonicalizeOps
 from intarsia.passes.combine_parallel_conv2d import CombineParallelConv2D
 from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
 from intarsia.passes.convert_layout import ConvertLayout
-from intarsia.passes.decompose_lstm import DecomposeLstm
+from intarsia.passes.decompose_ml import DecomposeMl
+from intarsia.passes.decompose_recurrent import DecomposeRecurrent
 from intarsia.passes.defuse_ops import DefuseOps
 from intarsia.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from intarsia.passes.eliminate_dead_code import EliminateDeadCode
@@ -19,6 +20,7 @@ from intarsia.passes.inline import Inline
 from intarsia.passes.lambda_lift import LambdaLift
 from intarsia.passes.merge_compiler_regions import MergeCompilerRegions
 from intarsia.passes.merge_composite import MergeComposite
+from intarsia.passes.outline_bodies import OutlineBodies
 from intarsia.passes.partition_for import partition_for, partition_sequence
 from intarsia.passes.partition_graph import PartitionGraph
 from intarsia.passes.partition_whole import PartitionWhole, partition_whole
@@ -26,6 +28,7 @@ from intarsia.passes.pipelines import default_heuristic, experiment_heuristic
 from intarsia.passes.plan_devices import PlanDevices
 from intarsia.passes.plan_devices_lite import PlanDevicesLite
 from intarsia.passes.print_ir import PrintIR
+from intarsia.passes.recurrent_to_scan import RecurrentToScan
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
 from intarsia.passes.simplify_expr import SimplifyExpr
 from intarsia.passes.simplify_inference import SimplifyInference
@@ -40,7 +43,8 @@ __all__ = [
     "CombineParallelConv2D",
     "CombineParallelMatMul",
     "ConvertLayout",
-    "DecomposeLstm",
+    "DecomposeMl",
+    "DecomposeRecurrent",
     "DefuseOps",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
@@ -53,11 +57,13 @@ __all__ = [
     "LambdaLift",
     "MergeCompilerRegions",
     "MergeComposite",
+    "OutlineBodies",
     "PartitionGraph",
     "PartitionWhole",
     "PlanDevices",
     "PlanDevicesLite",
     "PrintIR",
+    "RecurrentToScan",
     "RemoveUnusedFunctions",
     "SimplifyExpr",
     "SimplifyInference",

@@ -30,6 +30,19 @@ from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.support.errors import ExecutionError
 from intarsia.transform import FunctionPass, PassContext, register_pass
 
+_SIZING = """
+    AffineGrid BlackmanWindow CenterCropPad Col2Im ConstantOfShape DFT Expand EyeLike GridSample
+    HammingWindow HannWindow MaxUnpool MelWeightMatrix OneHot Pad Range Resize STFT TfIdfVectorizer Tile
+    Upsample
+"""
+_SIZED_BY_VALUES = frozenset(_SIZING.split())
+"""Operators whose result may be of any size, whatever the sizes of their arguments."""
+
+LARGEST_GROWTH = 256 << 20
+"""Bytes by which all results of a function together may be larger than the constants that they are made of.
+
+A file of some kilobytes can have hundreds of ConstantOfShape nodes just below `max_bytes`."""
+
 LARGEST_SLOW = 1 << 16
 """Elements in and out of an operator whose reference implementation may be a Python loop over them."""
 
@@ -67,17 +80,31 @@ class FoldConstant(FunctionPass, opt_level=2, required=("InferType",)):
     Attributes:
         max_bytes: A larger result is kept as a call, so that programs and artifacts do not grow, unless the
             constants that it is computed from are together at least as large (a transposed weight).
+            All results of a function may exceed their constants by `LARGEST_GROWTH`.
     """
 
     max_bytes: int = 16 << 20
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
         """The function with everything evaluated that is known."""
-        after = rewrite_typed(function, self._folded)
+        after = rewrite_typed(function, _Folding(self.max_bytes).folded)
         assert isinstance(after, Function)
         return after
 
-    def _folded(self, expr: Expr) -> Expr:
+
+class _Folding:
+    """The evaluation of one function.
+
+    Args:
+        max_bytes: As the pass has it.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._growth = LARGEST_GROWTH
+
+    def folded(self, expr: Expr) -> Expr:
+        """The value of an expression where it is known, else the expression."""
         match expr:
             case Call(op=Op()):
                 return self._value_of(expr)
@@ -101,19 +128,25 @@ class FoldConstant(FunctionPass, opt_level=2, required=("InferType",)):
         except ExecutionError:
             return call
         values = found if isinstance(found, tuple) else (found,)
-        if not self._is_small(call, sum(value.nbytes for value in values)):
+        size = sum(map(_bytes, values))
+        if not self._is_small(call, size):
             return call
+        self._growth -= max(0, size - _argument_bytes(call))
         constants = tuple(map(Constant, values))
         return Tuple(constants) if isinstance(found, tuple) else constants[0]
 
     def _is_worthwhile(self, call: Call) -> bool:
         """Whether to evaluate a call, as far as its type and its arguments say."""
+        assert isinstance(call.op, Op)
+        if call.op.name in _SIZED_BY_VALUES and not _has_static_type(call):
+            return False
         return self._is_small(call, _declared_bytes(call.checked_type)) and (
             _is_fast(call) or _elements(call) <= LARGEST_SLOW
         )
 
     def _is_small(self, call: Call, size: int) -> bool:
-        return size <= max(self.max_bytes, sum(data.nbytes for data in _arrays(call)))
+        given = _argument_bytes(call)
+        return size <= max(self._max_bytes, given) and size - given <= self._growth
 
 
 def _is_kept(call: Call) -> bool:
@@ -140,6 +173,23 @@ def _is_fast(call: Call) -> bool:
 
 def _arrays(call: Call) -> tuple[Array, ...]:
     return tuple(arg.data for arg in call.args if isinstance(arg, Constant))
+
+
+def _argument_bytes(call: Call) -> int:
+    """Bytes of the constants among the arguments; one that is given twice counts once."""
+    return sum(map(_bytes, {id(data): data for data in _arrays(call)}.values()))
+
+
+def _bytes(array: Array) -> int:
+    """Bytes of an array, the texts of strings included."""
+    texts = sum(map(len, array.flat)) if array.dtype == object else 0
+    return array.nbytes + texts
+
+
+def _has_static_type(call: Call) -> bool:
+    type_ = call.checked_type
+    fields = type_.fields if isinstance(type_, TupleType) else (type_,)
+    return all(isinstance(item, TensorType) and item.is_static for item in fields)
 
 
 def _elements(call: Call) -> int:

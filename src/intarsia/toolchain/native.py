@@ -24,6 +24,7 @@ class Native:
     fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
     onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
     thread_policy: ClassVar[str] = "native: one pool, workers spin for 0.2 ms, 0.05 behind a run"
+    takes_control_flow: ClassVar[bool] = False
     conflicts: ClassVar[frozenset[str]] = frozenset()
 
     def availability(self) -> Available | Unavailable:
@@ -45,13 +46,21 @@ class Native:
     def supports(self, call: Call) -> bool:
         """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes.
 
-        An LSTM is made of such operators, where `DecomposeLstm` takes it apart.
+        RNN, GRU and LSTM are made of such operators, where `DecomposeRecurrent` takes them apart.
         """
         from intarsia.native.te.operators import covered
-        from intarsia.passes.decompose_lstm import lstm_obstacle
+        from intarsia.op.opset import ML_DOMAIN
+        from intarsia.passes.decompose_ml import ml_obstacle
+        from intarsia.passes.decompose_recurrent import recurrent_obstacle
+        from intarsia.passes.recurrent.form import is_recurrent
+        from intarsia.toolchain.native_counted import counted_obstacle, is_counted
 
-        if isinstance(call.op, Op) and str(call.op) == "LSTM":
-            return lstm_obstacle(call) is None
+        if is_counted(call):
+            return counted_obstacle(call) is None
+        if is_recurrent(call):
+            return recurrent_obstacle(call) is None
+        if isinstance(call.op, Op) and call.op.domain == ML_DOMAIN:
+            return ml_obstacle(call) is None
         return covered(call) is None
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
@@ -90,13 +99,17 @@ class Native:
         """As `load`; constants of the blob are not copied, so that it must stay as it is.
 
         Raises:
+            ForbiddenSymbolError: The blob calls a function of the process that no kernel needs.
             CompileError: The blob does not fit, and an operator of the source has no native kernel.
             MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
         """
+        from intarsia.native.llvm.process_symbols import ForbiddenSymbolError
         from intarsia.toolchain.native_blob import read_blob
         from intarsia.toolchain.native_kernel import NativeKernel
 
         try:
             return NativeKernel(source, read_blob(blob, source.weights))
+        except ForbiddenSymbolError:  # no damage: somebody wants it to run
+            raise
         except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
             return self.load(source)

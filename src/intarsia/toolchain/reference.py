@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from intarsia.ir import Call, Function, IRModule, Op
 from intarsia.op import OPSETS
+from intarsia.op.opaque import is_opaque
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.onnx_compile import compile_onnx
@@ -27,8 +28,8 @@ class Reference:
         return package_availability("onnx", "pip install onnx")
 
     def supports(self, call: Call) -> bool:
-        """Every operator."""
-        return isinstance(call.op, Op) and call.op.domain in OPSETS
+        """Every operator; those that ONNX does not define are computed by what declares their domain."""
+        return isinstance(call.op, Op) and (call.op.domain in OPSETS or is_opaque(call))
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Prepare a function for evaluation.

@@ -10,12 +10,15 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.support.forks import without_forks
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.external_weights import weight_of
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
 from intarsia.toolchain.package import exception_text
+from intarsia.toolchain.reference_gather_elements import gather_elements_operator
 from intarsia.toolchain.reference_loop import loop_operator
 from intarsia.toolchain.reference_lrn import lrn_operator
+from intarsia.toolchain.reference_opaque import opaque_operator_classes
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -31,7 +34,8 @@ def load_kernel(source: KernelSource) -> Kernel:
     """
     model = parse_model(source, "reference")
     try:
-        evaluator = _evaluator_class(source.weights)(model, new_ops=_operators())
+        operators = [*_operators(), *opaque_operator_classes(model)]
+        evaluator = _evaluator_class(source.weights)(model, new_ops=operators)
     except CompileError:
         raise
     except Exception as error:  # the evaluator raises whatever its operators do
@@ -68,7 +72,7 @@ class ReferenceKernel:
             raise UsageError("the kernel is closed")
         feeds = dict(zip(self._names, inputs, strict=True))
         try:
-            with np.errstate(all="ignore"):  # infinities and NaNs are results like others
+            with without_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
                 found = self._evaluator.run(None, feeds)
         except Exception as error:  # the evaluator raises whatever its operators do
             raise ExecutionError(f"reference failed: {exception_text(error)}") from error
@@ -101,7 +105,7 @@ def _evaluator_class(weights: Mapping[str, Array]) -> type[ReferenceEvaluator]:
 
 def _operators() -> list[type[OpRun]]:
     """What the evaluator lacks, or has wrong."""
-    return [loop_operator(), lrn_operator(), *_intarsia_operators()]
+    return [gather_elements_operator(), loop_operator(), lrn_operator(), *_intarsia_operators()]
 
 
 @cache
@@ -129,4 +133,12 @@ def _intarsia_operators() -> tuple[type[OpRun], ...]:
 
             return (np.ascontiguousarray(x.transpose(layout_permutation(src_layout, dst_layout))),)
 
-    return on_device, device_copy, layout_transform
+    class tree_ensemble(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, *args: Any, aggregate: str = "SUM", n_targets: int = 1, **_: Any) -> tuple[Any]:
+            from intarsia.op.tree_ensemble_op import tree_ensemble_value
+
+            return (tree_ensemble_value(*args, aggregate=aggregate, n_targets=n_targets),)
+
+    return on_device, device_copy, layout_transform, tree_ensemble

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from intarsia.ir import Call, DType, FuncType, Op, TensorType, TupleType, Type
+from intarsia.op.opaque import declared_toolchains
 
 
 def is_tensor_call(call: Call, domains: frozenset[str], without: frozenset[DType]) -> bool:
@@ -16,6 +17,13 @@ def is_tensor_call(call: Call, domains: frozenset[str], without: frozenset[DType
         return False
     types = (call.checked_type, *(argument.checked_type for argument in call.args))
     return all(_fits(part, without) for known in types for part in _parts(known))
+
+
+def declared_domains(call: Call, toolchain: str) -> frozenset[str]:
+    """The domain of a call's operator, if a package declares that the toolchain runs it; else no domain."""
+    if isinstance(call.op, Op) and toolchain in declared_toolchains(call.op.domain):
+        return frozenset({call.op.domain})
+    return frozenset()
 
 
 def _parts(known: Type | None) -> Iterator[Type]:

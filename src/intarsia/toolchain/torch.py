@@ -32,6 +32,7 @@ class Torch:
     fusion_style: ClassVar[FusionStyle] = FusionStyle.OPERATOR
     onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
     thread_policy: ClassVar[str] = "torch: OpenMP threads of the calling thread, as many as the target says"
+    takes_control_flow: ClassVar[bool] = False
     conflicts: ClassVar[frozenset[str]] = frozenset()
 
     def availability(self) -> Available | Unavailable:

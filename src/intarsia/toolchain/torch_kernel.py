@@ -10,6 +10,7 @@ import torch
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.forks import begin_anew_in_children
 from intarsia.target import Target
 from intarsia.toolchain.delivery import deliver
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
@@ -73,6 +74,11 @@ class TorchKernel:
         self.source = source
         self._program: Computation | None = program
         self._threads = threads
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Compute on one thread: the threads of OpenMP do not survive a fork, and it starts no others."""
+        self._threads = 1
 
     def blob(self) -> bytes | None:
         """None: it is quickly made from its source."""

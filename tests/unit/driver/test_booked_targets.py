@@ -90,7 +90,7 @@ def test_schedules_need_native_among_the_targets() -> None:
 
 def test_what_native_cannot_do_is_noted(database: Database) -> None:
     notes: list[str] = []
-    module = product("NonZero")
+    module = product("Unique")
     assert booking(module, None, notes).booked([NATIVE], ScheduleRequest(1.0, None)).targets == (NATIVE,)
     assert [note.partition(":")[0] for note in notes] == ["no schedules are searched"]
     with_winner(product(), database)

@@ -129,7 +129,7 @@ def test_functions_that_native_has_get_the_book(testbed: LocalTestbed, database:
     [
         (product(), REFERENCE),
         (partition_whole(product(), REFERENCE), NATIVE),
-        (product("NonZero"), NATIVE),
+        (product("Unique"), NATIVE),
         (product("Tanh"), NATIVE),
     ],
     ids=["another target", "another toolchain", "not able", "nothing known"],

@@ -19,8 +19,8 @@ from intarsia.ir import (
     TensorType,
     Var,
 )
-from intarsia.measure.gate import run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import run_arrays
 from intarsia.op import call, infer_types, verify
 from intarsia.passes import (
     BackwardFoldScaleAxis,

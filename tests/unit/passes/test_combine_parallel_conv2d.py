@@ -31,8 +31,8 @@ from intarsia.ir import (
     Var,
     with_fields,
 )
-from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import call, tuple_get, verify
 from intarsia.passes import CombineParallelConv2D, partition_whole
 from intarsia.support.errors import UsageError

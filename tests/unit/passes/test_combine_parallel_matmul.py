@@ -28,8 +28,8 @@ from intarsia.ir import (
     TensorType,
     Var,
 )
-from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import call, verify
 from intarsia.passes import CombineParallelMatMul, partition_whole
 

@@ -38,8 +38,8 @@ from intarsia.ir import (
     structural_equal,
     with_fields,
 )
-from intarsia.measure.gate import Gate, run_arrays
 from intarsia.measure.inputs import random_inputs
+from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import absent, call, tuple_get, verify
 from intarsia.passes import ConvertLayout, partition_whole
 from intarsia.support.errors import UsageError

@@ -35,7 +35,6 @@ GAPS = {
     ("native", "dynamic"): "a parameter of Tensor[(n,), float32] has no native kernel",
     ("native", "dynamic zero size"): "a parameter of Tensor[(n, 2), float32] has no native kernel",
     ("native", "unknown rank"): "a parameter of Tensor[?, float32] has no native kernel",
-    ("native", "result of unknown shape"): "operator 'NonZero' of Tensor[(1, n), int64]",
     (
         "native",
         "input passed through by operators that do nothing",
@@ -46,7 +45,6 @@ GAPS = {
     ("native", "string"): "a parameter of Tensor[(2,), string] has no native kernel",
     ("native", "sequence"): "operator 'SequenceConstruct'",
     ("native", "optional"): "a parameter of Optional[Tensor[(3,), float32]] has no native kernel",
-    ("native", "ml operator"): "operator 'ai.onnx.ml::Binarizer' has no native kernel",
 }
 """What an engine refuses, with a part of its CompileError."""
 TORCH_GAPS = {

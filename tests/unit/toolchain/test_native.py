@@ -71,7 +71,10 @@ def test_offers_what_has_a_rule_and_a_static_shape() -> None:
     native = Native()
     assert native.supports(call("Relu", var("x", 2, 3)))
     assert not native.supports(call("Relu", var("x", SymbolicDim("n"), 3)))
-    assert not native.supports(call("NonZero", var("x", 3)))
+    assert native.supports(call("NonZero", var("x", 3)))
+    assert not native.supports(call("NonZero", var("x")))
+    assert not native.supports(call("NonZero", var("x", SymbolicDim("n"))))
+    assert not native.supports(call("Unique", var("x", 3)))
     assert not native.supports(Call(Function((var("x", 2),), var("x", 2)), (var("y", 2),)))
 
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome
-from intarsia.measure.difference import is_surely_within, sure_limit
-from intarsia.measure.gate import Gate
+from intarsia.measure.judge.difference import is_surely_within, sure_limit
+from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_result import MeasureError
-from intarsia.native.dag.packing import Packing
 from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.packing import Packing
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
 
 Array = npt.NDArray[Any]
@@ -90,7 +90,10 @@ class LoadedTask:
         contents = {name: aligned_array(np.array(array)) for name, array in folder.contents().items()}
         pairs = zip(gate.names, gate.expected, strict=True)
         outputs = {name: GuardedOutput.of(expected) for name, expected in pairs}
-        limits = tuple(map(sure_limit, gate.expected, gate.tolerances))
+        limits = tuple(
+            None if tolerance is None else sure_limit(array, tolerance)
+            for array, tolerance in zip(gate.expected, gate.tolerances, strict=True)
+        )
         return cls(contents, outputs, gate, _pool(folder.program().threads), limits=limits)
 
     def packed_contents(self, packing: Packing) -> Array:

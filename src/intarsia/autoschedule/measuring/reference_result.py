@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.measure.gate import Gate
-from intarsia.measure.tolerance import tolerance_for
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.compile_kernel import compile_kernel
 from intarsia.native.llvm.isa import Isa
@@ -56,7 +56,7 @@ def gate_of(dag: ComputeDAG, expected: Mapping[str, Array]) -> Gate:
     length, depth = longest_sum(dag), sums_in_a_row(dag)
     quantized = any(map(_rounds_to_integers, dag.ops))
     tolerances = tuple(tolerance_for(expected[name].dtype, length, depth, quantized) for name in names)
-    return Gate(names, tuple(expected[name] for name in names), tolerances, "the loops as declared")
+    return Gate.by_tolerance(names, [expected[name] for name in names], tolerances, "the loops as declared")
 
 
 def longest_sum(dag: ComputeDAG) -> int:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from intarsia.native.llvm.allowed_symbols import DRIVER_SYMBOLS
 from intarsia.native.llvm.codegen import generate_object_code
 from intarsia.native.llvm.driver_text import (
     IDENTITY,
@@ -26,11 +26,12 @@ from intarsia.native.llvm.driver_text import (
 from intarsia.native.llvm.isa import Isa, host_architecture
 from intarsia.native.llvm.object_code import LoadedCode, load_object_code
 from intarsia.support.errors import ArtifactError
+from intarsia.support.forks import ForkSafeLock
 
 _PLAIN: Final = {"x86_64": Isa("x86_64", "x86-64", ()), "aarch64": Isa("aarch64", "generic", ("neon",))}
 _RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 _STOP: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_LOCK: Final = threading.Lock()
+_LOCK: Final = ForkSafeLock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def process_driver(object_code: bytes | None = None) -> Driver:
 
 
 def _load(object_code: bytes) -> Driver:
-    code = load_object_code(object_code)
+    code = load_object_code(object_code, allowed=DRIVER_SYMBOLS)
     found = code.addresses
     if IDENTITY not in found:
         raise ArtifactError("this object code is not the driver of native kernels")

@@ -43,9 +43,10 @@ def built_source(mod: IRModule) -> KernelSource:
     return source
 
 
-@pytest.mark.parametrize(("name", "kernels"), [("squeezenet", 32), ("mobilenet_v2", 54)])
+@pytest.mark.parametrize(("name", "kernels"), [("squeezenet", 31), ("mobilenet_v2", 54)])
 def test_the_kernels_of_a_model(name: str, kernels: int) -> None:
-    tasks = extract_tasks(model(name), TARGET)
+    # With vectors of 64 bytes squeezenet has one kernel more: every CPU is asked for the same ones.
+    tasks = extract_tasks(model(name), TARGET.with_options(wide_vectors=False))
     assert sum(task.weight for task in tasks) == kernels
     assert max(task.weight for task in tasks) > 1
     assert len({task.key for task in tasks}) == len(tasks)
@@ -139,7 +140,7 @@ def test_a_program_without_native_parts_has_no_tasks() -> None:
 
 def test_what_native_cannot_do_is_an_error() -> None:
     x = Var("x", checked_type=TensorType((4,), DType.FLOAT32))
-    mod = IRModule.from_expr(Function((x,), call("NonZero", x)))
+    mod = IRModule.from_expr(Function((x,), call("Unique", x)))
     with pytest.raises(CompileError, match="native cannot compile this"):
         extract_tasks(mod, TARGET)
 

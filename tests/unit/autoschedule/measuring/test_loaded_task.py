@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from intarsia.autoschedule.measuring.loaded_task import GuardedOutput, LoadedTask
-from intarsia.measure.difference import sure_limit
-from intarsia.measure.gate import Gate
+from intarsia.measure.judge.difference import sure_limit
+from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.tolerance import tolerance_for
 from intarsia.native.llvm.thread_pool import ThreadPool
 from intarsia.support.aligned_memory import ALIGNMENT
 
@@ -57,8 +57,8 @@ def test_no_operands_are_one_turn() -> None:
 @pytest.mark.parametrize(("error", "is_right"), [(0.0, True), (1e-6, True), (1e-2, False), (np.nan, False)])
 def test_results_are_checked_the_same_with_and_without_a_sure_limit(error: float, is_right: bool) -> None:
     expected = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
-    gate = Gate(("y",), (expected,), (tolerance_for("float32", 100),), "given")
-    limit = sure_limit(expected, gate.tolerances[0])
+    gate = Gate.by_tolerance(("y",), (expected,), (tolerance_for("float32", 100),), "given")
+    limit = sure_limit(expected, tolerance_for("float32", 100))
     assert limit is not None
     found = []
     for limits in ((), (None,), (limit,)):

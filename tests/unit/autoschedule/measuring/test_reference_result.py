@@ -17,7 +17,7 @@ from intarsia.autoschedule.measuring.reference_result import (
 from intarsia.autoschedule.measuring.task_contents import smallest_indexed, task_contents
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.ir import DType
-from intarsia.measure.tolerance import EXACT, tolerance_for
+from intarsia.measure.judge.tolerance import EXACT, tolerance_for
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.llvm.isa import Isa

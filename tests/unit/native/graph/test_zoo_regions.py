@@ -13,8 +13,8 @@ from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Function, IRModule, TensorType
-from intarsia.measure.compare_outputs import compare
-from intarsia.measure.tolerance import tolerance_for
+from intarsia.measure.judge.compare_outputs import compare
+from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.graph import RegionPlan, plan_region
 from intarsia.native.llvm.isa import Isa
 

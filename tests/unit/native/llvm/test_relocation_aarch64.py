@@ -8,7 +8,7 @@ from tests.native_ir import EVERY_REFERENCE
 from intarsia.native.llvm.codegen import CodegenOptions, generate_object_code
 from intarsia.native.llvm.elf_file import ObjectFile, read_object_file
 from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.object_code import Layout, build_image, lay_out
+from intarsia.native.llvm.object_code import Layout, Outside, build_image, lay_out
 from intarsia.native.llvm.relocation import Fixup, UnknownRelocationError
 from intarsia.native.llvm.relocation_aarch64 import RelocationsAArch64
 from intarsia.support.errors import ArtifactError
@@ -55,7 +55,7 @@ def linked() -> tuple[ObjectFile, Layout, bytearray]:
     isa = Isa("aarch64", "generic", ("neon",))
     file = read_object_file(generate_object_code(EVERY_REFERENCE, isa, CodegenOptions()))
     layout = lay_out(file, RULES)
-    return file, layout, build_image(file, layout, RULES, BASE, {"exp": EXP})
+    return file, layout, build_image(file, layout, RULES, BASE, Outside({"exp": EXP}, frozenset()))
 
 
 def address_of(file: ObjectFile, layout: Layout, number: int) -> int:

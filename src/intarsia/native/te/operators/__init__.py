@@ -14,6 +14,8 @@ from intarsia.native.te.operators import (
     comparisons,
     concatenation,
     convolution,
+    counted_boxes,
+    counted_indices,
     cumulation,
     depth_and_space,
     einsum,
@@ -41,6 +43,7 @@ from intarsia.native.te.operators import (
     top_k,
     transposed_convolution,
     transposition,
+    tree_ensemble,
     unary,
 )
 from intarsia.native.te.operators.compute_rule import (
@@ -76,6 +79,8 @@ _FAMILIES = (
     comparisons,
     concatenation,
     convolution,
+    counted_boxes,
+    counted_indices,
     cumulation,
     depth_and_space,
     einsum,
@@ -103,6 +108,7 @@ _FAMILIES = (
     top_k,
     transposed_convolution,
     transposition,
+    tree_ensemble,
     unary,
 )
 """One file each; importing them fills the registry."""

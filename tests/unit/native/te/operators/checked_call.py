@@ -13,8 +13,8 @@ from tests.te_evaluator import evaluate
 from tests.unit.native.te.operators.node_cases import interpreted
 
 from intarsia.ir import Call, Constant, Expr
-from intarsia.measure.compare_outputs import compare
-from intarsia.measure.tolerance import tolerance_for
+from intarsia.measure.judge.compare_outputs import compare
+from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
 from intarsia.op import absent
 from intarsia.op import call as op_call

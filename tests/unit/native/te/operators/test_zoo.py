@@ -11,8 +11,8 @@ from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, DType, TensorType, post_order
-from intarsia.measure.compare_outputs import compare
-from intarsia.measure.tolerance import tolerance_for
+from intarsia.measure.judge.compare_outputs import compare
+from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.te.operators import covered
 
 SMALL = ("bert_tiny", "gpt2_tiny", "mnist")
