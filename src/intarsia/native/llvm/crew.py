@@ -21,6 +21,7 @@ import numpy as np
 
 from intarsia.native.llvm.driver import Driver
 from intarsia.native.llvm.driver_records import PoolRecord, WorkerRecord
+from intarsia.native.llvm.process_cores import process_cores
 from intarsia.support.aligned_memory import aligned_bytes
 from intarsia.support.errors import ExecutionError
 
@@ -30,8 +31,6 @@ THREAD_NAME: Final = "intarsia-work"
 _WORKER_SPIN_NS: Final = 200_000
 _QUIET_SPIN_NS: Final = 50_000
 _JOIN_SPIN_NS: Final = 20_000
-_CORE_SET_BYTES: Final = 1024
-"""Room for 8,192 cores, the most that Linux can be built for."""
 # These must reach Python's fault handler; all other signals are for threads that run Python.
 _FAULTS: Final = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP"}
 
@@ -59,7 +58,8 @@ class Crew:
         self._workers = (WorkerRecord * (threads - 1))()
         self._handles: list[int] = []
         self._lock = threading.Lock()
-        self._cores = self._cores_of_workers = frozenset(os.sched_getaffinity(0))
+        self._cores = frozenset(os.sched_getaffinity(0))
+        self._cores_of_process = process_cores()
         self._left_free = -1
         self._core_of_caller = _threads().sched_getcpu
         handles = self._handles
@@ -89,23 +89,15 @@ class Crew:
             if len(self._cores) < max(2, self.threads):
                 return
             self._left_free = here
-            self._cores_of_workers = self._cores - {here}
-            others = _core_set(self._cores_of_workers)
+            others = _core_set(self._cores - {here})
             for handle in self._handles:
                 _threads().pthread_setaffinity_np(handle, len(others), others)
 
     def _adopt_cores(self) -> None:
-        """Take over the cores that `taskset -ap` or the like has given to the workers since they were moved.
-
-        The affinity of the calling thread says nothing of that: a caller may be pinned to one core.
-        """
-        if not self._handles:
-            return
-        cores = ctypes.create_string_buffer(_CORE_SET_BYTES)
-        if _threads().pthread_getaffinity_np(self._handles[0], len(cores), cores) == 0:
-            present = _cores_in(cores.raw)
-            if present != self._cores_of_workers:
-                self._cores = self._cores_of_workers = present
+        """Use the cores that `taskset -ap` or the like has given to the process since they were last read."""
+        cores = process_cores()
+        if cores != self._cores_of_process:
+            self._cores = self._cores_of_process = cores
 
     def _start(self, driver: Driver, handles: list[int]) -> None:
         with _signals_blocked():
@@ -162,7 +154,6 @@ def _threads() -> Any:
     library.pthread_join.argtypes = (word, pointer)
     library.pthread_setname_np.argtypes = (word, ctypes.c_char_p)
     library.pthread_setaffinity_np.argtypes = (word, ctypes.c_size_t, ctypes.c_char_p)
-    library.pthread_getaffinity_np.argtypes = (word, ctypes.c_size_t, ctypes.c_char_p)
     library.sched_getcpu.argtypes = ()
     return library
 
@@ -171,11 +162,6 @@ def _core_set(cores: Iterable[int]) -> bytes:
     """What the C library calls a cpu_set_t: a bit a core."""
     bits = sum(1 << core for core in cores)
     return bits.to_bytes(-(-max(bits.bit_length(), 1) // 64) * 8, sys.byteorder)
-
-
-def _cores_in(core_set: bytes) -> frozenset[int]:
-    bits = int.from_bytes(core_set, sys.byteorder)
-    return frozenset(core for core in range(bits.bit_length()) if bits >> core & 1)
 
 
 class Scratch:

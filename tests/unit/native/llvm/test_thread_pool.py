@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -154,27 +156,45 @@ def test_workers_leave_the_core_of_their_caller() -> None:
             assert usable - {core} in cores_of_workers()
 
 
+@contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """Pin the calling thread."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def worker_tasks() -> set[int]:
     tasks = [Path(task) for task in Path("/proc/self/task").iterdir()]
     return {int(task.name) for task in tasks if (task / "comm").read_text().strip() == THREAD_NAME}
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
-def test_workers_stay_where_taskset_has_put_the_process() -> None:
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_workers_stay_where_taskset_has_put_the_process(order: tuple[int, int]) -> None:
+    """Even if they were there anyway, to leave the other core to their caller."""
     usable = os.sched_getaffinity(0)
-    first, second = sorted(usable)[:2]
+    first, second = (sorted(usable)[number] for number in order)
     others = worker_tasks()
     with ThreadPool(2) as pool:
-        run_regions(pool, 64, 1)
+        with on_core(second):
+            run_regions(pool, 64, 1)
         (worker,) = worker_tasks() - others
-        os.sched_setaffinity(worker, {first})  # what `taskset -ap` does to each thread
-        for core in (first, second, first):
-            os.sched_setaffinity(0, {core})
-            try:
-                run_regions(pool, 64, 1)
-            finally:
-                os.sched_setaffinity(0, usable)
-            assert os.sched_getaffinity(worker) == {first}
+        tasks = [int(task.name) for task in Path("/proc/self/task").iterdir()]
+        affinities = {task: os.sched_getaffinity(task) for task in tasks}
+        try:
+            for task in affinities:  # what `taskset -ap` does
+                os.sched_setaffinity(task, {first})
+            for core in (first, second, first):
+                with on_core(core):
+                    run_regions(pool, 64, 1)
+                assert os.sched_getaffinity(worker) == {first}
+        finally:
+            for task, cores in affinities.items():
+                os.sched_setaffinity(task, cores)
 
 
 def test_more_threads_than_cores_go_anywhere() -> None:
