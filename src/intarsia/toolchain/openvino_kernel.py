@@ -34,6 +34,7 @@ from intarsia.toolchain.openvino_model import (
     returns_an_input,
 )
 from intarsia.toolchain.openvino_options import refuse_unmet_options
+from intarsia.toolchain.openvino_process import OpenVinoProcess
 
 _INT32 = np.iinfo(np.int32)
 
@@ -44,16 +45,39 @@ def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
     Raises:
         CompileError: OpenVINO refuses the source.
     """
+    if _IN_THIS_PROCESS.is_of_parent:
+        return OpenVinoProcess(source)
     model = parse_model(source, "openvino")
     inputs, outputs = input_ports(model.graph), output_ports(model.graph)
     refuse_packed("openvino", (*inputs, *outputs))
     for port in (*inputs, *outputs):
         if not port.is_plain:
             raise CompileError(f"openvino cannot compile this: {port.name!r} is no tensor of numbers")
+    _IN_THIS_PROCESS.is_used = True
     compiled = None if blob is None else import_model(blob, source)
     compiled = compiled or compile_model(model, source)
     refuse_unmet_options(compiled, Target(source.target), only_results=True)
     return OpenVinoKernel(source, compiled, inputs, outputs)
+
+
+class _InThisProcess:
+    """Whether OpenVINO has been used here: in a child that is forked after that, it is unsafe.
+
+    Attributes:
+        is_used: Something has been compiled or imported in this process, or in the one that it was forked of.
+        is_of_parent: It was the parent that did.
+    """
+
+    def __init__(self) -> None:
+        self.is_used = self.is_of_parent = False
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Remember that OpenVINO's threads and locks are the parent's."""
+        self.is_of_parent = self.is_used
+
+
+_IN_THIS_PROCESS = _InThisProcess()
 
 
 class OpenVinoKernel:
@@ -73,7 +97,10 @@ class OpenVinoKernel:
         self.source = source
         self._input_ports = inputs
         self._output_ports = outputs
-        self._use(compiled)
+        self._compiled: Any = compiled
+        self._request: Any = compiled.create_infer_request()
+        self._bound_inputs = tuple(BoundMemory() for _ in inputs)
+        self._bound_outputs = tuple(BoundMemory() for _ in outputs)
         numbers = {name: number for number, port in enumerate(compiled.inputs) for name in port.names}
         self._numbers = tuple(  # None: OpenVINO dropped the input, because nothing needs it
             numbers.get(behind(port.name), numbers.get(port.name)) for port in inputs
@@ -88,16 +115,11 @@ class OpenVinoKernel:
             if port.dtype is not None and port.dtype.name in ("int64", "uint64", "uint32")
         )
         self._is_of_parent = False
+        self._substitute: OpenVinoProcess | None = None
         begin_anew_in_children(self)
 
-    def _use(self, compiled: Any) -> None:
-        self._compiled: Any = compiled
-        self._request: Any = compiled.create_infer_request()
-        self._bound_inputs = tuple(BoundMemory() for _ in self._input_ports)
-        self._bound_outputs = tuple(BoundMemory() for _ in self._output_ports)
-
     def begin_in_child(self) -> None:
-        """Leave the compiled model to the parent, which has its threads; the next run compiles it again."""
+        """Leave the compiled model to the parent, which has its threads; the next run starts a process."""
         if self._request is not None:
             leave_to_parent(self._compiled)
             leave_to_parent(self._request)
@@ -119,14 +141,16 @@ class OpenVinoKernel:
 
     def close(self) -> None:
         """Let go of the request and the compiled model."""
-        self._request = self._compiled = None
+        if self._substitute is not None:
+            self._substitute.close()
+        self._request = self._compiled = self._substitute = None
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
         self._refuse_if_closed()
         if self._is_of_parent:
-            self._use(compile_model(parse_model(self.source, "openvino"), self.source))
-            self._is_of_parent = False
+            self._substitute = self._substitute or OpenVinoProcess(self.source)
+            return self._substitute.run(inputs, outputs)
         for position in self._wide_inputs:
             _refuse_beyond_int32(inputs[position], self._input_ports[position])
         for position, value in enumerate(inputs):

@@ -18,7 +18,7 @@ from intarsia.runtime.kernel import Array
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
 
-CHILDREN, PATIENCE_S = 6, 60.0
+CHILDREN, PATIENCE_S = 6, 30.0
 TOOLCHAINS = sorted(toolchain.name for toolchain in usable_toolchains())
 
 
