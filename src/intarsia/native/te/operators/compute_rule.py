@@ -80,15 +80,15 @@ def compute(call: ComputeCall) -> tuple[Tensor, ...]:
     if call.op_name not in _RULES:
         raise NotCoveredError(f"operator {call.op_name!r} has no native kernel")
     try:
-        made = tuple(_RULES[call.op_name](call))
-        found = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in made)
-        assert found == call.output_types, f"rule of {call.op_name}: {found}; expected {call.output_types}"
+        results = tuple(_RULES[call.op_name](call))
     except (IntarsiaError, MemoryError, RecursionError):
         raise
     except Exception as error:  # attributes or shapes that no valid model has: other toolchains may say more
         detail = " ".join(f"{type(error).__name__}: {error}".split())
         raise call.not_covered(f"these attributes and shapes ({detail[:300]})") from error
-    return made
+    types = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in results)
+    assert types == call.output_types, f"rule of {call.op_name}: {types}; expected {call.output_types}"
+    return results
 
 
 def compute_call_of(call: Call, name: str = "") -> ComputeCall:
