@@ -77,6 +77,9 @@ _INTARSIA = MappingProxyType(
         "on_device": OpPatternKind.OPAQUE,
         "device_copy": OpPatternKind.OPAQUE,
         "layout_transform": OpPatternKind.INJECTIVE,
+        "counted_boxes": OpPatternKind.OPAQUE,
+        "counted_indices": OpPatternKind.OPAQUE,
+        "tree_ensemble": OpPatternKind.OPAQUE,
     }
 )
 

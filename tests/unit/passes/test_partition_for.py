@@ -41,20 +41,21 @@ PROGRAMS = {
           Mul(%f(%0): TENSOR, %0)
         }""",
     "recursion": """
-        def @main(%x: TENSOR) { @step(%x, meta[Constant][0]): TENSOR }
-        def @step(%x: TENSOR, %n: Tensor[(), int64]) -> TENSOR {
-          %0 = Greater(%n, meta[Constant][1]);
-          if (%0) { @step(Mul(Exp(Neg(%x)), %x), Sub(%n, meta[Constant][2])): TENSOR } else { %x }
+        def @main(%x: TENSOR) { @step(%x, meta[Constant][2]): TENSOR }
+        def @step(%x: TENSOR, %n: Tensor[(), int32]) -> TENSOR {
+          %0 = Greater(%n, meta[Constant][3]);
+          if (%0) { @step(Mul(Exp(Neg(%x)), %x), Sub(%n, meta[Constant][4])): TENSOR } else { %x }
         }""",
     "loop": """
         def @main(%x: TENSOR) {
           %0 = Exp(Neg(%x));
-          %1 = Loop(meta[Constant][0], meta[Constant][3], %x,
+          %1 = Loop(meta[Constant][0], meta[Constant][1], %x,
             fn (%i: Tensor[(), int64], %c: Tensor[(), bool], %s: TENSOR) { (%c, Add(%s, %0)) }, outputs=1);
           Relu(%1.0)
         }""",
 }
-CONSTANTS = (np.array(3), np.array(0), np.array(1), np.array(True))
+CONSTANTS = (np.array(3), np.array(True), *(np.array(number, np.int32) for number in (3, 0, 1)))
+"""Counted down in 32 bits: OpenVINO has no wider integers."""
 
 
 def program(name: str) -> IRModule:

@@ -176,5 +176,5 @@ def test_a_damaged_width_is_an_artifact_error() -> None:
     blob = write_blob(build_region(kernel.source))
     damaged = blob.replace(b'"counted":[[0,1,true]]', b'"counted":[[9,1,true]]')
     assert damaged != blob
-    with pytest.raises(ArtifactError, match="rows of 1 numbers as result 9"):
+    with pytest.raises(ArtifactError, match="refer to number 9 of 1"):
         read_blob(damaged, {})
