@@ -44,7 +44,8 @@ from intarsia.tune import (
     transformation,
 )
 
-SIZE = 768
+SIZE, WIDTH = 256, 4096
+"""Each form differs from the next by a factor of 10 and more: other work runs beside tests."""
 # onnxruntime would do both by itself.
 TARGET = Target("cpu -toolchain=onnxruntime -threads=1 -optimize=0")
 POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=2, repeats=5, min_repeats=5, min_repeat_seconds=1e-3)
@@ -79,7 +80,10 @@ class TuneFolding(TuningPass):
 
 def program() -> IRModule:
     random = np.random.default_rng(0)
-    first, second = (Constant(random.standard_normal((SIZE, SIZE)).astype(np.float32) / 20) for _ in range(2))
+    first, second = (
+        Constant(random.standard_normal(shape).astype(np.float32) / 20)
+        for shape in ((SIZE, WIDTH), (WIDTH, SIZE))
+    )
     x = Var("x", checked_type=TensorType((1, SIZE), DType.FLOAT32))
     body = call("MatMul", call("MatMul", x, first), second)
     return InferType()(IRModule.from_expr(Function((x,), body)))
