@@ -21,6 +21,7 @@ def recurrent_model(
     optional: tuple[str, ...] = (),
     lengths: tuple[int, ...] | None = None,
     seed: int = 0,
+    scale: float = 1.0,
     **attrs: Any,
 ) -> ModelProto:
     """A model of one layer with the input x, and y and the last states as outputs.
@@ -34,7 +35,8 @@ def recurrent_model(
         direction: The attribute.
         optional: Which of "b", "initial_h", "initial_c" and "p" are there, as constants.
         lengths: Lengths of the sequences, as a constant; an empty tuple makes them the input `lengths`.
-        seed: Of the weights.
+        seed: Seed of the weights.
+        scale: Standard deviation of the weights and initial states.
         attrs: Further attributes.
     """
     generator, count = np.random.default_rng(seed), 2 if direction == "bidirectional" else 1
@@ -50,7 +52,7 @@ def recurrent_model(
     }
     chosen = {"w", "r", *optional}
     weights = [
-        numpy_helper.from_array(generator.standard_normal(shape, np.float32), name)
+        numpy_helper.from_array(generator.standard_normal(shape, np.float32) * np.float32(scale), name)
         for name, shape in shapes.items()
         if name in chosen
     ]
