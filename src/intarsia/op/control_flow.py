@@ -76,6 +76,34 @@ def _scan_types(args: _Types, body: FuncType, results: _Types, attrs: Attrs) -> 
     return (*map(_widened, args[:states], results[:states]), *stacked)
 
 
+def scan_parameter_types(args: _Types, attrs: Attrs) -> _Types:
+    """Types of the parameters of a Scan's body that the arguments alone determine.
+
+    A state has the type that it starts with: ONNX lets its shape change in no step. A scanned argument loses
+    its axis.
+
+    Args:
+        args: Types of the arguments without the body: states, then what is scanned.
+        attrs: The attributes of the Scan.
+
+    Returns:
+        A type for each argument; None where its own is unknown or the attributes do not fit it.
+    """
+    scanned = attrs.get("num_scan_inputs")
+    if not isinstance(scanned, int) or not 1 <= scanned <= len(args):
+        return (None,) * len(args)  # the call is refused
+    states = len(args) - scanned
+    axes = _axes(attrs, "scan_input_axes", scanned)
+    return (*args[:states], *map(_without_axis, args[states:], axes))
+
+
+def _without_axis(item: Type | None, axis: int) -> Type | None:
+    if not isinstance(item, TensorType) or not item.shape:
+        return None
+    position = _position(axis, len(item.shape))
+    return TensorType((*item.shape[:position], *item.shape[position + 1 :]), item.dtype)
+
+
 def _check_counts(name: str, args: _Types, body: FuncType, results: _Types, states: int) -> None:
     if len(body.params) != len(args):
         raise InvalidModelError(

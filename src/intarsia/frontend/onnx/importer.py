@@ -40,6 +40,7 @@ from intarsia.ir import (
 )
 from intarsia.ir.rule_errors import HELP
 from intarsia.op import absent, call, tuple_get
+from intarsia.op.control_flow import scan_parameter_types
 from intarsia.op.infer import check_attributes, returns_tuple
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attributes_from_protos, type_from_proto
@@ -287,6 +288,11 @@ class _Importer:
         if node.op_type == "Loop":
             for item, arg in zip(graph.input[2:], args[2:], strict=False):  # the call checks the numbers
                 types[item.name] = loop_state_type(types[item.name], arg.checked_type)
+        if node.op_type == "Scan":
+            attrs = attributes_from_protos(list(node.attribute))
+            steps = scan_parameter_types(tuple(arg.checked_type for arg in args), attrs)
+            for item, step in zip(graph.input, steps, strict=False):
+                types[item.name] = types[item.name] or step
         params = self._params(graph.input, types)
         results = self._graph(graph, self._inner(graph, scope, params))
         return Function(tuple(params.values()), Tuple(tuple(results)))

@@ -412,6 +412,20 @@ class TestControlFlow:
         feeds = {"start": X[0, :2], "xs": np.ones((4, 2), np.float32)}
         assert_same_outputs(model_of(self.SCAN), feeds)
 
+    def test_parameters_of_a_scan_need_no_types(self) -> None:
+        """onnx's own definition of LinearAttention has none."""
+        text = self.SCAN.replace("num_scan_inputs = 1", "num_scan_inputs = 1, scan_input_axes = [-1]")
+        model = model_of(text.replace("float[4,2] xs", "float[2,4] xs"))
+        (body,) = (each.g for each in model.graph.node[0].attribute if each.name == "body")
+        for value in (*body.input, *body.output):
+            value.ClearField("type")
+        (scan,) = (
+            expr for expr in post_order(from_onnx(model)["main"]) if isinstance(expr, Call) and expr.args[2:]
+        )
+        step = scan.args[-1]
+        assert isinstance(step, Function)
+        assert [param.checked_type for param in step.params] == [TensorType((2,), DType.FLOAT32)] * 2
+
 
 class TestFunctionsOfTheModel:
     def test_they_are_inlined(self) -> None:
