@@ -55,8 +55,8 @@ def _quietest_channel(y: Array) -> Array:
 
 def _element(y: Array, change: Callable[[Any], Any]) -> Array:
     flat = y.reshape(-1)
-    place = int(np.abs(flat).argmax())
-    flat[place] = change(flat[place])
+    position = int(np.abs(flat).argmax())
+    flat[position] = change(flat[position])
     return y
 
 

@@ -72,12 +72,12 @@ def spread(run: Convolution, weights: Floats, normal: Floats, value: float) -> s
         data[0, 3, place, place] = 0
         wanted, scale = exact(data, weights), exact(np.abs(data), np.abs(weights))
         data[0, 3, place, place] = value
-        found = run(data)
+        results = run(data)
         outside = np.ones((PIXELS, PIXELS), bool)
         outside[place - 1 : place + 2, place - 1 : place + 2] = False
-        finite = np.isfinite(found) & outside
-        lost = max(lost, int((~np.isfinite(found) & outside).sum()))
-        largest = max(largest, float((np.abs(found - wanted) / scale)[finite].max()))
+        finite = np.isfinite(results) & outside
+        lost = max(lost, int((~np.isfinite(results) & outside).sum()))
+        largest = max(largest, float((np.abs(results - wanted) / scale)[finite].max()))
     return f"{largest:.0e}" + (f", {lost} not finite" if lost else "")
 
 

@@ -49,10 +49,10 @@ class Closure:
         Raises:
             UnsupportedModelError: It is a tuple of several values, or a function that calls itself.
         """
-        found = self.stand_in(expr)
-        if isinstance(found, Tuple) and found.fields:
+        stand_in = self.stand_in(expr)
+        if isinstance(stand_in, Tuple) and stand_in.fields:
             raise self._refusal("an operator takes a tuple", "")
-        return found
+        return stand_in
 
     def _close(self, value: SlotValue) -> Task:
         for leaf in leaves(value):

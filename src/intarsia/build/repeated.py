@@ -104,9 +104,9 @@ def can_repeat(call: Call) -> bool:
     states = _state_count(call)
     rows = _results(call)[_is_loop(call) + states :]
     scanned = () if _is_loop(call) else tuple(arg.checked_type for arg in call.args[states:-1])
-    known = [item for item in (*rows, *scanned) if isinstance(item, TensorType)]
-    has_ranks = all(item.shape is not None for item in known)
-    return len(known) == len(rows) + len(scanned) and (_is_loop(call) or has_ranks)
+    typed = [item for item in (*rows, *scanned) if isinstance(item, TensorType)]
+    has_ranks = all(item.shape is not None for item in typed)
+    return len(typed) == len(rows) + len(scanned) and (_is_loop(call) or has_ranks)
 
 
 def _is_loop(call: Call) -> bool:

@@ -56,4 +56,4 @@ class Trust:
 
 
 TRUSTED = Trust()
-"""What holds where nothing is said: an artifact is believed."""
+"""The default: blobs are loaded, and no signature is required."""

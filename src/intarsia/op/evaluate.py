@@ -63,15 +63,15 @@ def evaluate_call(call: Call) -> Array | tuple[Array, ...]:
     values = [arg.data for arg in call.args if isinstance(arg, Constant)]
     type_ = call.checked_type or infer_call_type(call.op, call.args, call.attrs)
     if call.op.domain == INTARSIA_DOMAIN:
-        found: list[Any] = [_own_value(call, values)]
+        results: list[Any] = [_own_value(call, values)]
     elif call.op.domain not in OPSETS:
-        found = _opaque_values(call, values)
+        results = _opaque_values(call, values)
     else:
-        found = _reference_values(call, values)
+        results = _reference_values(call, values)
     if OUTPUTS not in call.attrs:
-        return _as_declared(call.op, found[0], type_)
-    types = type_.fields if isinstance(type_, TupleType) else (None,) * len(found)
-    return tuple(_as_declared(call.op, value, item) for value, item in zip(found, types, strict=True))
+        return _as_declared(call.op, results[0], type_)
+    types = type_.fields if isinstance(type_, TupleType) else (None,) * len(results)
+    return tuple(_as_declared(call.op, value, item) for value, item in zip(results, types, strict=True))
 
 
 def can_evaluate(call: Call) -> bool:

@@ -27,10 +27,10 @@ def refined_ml_types(
         attrs: Its attributes.
         results: What onnx inferred; a shape that contradicts it is not taken.
     """
-    known = [arg for arg in args if isinstance(arg, TensorType) and arg.shape is not None]
-    if name not in _RULES or len(known) < len(args) or not known:
+    shaped = [arg for arg in args if isinstance(arg, TensorType) and arg.shape is not None]
+    if name not in _RULES or len(shaped) < len(args) or not shaped:
         return results
-    shapes = _RULES[name](known, attrs)
+    shapes = _RULES[name](shaped, attrs)
     return tuple(
         _refined(result, shapes[position], name in _MISTAKEN) if position < len(shapes) else result
         for position, result in enumerate(results)

@@ -96,7 +96,7 @@ class _Folding:
     """The evaluation of one function.
 
     Args:
-        max_bytes: As the pass has it.
+        max_bytes: The most bytes of a constant that is made; see the pass.
     """
 
     def __init__(self, max_bytes: int) -> None:

@@ -109,8 +109,8 @@ def _check_references(path: Path, manifest: Manifest) -> None:
     for name in needed:
         if name not in manifest.files:
             raise damaged(path, f"{MANIFEST} does not list the file {name!r}")
-    own = [name for entry in manifest.kernels for name in (entry.source, entry.blob) if name is not None]
-    if len(set(own)) < len(own):  # each is read for its kernel: a small file could stand for many copies
+    names = [name for entry in manifest.kernels for name in (entry.source, entry.blob) if name is not None]
+    if len(set(names)) < len(names):  # each is read for its kernel: a small file could stand for many copies
         raise damaged(path, "two kernels have one file")
     weights = [number for entry in manifest.kernels for number in entry.weights.values()]
     numbers = [*manifest.plan_constants, *manifest.program_constants, *weights]

@@ -28,16 +28,16 @@ def sign_artifact(path: str | os.PathLike[str], private_key: str | os.PathLike[s
         UsageError: The key cannot be used, or the package cryptography is not installed.
         OutputError: The file system refused; the artifact is as it was.
     """
-    place = Path(path)
-    reader = open_artifact(place)
+    file = Path(path)
+    reader = open_artifact(file)
     manifest = reader.read(MANIFEST, MOST_BYTES).tobytes()
-    files = reader.read_all(Manifest.from_bytes(manifest, place).files)
+    files = reader.read_all(Manifest.from_bytes(manifest, file).files)
     content = sign_manifest(manifest, Path(private_key)).to_bytes()
-    if place.is_dir():
-        with written_whole(place / SIGNATURE) as temporary:
+    if file.is_dir():
+        with written_whole(file / SIGNATURE) as temporary:
             temporary.write_bytes(content)
         return
-    with artifact_writer(place, ArtifactFormat.ZIP) as writer:
+    with artifact_writer(file, ArtifactFormat.ZIP) as writer:
         for name, data in files.items():
             with writer.file(name) as stream:
                 stream.write(data.data)

@@ -38,10 +38,10 @@ def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
 
 
 def _repeat_complaint(step: Repeat, body: Block) -> str:
-    found = len(body.params), len(body.results)
+    counts = len(body.params), len(body.results)
     lengths = len(step.scanned), len(step.states) + len(step.row_axes), len(step.row_axes)
     expected = len(step.scan_axes), len(step.outputs), len(step.empty)
-    if found != (step.body_params, step.body_results) or lengths != expected:
+    if counts != (step.body_params, step.body_results) or lengths != expected:
         return f'it repeats block "{step.block}" with another number of values'
     if len(step.trips) > 1 or len(step.condition) > 1 or bool(step.scanned) == step.is_loop:
         return f'it repeats block "{step.block}", but is neither a loop nor a scan'

@@ -108,8 +108,8 @@ def single_element(value: Value, what: str) -> Array:
         ExecutionError: It is no array, or has another number of elements.
     """
     if not isinstance(value, np.ndarray) or value.size != 1:
-        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else "no array"
-        raise ExecutionError(f"the {what} has {found}, expected one element")
+        actual = f"shape {value.shape}" if isinstance(value, np.ndarray) else "no array"
+        raise ExecutionError(f"the {what} has {actual}, expected one element")
     return value.reshape(())
 
 
@@ -125,8 +125,8 @@ def _trips(step: Repeat, values: Sequence[Value], scanned: Sequence[Array]) -> i
 def _front(value: Value, axis: int, backward: bool) -> Array:
     """Return a view of a scanned value in which the slices follow one another along the first axis."""
     if not isinstance(value, np.ndarray) or value.ndim <= axis:
-        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else "no array"
-        raise ExecutionError(f"a value that a Scan goes through along axis {axis} has {found}")
+        actual = f"shape {value.shape}" if isinstance(value, np.ndarray) else "no array"
+        raise ExecutionError(f"a value that a Scan goes through along axis {axis} has {actual}")
     moved = np.moveaxis(value, axis, 0)
     return moved[::-1] if backward else moved
 

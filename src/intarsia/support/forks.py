@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 
 class BeginsInChild(Protocol):
-    """An object that is told of a fork in the child."""
+    """An object with a method that is called in each forked child."""
 
     def begin_in_child(self) -> None:
         """Forget what belongs to the parent's threads; called in the child before anything else runs."""

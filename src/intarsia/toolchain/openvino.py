@@ -77,9 +77,9 @@ class OpenVino:
 
 def _refuse_lost_bits(function: Function, module: IRModule | None) -> None:
     """Refuse integers that OpenVINO would cut without a word, by whichever pass it got the function."""
-    place = lost_bits(function, module)
-    if place is not None:
+    lost = lost_bits(function, module)
+    if lost is not None:
         raise CompileError(
-            f"openvino cannot compile this: it computes integers in 32 bits or in float32, and {place}",
+            f"openvino cannot compile this: it computes integers in 32 bits or in float32, and {lost}",
             help="another toolchain computes it as ONNX says; OpenVINO takes what the model itself bounds",
         )

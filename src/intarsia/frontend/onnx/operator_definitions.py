@@ -68,16 +68,16 @@ def _definition(node: NodeProto, types: dict[str, TypeProto], version: int) -> F
     schema = defs.get_schema(node.op_type, version, node.domain)
     function = FunctionProto()
     if schema.has_context_dependent_function:
-        known = [item for item in schema.context_dependent_function_opset_versions if item <= version]
+        versions = [item for item in schema.context_dependent_function_opset_versions if item <= version]
         given = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
         function.ParseFromString(
             schema.get_context_dependent_function_with_opset_version(
-                max(known, default=version), node.SerializeToString(), given
+                max(versions, default=version), node.SerializeToString(), given
             )
         )
     elif schema.has_function:
-        known = [item for item in schema.function_opset_versions if item <= version]
-        function.ParseFromString(schema.get_function_with_opset_version(max(known, default=version)))
+        versions = [item for item in schema.function_opset_versions if item <= version]
+        function.ParseFromString(schema.get_function_with_opset_version(max(versions, default=version)))
     else:
         raise ValueError(f"operator {node.op_type!r} has no definition")
     return function

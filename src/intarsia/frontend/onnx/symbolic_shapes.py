@@ -86,8 +86,8 @@ def _given_types(model: ModelProto) -> dict[str, Type]:
     """Types of the initializers and inputs."""
     graph = model.graph
     inputs = {item.name: type_from_proto(item.type) for item in graph.input}
-    known = {name: type_ for name, type_ in inputs.items() if type_ is not None}
-    return known | {
+    typed = {name: type_ for name, type_ in inputs.items() if type_ is not None}
+    return typed | {
         item.name: TensorType(tuple(item.dims), dtype_of_elem(item.data_type)) for item in graph.initializer
     }
 

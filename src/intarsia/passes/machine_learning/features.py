@@ -113,8 +113,10 @@ def encoded(ml: MlCall) -> Expr:
     x = call("Unsqueeze", ml.arg(), constant(np.array([-1]), DType.INT64))
     is_key = cast(call("Equal", x, constant(keys, key_type)), DType.INT32)
     is_known = cast(call("ReduceMax", is_key, constant(np.array([-1]), DType.INT64), keepdims=0), DType.BOOL)
-    found = call("Gather", constant(values, value_type), call("ArgMax", is_key, axis=-1, keepdims=0), axis=0)
-    return call("Where", is_known, found, scalar(default.reshape(-1)[0], value_type))
+    matched = call(
+        "Gather", constant(values, value_type), call("ArgMax", is_key, axis=-1, keepdims=0), axis=0
+    )
+    return call("Where", is_known, matched, scalar(default.reshape(-1)[0], value_type))
 
 
 def _table(ml: MlCall, name: str) -> tuple[np.ndarray, DType]:

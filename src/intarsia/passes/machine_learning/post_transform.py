@@ -23,7 +23,7 @@ def post_transformed(scores: Expr, ml: MlCall) -> Expr:
     """Return the scores after the operator's post_transform.
 
     Args:
-        scores: Of shape (rows, classes).
+        scores: Scores, shape (rows, classes).
         ml: The call that has the attribute.
 
     Raises:
@@ -61,9 +61,9 @@ def _softmax_but_zeros(scores: Expr) -> Expr:
 def _probit(scores: Expr) -> Expr:
     """The inverse of the normal distribution function: sqrt(2) * erfinv(2 x - 1)."""
     dtype = _dtype(scores)
-    one = scalar(1.0, dtype)
-    x = call("Sub", call("Mul", scores, scalar(2.0, dtype)), one)
-    product = call("Mul", call("Sub", one, x), call("Add", one, x))
+    unit = scalar(1.0, dtype)
+    x = call("Sub", call("Mul", scores, scalar(2.0, dtype)), unit)
+    product = call("Mul", call("Sub", unit, x), call("Add", unit, x))
     log = call("Log", product)
     half = call("Add", scalar(2.0 / (math.pi * _WINITZKI), dtype), call("Mul", log, scalar(0.5, dtype)))
     root = call(

@@ -285,8 +285,8 @@ def new_tree_nodes(ml: MlCall, dtype: DType) -> tuple[dict[int, TreeNode], list[
         name = _MODES[mode]
         then, otherwise = yes + count * bool(is_yes_leaf), no + count * bool(is_no_leaf)
         missing = then if is_true or name == "BRANCH_NEQ" else otherwise  # NaN differs from every number
-        own = members.pop(0) if name == "BRANCH_MEMBER" and members else ()
-        nodes[number] = TreeNode(name, feature, split, then, otherwise, missing, own)
+        members_of_node = members.pop(0) if name == "BRANCH_MEMBER" and members else ()
+        nodes[number] = TreeNode(name, feature, split, then, otherwise, missing, members_of_node)
     return nodes, ml.numbers("tree_roots", DType.INT64).tolist(), count
 
 

@@ -64,9 +64,9 @@ def self_attention(
 
     Args:
         node: The node, with the attributes `SELF_ATTENTION`.
-        projected: Of shape [batch, step, queries + keys + values].
+        projected: Projected input, shape [batch, step, queries + keys + values].
         sizes: Widths of queries, keys and values; None if they are equal.
-        mask: As for `padding_bias`.
+        mask: A padding mask in one of the forms of `padding_bias`.
         past: Keys and values before, of shape [2, batch, head, past, size].
         bias: What is added to the scores.
     """

@@ -48,9 +48,9 @@ def attend(
 
     Args:
         node: The node.
-        query: Of shape [batch, head, step, size].
-        key: Of shape [batch, head, total, size].
-        value: Of shape [batch, head, total, value size].
+        query: Queries, shape [batch, head, step, size].
+        key: Keys, shape [batch, head, total, size].
+        value: Values, shape [batch, head, total, value size].
         scale: Factor of the scores; None or 0 for the inverse square root of the size.
         biases: What is added to the scores; None stands for nothing.
         softcap: Bound of the scores by tanh; 0 for none.
@@ -75,7 +75,7 @@ def padding_bias(node: ContribNode, mask: Expr, filter_value: float, like: Expr,
 
     Args:
         node: The node.
-        mask: Of shape [batch]: lengths; [2 * batch]: ends, then beginnings; [batch, total] or
+        mask: A padding mask. Shape [batch]: lengths; [2 * batch]: ends, then beginnings; [batch, total] or
             [batch, step, total]: positive where a key counts.
         filter_value: The large negative value.
         like: A value of the element type of the scores.

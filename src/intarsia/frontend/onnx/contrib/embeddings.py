@@ -54,7 +54,7 @@ def _mask_index(node: ContribNode, mask: Expr | None) -> Expr:
     if mask is None:
         zero = node.constant(DType.INT32.numpy.type(0).reshape(1))
         return node.op("Expand", zero, node.size(ids, 0))
-    one = node.scalar(1, mask)
-    marked = node.cast(node.op("Equal", mask, one), DType.INT32)
+    unit = node.scalar(1, mask)
+    marked = node.cast(node.op("Equal", mask, unit), DType.INT32)
     assert dtype_of(marked) is DType.INT32
     return node.op("ReduceSum", marked, node.ints(1), keepdims=0)

@@ -93,9 +93,9 @@ class _Forest:
     def _path(self, result: Buffer, row: Expression, tree: Expression) -> Statement:
         """Go down one tree for one row, and add the leaf."""
         roots, depths = self.inputs[7], self.inputs[8]
-        known = self.call.constants[8]
-        longest = int(known.max(initial=0)) if known is not None else 0
-        shortest = int(known.min(initial=longest)) if known is not None else 0
+        depth_values = self.call.constants[8]
+        longest = int(depth_values.max(initial=0)) if depth_values is not None else 0
+        shortest = int(depth_values.min(initial=longest)) if depth_values is not None else 0
         node = Buffer(f"{self.call.name}.node", (), DType.INT32, MemoryScope.THREAD)
         depth = LoopVar("d")
         step = self._step(node, row)
