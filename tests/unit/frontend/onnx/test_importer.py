@@ -413,7 +413,7 @@ class TestControlFlow:
         assert_same_outputs(model_of(self.SCAN), feeds)
 
     def test_parameters_of_a_scan_need_no_types(self) -> None:
-        """onnx's own definition of LinearAttention has none."""
+        """Onnx's own definition of LinearAttention has none."""
         text = self.SCAN.replace("num_scan_inputs = 1", "num_scan_inputs = 1, scan_input_axes = [-1]")
         model = model_of(text.replace("float[4,2] xs", "float[2,4] xs"))
         (body,) = (each.g for each in model.graph.node[0].attribute if each.name == "body")
