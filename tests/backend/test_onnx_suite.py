@@ -26,6 +26,10 @@ NOT_IMPORTED = {"input 'initial'": 1}
 NO_IMPLEMENTATION = {"Gradient": 2}
 """Gap: operators that no toolchain has, and the tests this costs."""
 
+COMPUTED_WRONG = {"LSTM": 1}
+"""Gap of onnx.reference: what the reference toolchain refuses, because the evaluator ignores lengths of
+sequences, and the tests this costs (there, all have the full length, but only at run time)."""
+
 WIDER_TYPES = {
     "BitShift": 20,
     "Celu": 2,
@@ -87,7 +91,7 @@ def test_nothing_dies(report: Report, column: Column) -> None:
     ("column", "gaps"),
     [
         (Column.ROUND_TRIP, NOT_IMPORTED),
-        (Column.REFERENCE, NOT_IMPORTED | NO_IMPLEMENTATION),
+        (Column.REFERENCE, NOT_IMPORTED | NO_IMPLEMENTATION | COMPUTED_WRONG),
         (Column.AUTO, NOT_IMPORTED | NO_IMPLEMENTATION),
     ],
 )

@@ -14,6 +14,7 @@ constant_argument  which arguments have to be constants: shapes, axes, pads
 call             building calls with their types
 device_call      annotations with a device, and copies between devices
 evaluate         the value of a call on constants
+reference_gaps   forms of operators that onnx's reference implementation computes wrong
 operator_predicate, pattern_table
                  which calls, and which groups of calls, a toolchain can run
 purity           which calls draw random numbers, and what contains them

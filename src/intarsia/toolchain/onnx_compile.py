@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -53,6 +54,14 @@ def refuse_undeclared(toolchain: str, function: Function, module: IRModule | Non
     """
     if toolchain == "reference":
         return
+    for call in reachable_calls(function, module):
+        if is_opaque(call):
+            assert isinstance(call.op, Op)
+            _refuse_undeclared_call(toolchain, call.op)
+
+
+def reachable_calls(function: Function, module: IRModule | None) -> Iterator[Call]:
+    """Yield the calls in a function and in the global functions that it calls."""
     waiting, seen = [function], {function}
     while waiting:
         for expr in post_order(waiting.pop()):
@@ -60,10 +69,8 @@ def refuse_undeclared(toolchain: str, function: Function, module: IRModule | Non
             if callee is not None and callee not in seen:
                 seen.add(callee)
                 waiting.append(callee)
-            if is_opaque(expr):
-                assert isinstance(expr, Call)
-                assert isinstance(expr.op, Op)
-                _refuse_undeclared_call(toolchain, expr.op)
+            if isinstance(expr, Call):
+                yield expr
 
 
 def _callee(expr: Expr, module: IRModule | None) -> Function | None:

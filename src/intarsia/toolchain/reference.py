@@ -7,15 +7,20 @@ from typing import ClassVar
 from intarsia.ir import Call, Function, IRModule, Op
 from intarsia.op import OPSETS
 from intarsia.op.opaque import is_opaque
+from intarsia.op.reference_gaps import reference_gap
 from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.onnx_compile import compile_onnx, reachable_calls
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 
 
 class Reference:
-    """`onnx.reference.ReferenceEvaluator` on one thread; runs every operator, sequences and optionals too."""
+    """`onnx.reference.ReferenceEvaluator` on one thread, for tensors, sequences and optionals.
+
+    It refuses the forms that the evaluator computes wrong (`op.reference_gaps`).
+    """
 
     name: ClassVar[str] = "reference"
     fusion_style: ClassVar[FusionStyle] = FusionStyle.NONE
@@ -28,16 +33,26 @@ class Reference:
         return package_availability("onnx", "pip install onnx")
 
     def supports(self, call: Call) -> bool:
-        """Every operator; those that ONNX does not define are computed by what declares their domain."""
-        return isinstance(call.op, Op) and (call.op.domain in OPSETS or is_opaque(call))
+        """Whether the evaluator computes a call right.
+
+        Operators that ONNX does not define are computed by what declares their domain.
+        """
+        is_defined = isinstance(call.op, Op) and (call.op.domain in OPSETS or is_opaque(call))
+        return is_defined and not reference_gap(call)
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Prepare a function for evaluation.
 
         Raises:
-            CompileError: The evaluator has no implementation of an operator.
+            CompileError: The evaluator has no implementation of an operator, or a wrong one.
             MissingToolchainError: onnx is not usable here.
         """
+        for call in reachable_calls(function, module):
+            if gap := reference_gap(call):
+                raise CompileError(
+                    f"reference cannot compile this: onnx.reference computes it wrong: {gap}",
+                    help="another toolchain computes it as ONNX says",
+                )
         return compile_onnx(self, function, target, module)
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:  # noqa: ARG002 - has no blobs

@@ -17,6 +17,7 @@ from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_
 from intarsia.toolchain.package import exception_text
 from intarsia.toolchain.reference_gather_elements import gather_elements_operator
 from intarsia.toolchain.reference_loop import loop_operator
+from intarsia.toolchain.reference_lp_normalization import lp_normalization_operator
 from intarsia.toolchain.reference_lrn import lrn_operator
 from intarsia.toolchain.reference_opaque import opaque_operator_classes
 
@@ -105,7 +106,13 @@ def _evaluator_class(weights: Mapping[str, Array]) -> type[ReferenceEvaluator]:
 
 def _operators() -> list[type[OpRun]]:
     """What the evaluator lacks, or has wrong."""
-    return [gather_elements_operator(), loop_operator(), lrn_operator(), *_intarsia_operators()]
+    return [
+        gather_elements_operator(),
+        loop_operator(),
+        lp_normalization_operator(),
+        lrn_operator(),
+        *_intarsia_operators(),
+    ]
 
 
 @cache

@@ -7,8 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from tests.faulty_toolchains import Wrong
+from tests.recurrent_layers import recurrent_model
 
 import intarsia as ia
+from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Attrs, Constant, DType, Function, IRModule, TensorType, Tuple, Var
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.judge import quorum
@@ -126,3 +128,11 @@ def test_results_that_agree_against_the_reference_are_found() -> None:
     further = [array + np.float32(0.2) for array in gate.expected]
     assert gate.agreeing({"a": off, "b": further, "c": [array * 1 for array in off]}) == ("a", "c")
     assert gate.agreeing({"a": off, "b": further, "d": []}) is None
+
+
+def test_the_definition_does_not_vote_on_what_it_ignores() -> None:
+    module = from_onnx(recurrent_model("GRU", steps=5, batch=3, lengths=(5, 2, 3)))
+    gate = Gate.for_module(module, random_inputs(module["main"]))
+    assert gate.is_proven
+    assert "onnx.reference" not in gate.reference
+    assert "confirmed by openvino" in gate.reference
