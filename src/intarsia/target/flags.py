@@ -111,6 +111,18 @@ WEIGHTS: Final = register_option(
 )
 """Such products wait for memory: half of the bytes take half of the time."""
 
+CHECKED: Final = register_option(
+    TargetOption(
+        "checked",
+        bool,
+        "whether computed indices that are out of range are an error; else native clamps them",
+        toolchains=("native",),
+        default=False,
+        is_tuned=False,
+    )
+)
+"""No pass decides on it: it finds errors in data, and costs time."""
+
 COMPILED: Final = register_option(
     TargetOption(
         "compiled",
@@ -118,6 +130,7 @@ COMPILED: Final = register_option(
         "whether torch.compile makes one program of the operators; it needs a minute and a C++ compiler",
         toolchains=("torch",),
         default=False,
+        is_tuned=False,
     )
 )
 """No pass decides on it: making it takes longer than most tunings."""

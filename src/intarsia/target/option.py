@@ -33,6 +33,7 @@ class TargetOption:
         toolchains: Who understands it; empty if it means something to all of them.
         default: What they do without it, if that is one value on all machines.
         keeps_results: Whether results are the same to the last few bits whatever the value.
+        is_tuned: Whether TuneFlags tries its values without being given its name.
     """
 
     name: str
@@ -44,6 +45,7 @@ class TargetOption:
     toolchains: tuple[str, ...] = ()
     default: OptionValue | None = None
     keeps_results: bool = True
+    is_tuned: bool = True
 
     @property
     def values(self) -> tuple[OptionValue, ...]:

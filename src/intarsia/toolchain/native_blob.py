@@ -22,6 +22,7 @@ from intarsia.support.aligned_memory import ALIGNMENT, aligned_array
 from intarsia.support.errors import ArtifactError
 from intarsia.support.version import VERSION
 from intarsia.toolchain.counted_result import CountedResult
+from intarsia.toolchain.index_check import IndexCheck
 from intarsia.toolchain.native_record import (
     dtype_of,
     dtype_text,
@@ -68,6 +69,7 @@ def write_blob(region: NativeRegion) -> bytes:
         "copies": [[position, _written(origin)] for position, origin in region.copies],
         "arena_bytes": region.arena_bytes,
         "counted": [[each.position, each.width, each.is_transposed] for each in region.counted],
+        "checks": [_check_record(check) for check in region.checks],
     }
     line = json.dumps(head, separators=(",", ":")).encode()
     return b"".join((line, b"\n", b"\0" * (-(len(line) + 1) % ALIGNMENT), *parts.content))
@@ -113,12 +115,28 @@ def _region(head: Record, isa: Isa, body: _Body, weights: Mapping[str, Array]) -
         head.each("copies", _copy),
         head.count("arena_bytes"),
         head.each("counted", _counted),
+        head.each("checks", _check),
     )
 
 
 def _counted(record: object, where: str) -> CountedResult:
     position, width, is_transposed = as_list(record, where)
     return CountedResult(as_count(position, where), as_count(width, where), as_truth(is_transposed, where))
+
+
+def _check_record(check: IndexCheck) -> list[Any]:
+    return [check.smallest, check.largest, check.operator, list(check.limits), check.is_signed]
+
+
+def _check(record: object, where: str) -> IndexCheck:
+    smallest, largest, operator, limits, is_signed = as_list(record, where)
+    return IndexCheck(
+        as_count(smallest, where),
+        as_count(largest, where),
+        as_text(operator, where),
+        as_shape(limits, where),
+        as_truth(is_signed, where),
+    )
 
 
 @dataclass(slots=True)

@@ -65,6 +65,7 @@ def build_region(source: KernelSource) -> NativeRegion:
         copies,
         plan.arena_bytes,
         planned.counted,
+        planned.checks,
     )
 
 

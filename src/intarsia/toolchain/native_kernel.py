@@ -56,10 +56,16 @@ class NativeKernel:
         self._region = self._table = None
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `Kernel.run`; what lies where it lay on the last call is not looked at again."""
+        """As `Kernel.run`; what lies where it lay on the last call is not looked at again.
+
+        Raises:
+            ExecutionError: An array does not fit, or, after the run, a checked index is out of range.
+        """
         region, table = self._open_region(), self._table
         assert table is not None
         counted = {result.position: result for result in region.counted}
+        if region.checks:
+            outputs = (*outputs, *(None,) * region.hidden_results)
         results = [
             np.empty(port.shape, port.dtype) if given is None or position in counted else given
             for position, (given, port) in enumerate(zip(outputs, region.results, strict=True))
@@ -77,7 +83,9 @@ class NativeKernel:
                 np.copyto(result, array)
         for position, rows in counted.items():
             results[position] = rows.delivered(results[position], outputs[position])
-        return list(results)
+        for check in region.checks:
+            check.require_in_range(results[check.smallest], results[check.largest])
+        return list(results[: len(results) - region.hidden_results])
 
     def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
         """How long each call of the region takes, in its place among the others: medians, in seconds.
@@ -92,7 +100,8 @@ class NativeKernel:
         Raises:
             UsageError: The kernel is closed.
         """
-        kept = self.run(inputs, [None] * len(self._open_region().results))
+        region = self._open_region()
+        kept = self.run(inputs, [None] * (len(region.results) - region.hidden_results))
         assert self._table is not None
         tables = [CallTable((call,)) for call in self._table.calls]
         spent: list[list[float]] = [[] for _ in tables]

@@ -19,6 +19,8 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.counted_result import CountedResult
+from intarsia.toolchain.index_check import IndexCheck
+from intarsia.toolchain.native_checked import with_index_checks
 from intarsia.toolchain.native_counted import with_counted_results
 from intarsia.toolchain.native_simplified import simplified
 from intarsia.toolchain.native_source import source_function
@@ -35,6 +37,7 @@ class PlannedRegion:
         names: Of the parameters.
         plan: Which kernels, in which order.
         counted: Results that the plan gives as counted vectors.
+        checks: Range checks of indices; the results that they compare stand behind those of the source.
     """
 
     isa: Isa
@@ -43,6 +46,7 @@ class PlannedRegion:
     names: tuple[str, ...]
     plan: RegionPlan
     counted: tuple[CountedResult, ...]
+    checks: tuple[IndexCheck, ...]
 
 
 def planned_region(source: KernelSource) -> PlannedRegion:
@@ -61,13 +65,16 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         target.option("prefetch", True),
     )
     isa = _isa(target)
-    function, counted = with_counted_results(simplified(source_function(source)))
+    function, checks = source_function(source), ()
+    if target.option("checked", False):
+        function, checks = with_index_checks(function)
+    function, counted = with_counted_results(simplified(function))
     try:
         plan = plan_region(function, isa, _plan_options(target))
     except CompileError as error:
         raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
     names = tuple(param.name for param in function.params)
-    return PlannedRegion(isa, options, threads, names, plan, counted)
+    return PlannedRegion(isa, options, threads, names, plan, counted, checks)
 
 
 def _plan_options(target: Target) -> PlanOptions:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from intarsia.native.llvm.array_parameter import ArrayParameter
 from intarsia.native.llvm.isa import Isa
 from intarsia.toolchain.counted_result import CountedResult
+from intarsia.toolchain.index_check import IndexCheck
 
 if TYPE_CHECKING:
     from intarsia.native.packing import Packing
@@ -105,10 +106,11 @@ class NativeRegion:
         calls: In the order in which they run.
         constants: What kernels read besides.
         params: What the caller passes.
-        results: What the caller gets.
+        results: What the caller gets, then what `checks` compare.
         copies: Results that no kernel writes: position, and what is copied there after the calls.
         arena_bytes: Size of the memory for values between kernels.
         counted: Results that are counted vectors, of which the caller gets the rows.
+        checks: Range checks of indices, in the order of the operators.
     """
 
     isa: Isa
@@ -122,3 +124,9 @@ class NativeRegion:
     copies: tuple[tuple[int, Argument], ...]
     arena_bytes: int
     counted: tuple[CountedResult, ...] = ()
+    checks: tuple[IndexCheck, ...] = ()
+
+    @property
+    def hidden_results(self) -> int:
+        """Number of the last results, which the caller does not get."""
+        return 2 * len(self.checks)

@@ -14,6 +14,7 @@ from intarsia.native.llvm.array_parameter import ArrayParameter
 from intarsia.native.llvm.thread_pool import MOST_THREADS
 from intarsia.support.errors import ArtifactError
 from intarsia.support.machine_memory import machine_memory
+from intarsia.toolchain.index_check import IndexCheck
 from intarsia.toolchain.native_region import Argument, NativeRegion, Place, RegionCall, RegionKernel
 
 _MOST_SCRATCH_BYTES: Final = 1 << 30
@@ -40,6 +41,17 @@ def check_region(region: NativeRegion) -> None:
         result = region.results[_within(counted.position, region.results)]
         if not 1 <= counted.width <= math.prod(result.shape):
             raise _damaged(f"{result.name!r} has rows of {counted.width} numbers")
+    for check in region.checks:
+        _check_bounds(region, check)
+
+
+def _check_bounds(region: NativeRegion, check: IndexCheck) -> None:
+    for position in (check.smallest, check.largest):
+        result = region.results[_within(position, region.results)]
+        if result.shape != (len(check.limits),) or result.dtype.kind not in "iu":
+            raise _damaged(f"{result.name!r} does not fit the {len(check.limits)} limits of {check.operator}")
+    if region.hidden_results > len(region.results):
+        raise _damaged(f"they have {len(region.checks)} checks of {len(region.results)} results")
 
 
 def _check_kernel(kernel: RegionKernel) -> None:

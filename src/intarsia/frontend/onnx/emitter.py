@@ -75,6 +75,7 @@ class GraphEmitter:
     module: IRModule | None
     constants: dict[str, Constant] = field(default_factory=dict)
     _supply: NameSupply = field(default_factory=NameSupply)
+    _node_names: NameSupply = field(default_factory=NameSupply)
     _constant_names: dict[Constant, str] = field(default_factory=dict)
     _stack: list[_Frame] = field(default_factory=list)
     _calling: list[str | Function] = field(default_factory=list)
@@ -299,6 +300,6 @@ class GraphEmitter:
 
     def _node_name(self, expr: Call | If) -> str:
         if expr.span is not None:
-            return self.fresh(expr.span.node)
+            return self._node_names.fresh(expr.span.node)
         hint = str(expr.op) if isinstance(expr, Call) else "If"
-        return self.fresh(hint.replace("::", "_"))
+        return self._node_names.fresh(hint.replace("::", "_"))

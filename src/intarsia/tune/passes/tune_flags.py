@@ -38,7 +38,7 @@ class TuneFlags(TuningPass, opt_level=0):
 
     Attributes:
         toolchains: Those whose flags are decided; all that the program gives functions to if empty.
-        flags: Names of the flags; all that a toolchain understands, and threads, if empty.
+        flags: Names of the flags; all of a toolchain that choose speed only, and threads, if empty.
         threads: Numbers of threads; 1, 2, 4, ... and all cores if empty.
         functions: Names of the functions that are tuned, all alike; all of a toolchain if empty.
         target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
@@ -95,7 +95,7 @@ class TuneFlags(TuningPass, opt_level=0):
     def _options(self, toolchain: str) -> Iterator[TargetOption]:
         """The options that are decided, of those that the toolchain understands."""
         own = (name for name in TARGET_OPTIONS if toolchain in TARGET_OPTIONS[name].toolchains)
-        tunable = (name for name in own if TARGET_OPTIONS[name].values and TARGET_OPTIONS[name].keeps_results)
+        tunable = (name for name in own if _is_tuned(TARGET_OPTIONS[name]))
         for name in self.flags or (THREADS, *tunable):
             if TARGET_OPTIONS[name].is_understood_by(toolchain):
                 yield TARGET_OPTIONS[name]
@@ -112,6 +112,10 @@ class TuneFlags(TuningPass, opt_level=0):
         written = None if value == option.default else value
         some = {"functions": list(self.functions)} if self.functions else {}
         return Choice(set_target_options, {"toolchain": toolchain, "options": {option.name: written}, **some})
+
+
+def _is_tuned(option: TargetOption) -> bool:
+    return bool(option.values) and option.keeps_results and option.is_tuned
 
 
 def _refuse_untunable(option: TargetOption) -> None:
