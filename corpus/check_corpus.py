@@ -17,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from corpus.check_model import Steps, check_artifacts, check_model
 from corpus.model_cache import Entry, entry_of
@@ -55,10 +57,11 @@ def main() -> int:
     verdicts = _check_all(chosen, options)
     if options.json:
         options.json.write_text(
-            json.dumps({verdict.recipe.name: verdict.outcomes for verdict in verdicts}, indent=1)
+            json.dumps({verdict.recipe.name: _facts(verdict) for verdict in verdicts}, indent=1)
         )
     problems = [f"{verdict.recipe.name}: {text}" for verdict in verdicts for text in verdict.problems]
     print(f"\n{len(verdicts)} models checked in {time.monotonic() - began:.0f} s")
+    print(_times(verdicts))
     if options.draw is None and not options.names:
         problems += _page_problems(models_page(verdicts), options.write)
     for problem in problems:
@@ -104,7 +107,7 @@ def _check(recipe: Recipe, entry: Entry, place: Path, pool: WorkerPool) -> Verdi
     steps = Steps(place / "steps.jsonl")
     _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
     _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
-    verdict = Verdict(recipe, entry.record(), steps.outcomes())
+    verdict = Verdict(recipe, entry.record(), steps.outcomes(), steps.seconds())
     shutil.rmtree(place)
     return verdict
 
@@ -120,6 +123,31 @@ def _run_to_the_end(task: Task[None], steps: Steps, pool: WorkerPool) -> None:
                 return
         else:
             return
+
+
+def _facts(verdict: Verdict) -> dict[str, Any]:
+    """Return what a file of outcomes has of a model: its configuration, and each step with its seconds."""
+    steps = {
+        name: {**outcome, "seconds": verdict.seconds.get(name)} for name, outcome in verdict.outcomes.items()
+    }
+    return {"drawn": verdict.record.get("drawn", {}), "steps": steps}
+
+
+def _times(verdicts: Sequence[Verdict]) -> str:
+    """Return where the time went: seconds by step, and the slowest models."""
+    by_step: Counter[str] = Counter()
+    for verdict in verdicts:
+        by_step.update({_step_kind(name): seconds for name, seconds in verdict.seconds.items()})
+    by_model = Counter({verdict.recipe.name: sum(verdict.seconds.values()) for verdict in verdicts})
+    lines = [("seconds by step", by_step), ("slowest models", by_model)]
+    return "\n".join(
+        f"{title}: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in counter.most_common(12))
+        for title, counter in lines
+    )
+
+
+def _step_kind(name: str) -> str:
+    return "artifacts" if name.endswith(" artifact") else name
 
 
 def _page_problems(page: str, write: bool) -> list[str]:

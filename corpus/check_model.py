@@ -6,6 +6,7 @@ Each step is written to a file when it begins and when it ends, so that what a c
 from __future__ import annotations
 
 import json
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,13 +62,18 @@ class Steps:
         if name in ended:
             return ended[name]
         self._write({"step": name})
+        began = time.monotonic()
         outcome = attempt(work)
-        self._write({"step": name, "outcome": outcome})
+        self._write({"step": name, "outcome": outcome, "seconds": round(time.monotonic() - began, 2)})
         return outcome
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return the outcomes of the steps that ended."""
         return {line["step"]: line["outcome"] for line in self._lines() if "outcome" in line}
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds that each step took that ended by itself."""
+        return {line["step"]: line["seconds"] for line in self._lines() if "seconds" in line}
 
     def fail_interrupted(self, message: str) -> str | None:
         """Give the step that began and did not end an outcome; return its name, or None if there is none."""

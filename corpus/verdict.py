@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from corpus.check_model import MIXED, TOOLCHAINS
@@ -24,11 +24,13 @@ class Verdict:
         recipe: The recipe of the model.
         record: What the cache knows of the file: opset, operators, size.
         outcomes: By step: its status, and a message where it is not right.
+        seconds: Wall time by step, for the table of times.
     """
 
     recipe: Recipe
     record: Mapping[str, Any]
     outcomes: Mapping[str, Mapping[str, Any]]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def status(self, step: str) -> str:
         """Return the status of a step; "missing" if it was not reached."""
@@ -74,6 +76,6 @@ class Verdict:
     def line(self) -> str:
         """Return one line for the terminal."""
         steps = ", ".join(f"{name} {self.status(name)}" for name in ("import", *TOOLCHAINS, MIXED))
-        return f"{self.recipe.name}: {steps}" + (
+        return f"{self.recipe.name}: {steps}, {sum(self.seconds.values()):.1f} s" + (
             f"  [{len(self.problems)} problems]" if self.problems else ""
         )

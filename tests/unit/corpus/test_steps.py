@@ -42,3 +42,12 @@ def test_the_step_that_a_crash_interrupted_is_crashed_and_not_run_again(tmp_path
         "status": "crashed",
         "message": "killed by SIGSEGV",
     }
+
+
+def test_seconds_are_kept_of_steps_that_ended(tmp_path: Path) -> None:
+    file = tmp_path / "steps.jsonl"
+    Steps(file).run("import", lambda: {"status": "right"})
+    with file.open("a") as stream:
+        stream.write('{"step": "openvino"}\n')
+    Steps(file).fail_interrupted("killed")
+    assert list(Steps(file).seconds()) == ["import"]
