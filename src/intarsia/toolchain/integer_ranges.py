@@ -1,19 +1,20 @@
 """Bounds of integer values: which values a program can compute, as far as its operators say.
 
-Forward, by interval arithmetic: constants, lengths of axes, truth values, what is computed from them.
-Backward, from uses: what selects rows of a table lies within it, and a shape is no larger than memory; else
-the program has no result at all.
+Forward, by interval arithmetic (`integer_rules`): constants, lengths of axes, truth values, what is computed
+from them. Backward, from uses: what selects rows of a table lies within it, so does what is a constant away
+from it, and a shape is no larger than memory; else the program has no result at all.
 
-Inputs of 64 bits are taken to be within 32 bits: a toolchain that relies on this checks it at run time. An
-axis of unknown length is taken to have at most `LONGEST_AXIS` elements.
+Inputs of 64 bits are taken to be within 32 bits, or within the limits that the caller gives: a toolchain that
+relies on this checks it at run time. An axis of unknown length is taken to have at most `LONGEST_AXIS`
+elements, and a tensor at most `MOST_ELEMENTS`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -21,13 +22,15 @@ from intarsia.ir import Call, Constant, DType, Expr, Function, Op, TensorType, T
 from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
 from intarsia.op.known_value import LARGEST_KNOWN, known_value
 from intarsia.runtime.kernel import Array
+from intarsia.toolchain.integer_rules import RULES, Interval, union
 
-Interval: TypeAlias = tuple[float, float]
-"""Smallest and largest value, both included; of integers they are `int`, or infinite if nothing is known."""
-
+NO_LIMITS: Final[Mapping[Expr, Interval]] = MappingProxyType({})
 INT32: Final[Interval] = (-(2**31), 2**31 - 1)
 LONGEST_AXIS: Final = 2**20
 """Elements of an axis of unknown length: a minute of sound, a picture of 1,048,576 pixels a side."""
+
+MOST_ELEMENTS: Final = 2**31 - 1
+"""Elements of a tensor: engines count them in 32 bits."""
 
 _BITS: Mapping[DType, Interval] = MappingProxyType(
     {
@@ -87,9 +90,15 @@ class IntegerRanges:
         uses: Intervals that follow from uses, by expression.
     """
 
-    def __init__(self, function: Function | None = None) -> None:
-        """Collect what the uses in a function say of its values; without function, only forward bounds."""
+    def __init__(self, function: Function | None = None, limits: Mapping[Expr, Interval] = NO_LIMITS) -> None:
+        """Collect what the uses in a function say of its values.
+
+        Args:
+            function: The program; without it, only forward bounds are known.
+            limits: Intervals of inputs that are checked at run time.
+        """
         self.uses: dict[Expr, Interval] = {}
+        self._limits = limits
         self._forward: dict[Expr, Interval | None] = {}
         if function is not None:
             self._collect_uses(function)
@@ -115,7 +124,7 @@ class IntegerRanges:
         if not _is_real(expr):
             forward = math.trunc(forward[0]), math.trunc(forward[1])
         if isinstance(expr, Var) and not _is_real(expr):
-            forward = _intersection(forward, INT32)
+            forward = _intersection(forward, self._limits.get(expr, INT32))
         return _intersection(forward, self.uses[expr]) if expr in self.uses else forward
 
     def _computed(self, expr: Expr) -> Interval | None:
@@ -134,12 +143,19 @@ class IntegerRanges:
 
     def _result(self, call: Call, name: str, index: int) -> Interval | None:
         if name in _LENGTHS or (name, index) in _POSITIONS:
-            return 0, (2**31 - 1 if name == "Size" else LONGEST_AXIS)
+            return 0, max(map(_longest_axis, call.args))
+        if name in _COUNTS or (name, index) in _FLAT_POSITIONS:
+            return 0, _most_elements(call.args[0])
+        if name == "ReduceProd" and _is_shape(call.args[0]):
+            return 0, _most_elements(call.args[0].args[0])
+        if name == "ConstantOfShape":
+            value = call.attrs.get("value")
+            return _extremes(value.data) if isinstance(value, Constant) else None
         if name in MOVING or name == "Cast":
             positions = MOVING.get(name, (0,))
             args = call.args if positions is None else [call.args[i] for i in positions if i < len(call.args)]
-            return _union(self._forward.get(arg) for arg in args)
-        rule = _RULES.get(name)
+            return union(self._forward.get(arg) for arg in args)
+        rule = RULES.get(name)
         intervals = [self._forward.get(arg) for arg in call.args]
         if rule is None or not intervals or intervals[0] is None:
             return None
@@ -161,9 +177,28 @@ class IntegerRanges:
                 self._narrow(expr.args[1], _rows(expr))
             if name in ("GatherND", "ScatterND") and len(expr.args) > 1:
                 self._narrow(expr.args[1], INT32)
-            if name in _WHOLE_MOVES and expr in self.uses:
-                for arg in expr.args if name == "Concat" else expr.args[:1]:
-                    self._narrow(arg, self.uses[expr])
+            if name == "RoiAlign":
+                self._narrow(expr.args[2], (0, _longest_axis(expr.args[0])))
+            if expr in self.uses:
+                self._collect_from_result(expr, name)
+
+    def _collect_from_result(self, call: Call, name: str) -> None:
+        """Carry the interval of a result to the arguments that it was moved or shifted from."""
+        interval = self.uses[call]
+        if name in _WHOLE_MOVES and (name != "Cast" or _is_widening(call)):
+            for arg in call.args if name == "Concat" else call.args[:1]:
+                self._narrow(arg, interval)
+        if name in ("Add", "Sub") and len(call.args) == 2:
+            for arg, other in (call.args, call.args[::-1]):
+                shift = _extremes(other.data) if isinstance(other, Constant) and other.data.size else None
+                if shift is not None:
+                    self._narrow_within_type(arg, _unshifted(interval, shift, name, arg is call.args[0]))
+
+    def _narrow_within_type(self, expr: Expr, interval: Interval) -> None:
+        """Narrow where the interval lies within the type: elsewhere the sum may have wrapped around."""
+        full = type_interval(expr)
+        if full is not None and _is_within(interval, full):
+            self._narrow(expr, interval)
 
     def _narrow(self, expr: Expr, interval: Interval) -> None:
         if not isinstance(expr, Constant) and type_interval(expr) is not None:
@@ -176,7 +211,7 @@ def _sources(expr: Expr) -> tuple[Expr, ...]:
         case TupleGetItem(tuple_value=Call() as call):
             return _sources(call)
         case Call(op=Op(name=name, domain=""), args=args) if (
-            name in _RULES or name in MOVING or name == "Cast"
+            name in RULES or name in MOVING or name == "Cast"
         ):
             return args
         case _:
@@ -221,6 +256,43 @@ def _count(call: Call) -> int:
     return math.prod(dim if isinstance(dim, int) else LONGEST_AXIS for dim in dims)
 
 
+def _longest_axis(expr: Expr) -> int:
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return LONGEST_AXIS
+    return max((dim if isinstance(dim, int) else LONGEST_AXIS for dim in type_.shape), default=0)
+
+
+def _most_elements(expr: Expr) -> int:
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return MOST_ELEMENTS
+    most = math.prod(dim if isinstance(dim, int) else LONGEST_AXIS for dim in type_.shape)
+    return most if type_.is_static else min(most, MOST_ELEMENTS)
+
+
+def _is_shape(expr: Expr) -> TypeGuard[Call]:
+    """Whether a value is the whole shape of a tensor; the product of a part may exceed all that exists."""
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.op.name != "Shape":
+        return False
+    return not expr.op.domain and expr.attrs.get("start", 0) == 0 and expr.attrs.get("end") is None
+
+
+def _is_widening(call: Call) -> bool:
+    """Whether a cast keeps every value: only then a bound of the result is one of the argument."""
+    before, after = type_interval(call.args[0]), type_interval(call)
+    return before is not None and after is not None and _is_within(before, after)
+
+
+def _unshifted(result: Interval, shift: Interval, name: str, is_first: bool) -> Interval:
+    """The interval of an argument of a sum or difference, from that of the result and the other argument."""
+    if name == "Add":
+        return result[0] - shift[1], result[1] - shift[0]
+    if is_first:  # argument - shift
+        return result[0] + shift[0], result[1] + shift[1]
+    return shift[0] - result[1], shift[1] - result[0]
+
+
 def _is_within(inner: Interval, outer: Interval) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
@@ -230,94 +302,21 @@ def _intersection(left: Interval, right: Interval) -> Interval:
     return (low, high) if low <= high else left
 
 
-def _union(intervals: Iterable[Interval | None]) -> Interval | None:
-    known = [item for item in intervals if item is not None]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+_LENGTHS = frozenset({"Shape", "SequenceLength"})
+_COUNTS = frozenset({"Size"})
+_POSITIONS = frozenset({("ArgMax", 0), ("ArgMin", 0), ("TopK", 1), ("NonZero", 0), ("NonMaxSuppression", 0)})
+"""Operators and numbers of their results that are positions on an axis of their arguments."""
 
+_FLAT_POSITIONS = frozenset({("MaxPool", 1), ("Unique", 1), ("Unique", 2), ("Unique", 3)})
+"""Those that are positions or counts among all elements of their first argument."""
 
-def _largest(interval: Interval) -> float:
-    return max(abs(interval[0]), abs(interval[1]))
-
-
-_Rule: TypeAlias = Callable[[list[Interval], int], Interval | None]
-
-
-def _sum(items: list[Interval], _count: int) -> Interval:
-    return sum(low for low, _ in items), sum(high for _, high in items)
-
-
-def _difference(items: list[Interval], _count: int) -> Interval | None:
-    return (items[0][0] - items[1][1], items[0][1] - items[1][0]) if len(items) == 2 else None
-
-
-def _product(items: list[Interval], _count: int) -> Interval | None:
-    if len(items) != 2:
-        return None
-    corners = [left * right for left in items[0] for right in items[1]]
-    return None if any(map(math.isnan, corners)) else (min(corners), max(corners))
-
-
-def _total(items: list[Interval], count: int) -> Interval:
-    low, high = items[0]
-    return min(low, low * count), max(high, high * count)
-
-
-def _squares(items: list[Interval], count: int) -> Interval:
-    return 0, _largest(items[0]) ** 2 * count
-
-
-def _magnitude(items: list[Interval], _count: int) -> Interval:
-    return 0, _largest(items[0])
-
-
-def _quotient(items: list[Interval], _count: int) -> Interval | None:
-    low, high = items[0]
-    if not all(isinstance(bound, int) for item in items for bound in item):
-        smallest = max(items[-1][0], -items[-1][1])
-        return (-_largest(items[0]) / smallest, _largest(items[0]) / smallest) if smallest > 0 else None
-    return (0, high) if low >= 0 and items[-1][0] >= 0 else (-_largest(items[0]), _largest(items[0]))
-
-
-def _remainder(items: list[Interval], _count: int) -> Interval:
-    size = _largest(items[-1])
-    return (0, size) if min(items[0][0], items[-1][0]) >= 0 else (-size, size)
-
-
-def _clipped(items: list[Interval], _count: int) -> Interval:
-    """The interval of the argument: bounds may be absent, or be known only at run time."""
-    return items[0]
-
-
-_RULES: Mapping[str, _Rule] = MappingProxyType(
-    {
-        "Add": _sum,
-        "Sum": _sum,
-        "Sub": _difference,
-        "Mul": _product,
-        "Div": _quotient,
-        "Mod": _remainder,
-        "Neg": lambda items, _: (-items[0][1], -items[0][0]),
-        "Abs": _magnitude,
-        "Sign": lambda items, _: (-1 if items[0][0] < 0 else 0, 1),
-        "Relu": lambda items, _: (0, max(0, items[0][1])),
-        "Clip": _clipped,
-        **dict.fromkeys(("ReduceSum", "CumSum"), _total),
-        "ReduceL1": lambda items, count: (0, _largest(items[0]) * count),
-        "ReduceSumSquare": _squares,
-        **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean"), lambda items, _: items[0]),
-        **dict.fromkeys(("Ceil", "Floor", "Round"), lambda items, _: (items[0][0] - 1, items[0][1] + 1)),
-        "Log": lambda *_: (-745, 710),  # of the smallest and the largest float64
-        "Sqrt": lambda items, _: (0, math.sqrt(max(0.0, items[0][1]))),
-        **dict.fromkeys(("Range", "Max", "Min"), lambda items, _: _union(items)),
-    }
-)
-_LENGTHS = frozenset({"Shape", "Size"})
-_POSITIONS = frozenset(
-    {
-        *(("ArgMax", 0), ("ArgMin", 0), ("TopK", 1), ("NonZero", 0), ("NonMaxSuppression", 0)),
-        *(("MaxPool", 1), ("Unique", 1), ("Unique", 2), ("Unique", 3)),
-    }
-)
-"""Operators and numbers of their results that are positions in their arguments."""
-
-__all__ = ["INT32", "LONGEST_AXIS", "MOVING", "IntegerRanges", "Interval", "type_interval"]
+__all__ = [
+    "INT32",
+    "LONGEST_AXIS",
+    "MOST_ELEMENTS",
+    "MOVING",
+    "NO_LIMITS",
+    "IntegerRanges",
+    "Interval",
+    "type_interval",
+]

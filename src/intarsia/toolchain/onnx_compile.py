@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -22,10 +22,23 @@ nothing else; onnxruntime 1.31 has not followed with RandomNormalLike, RoiAlign,
 _LACKS_KERNEL: Final = "Could not find an implementation for "
 
 
-def compile_onnx(toolchain: Toolchain, function: Function, target: Target, module: IRModule | None) -> Kernel:
+def compile_onnx(
+    toolchain: Toolchain,
+    function: Function,
+    target: Target,
+    module: IRModule | None,
+    prepare: Callable[[KernelSource], KernelSource] = lambda source: source,
+) -> Kernel:
     """Export the function at the pinned opset, or the newest below it that the toolchain reads, and load it.
 
     If the toolchain lacks a kernel there, `OLDER_OPSET` is tried, if the function can be said at it.
+
+    Args:
+        toolchain: The toolchain that loads the exported function.
+        function: The function.
+        target: The target, of this toolchain.
+        module: The global functions that it calls.
+        prepare: Changes the source before it is loaded.
 
     Raises:
         CompileError: It cannot be exported, or the toolchain refuses it.
@@ -35,12 +48,13 @@ def compile_onnx(toolchain: Toolchain, function: Function, target: Target, modul
     refuse_undeclared(toolchain.name, function, module)
     opset = newest_opset(toolchain)
     try:
-        return toolchain.load(onnx_kernel_source(toolchain, function, target, module, opset))
+        return toolchain.load(prepare(onnx_kernel_source(toolchain, function, target, module, opset)))
     except CompileError as error:
         if _LACKS_KERNEL not in error.problem or opset <= OLDER_OPSET:
             raise
         with suppress(CompileError):  # the first error says more
-            return toolchain.load(onnx_kernel_source(toolchain, function, target, module, OLDER_OPSET))
+            older = onnx_kernel_source(toolchain, function, target, module, OLDER_OPSET)
+            return toolchain.load(prepare(older))
         raise
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from intarsia.ir import Call, DType, Function, IRModule
+from intarsia.ir import Call, DType, Expr, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.toolchain.integer_ranges import Interval
 from intarsia.toolchain.onnx_compile import compile_onnx
-from intarsia.toolchain.openvino_integers import lost_bits
+from intarsia.toolchain.openvino_integers import lost_bits, mask_limits
+from intarsia.toolchain.openvino_limits import with_limits
 from intarsia.toolchain.openvino_refusals import openvino_refuses, stripped_quantization
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
@@ -49,13 +52,16 @@ class OpenVino:
                 integers of the function in too few bits.
             MissingToolchainError: OpenVINO is not usable here.
         """
-        _refuse_lost_bits(function, module)
+        limits = mask_limits(function, module)
+        _refuse_lost_bits(function, module, limits)
         if stripped_quantization(function, module):
             raise CompileError(
                 "openvino cannot compile this: it leaves out QuantizeLinear to 16 bits, with its limits",
                 help="another toolchain computes it as ONNX says",
             )
-        kernel = compile_onnx(self, function, target, module)
+        kernel = compile_onnx(
+            self, function, target, module, prepare=lambda source: with_limits(source, function, limits)
+        )
         from intarsia.toolchain.openvino_kernel import OpenVinoKernel
 
         assert isinstance(kernel, OpenVinoKernel)
@@ -75,9 +81,9 @@ class OpenVino:
         return load_kernel(source, blob)
 
 
-def _refuse_lost_bits(function: Function, module: IRModule | None) -> None:
+def _refuse_lost_bits(function: Function, module: IRModule | None, limits: Mapping[Expr, Interval]) -> None:
     """Refuse integers that OpenVINO would cut without a word, by whichever pass it got the function."""
-    lost = lost_bits(function, module)
+    lost = lost_bits(function, module, limits)
     if lost is not None:
         raise CompileError(
             f"openvino cannot compile this: it computes integers in 32 bits or in float32, and {lost}",

@@ -6,7 +6,7 @@ may still be bound between two calls; `run` binds anew what does not lie where i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver
 from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.input_identity import behind
+from intarsia.toolchain.integer_ranges import Interval
 from intarsia.toolchain.onnx_port import (
     Port,
     bindable,
@@ -27,6 +28,7 @@ from intarsia.toolchain.onnx_port import (
     parse_model,
     refuse_packed,
 )
+from intarsia.toolchain.openvino_limits import input_limits, refuse_beyond
 from intarsia.toolchain.openvino_model import (
     compile_model,
     export_model,
@@ -35,8 +37,6 @@ from intarsia.toolchain.openvino_model import (
 )
 from intarsia.toolchain.openvino_options import refuse_unmet_options
 from intarsia.toolchain.openvino_process import OpenVinoProcess
-
-_INT32 = np.iinfo(np.int32)
 
 
 def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
@@ -57,7 +57,8 @@ def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
     compiled = None if blob is None else import_model(blob, source)
     compiled = compiled or compile_model(model, source)
     refuse_unmet_options(compiled, Target(source.target), only_results=True)
-    return OpenVinoKernel(source, compiled, inputs, outputs)
+    metadata = {item.key: item.value for item in model.metadata_props}
+    return OpenVinoKernel(source, compiled, inputs, outputs, input_limits(metadata, inputs))
 
 
 class _InThisProcess:
@@ -93,6 +94,7 @@ class OpenVinoKernel:
         compiled: Any,
         inputs: tuple[Port, ...],
         outputs: tuple[Port, ...],
+        limits: Mapping[int, Interval],
     ) -> None:
         self.source = source
         self._input_ports = inputs
@@ -109,11 +111,7 @@ class OpenVinoKernel:
         self._is_bound = tuple(
             can_bind and _keeps_type(*pair) for pair in zip(compiled.outputs, outputs, strict=True)
         )
-        self._wide_inputs = tuple(
-            position
-            for position, port in enumerate(inputs)
-            if port.dtype is not None and port.dtype.name in ("int64", "uint64", "uint32")
-        )
+        self._limits = limits
         self._is_of_parent = False
         self._substitute: OpenVinoProcess | None = None
         begin_anew_in_children(self)
@@ -151,8 +149,8 @@ class OpenVinoKernel:
         if self._is_of_parent:
             self._substitute = self._substitute or OpenVinoProcess(self.source)
             return self._substitute.run(inputs, outputs)
-        for position in self._wide_inputs:
-            _refuse_beyond_int32(inputs[position], self._input_ports[position])
+        for position, limits in self._limits.items():
+            refuse_beyond(inputs[position], self._input_ports[position], limits)
         for position, value in enumerate(inputs):
             if not self._bound_inputs[position].is_at(value):
                 self._bind_input(position, value)
@@ -214,17 +212,6 @@ class OpenVinoKernel:
             function(number, tensor)
         except RuntimeError as error:
             raise ExecutionError(f"openvino failed: {openvino_message(error)}") from error
-
-
-def _refuse_beyond_int32(value: Value, port: Port) -> None:
-    """Refuse what OpenVINO would cut to 32 bits without a word (`openvino_integers`); a few microseconds."""
-    array = np.asarray(value)
-    if array.size and (array.max() > _INT32.max or array.min() < _INT32.min):
-        beyond = array[(array > _INT32.max) | (array < _INT32.min)].flat[0]
-        raise ExecutionError(
-            f"openvino computes integers in 32 bits, and {port.name!r} holds {beyond}",
-            help="another toolchain takes all values of the type: build for -toolchain=onnxruntime or native",
-        )
 
 
 def _keeps_type(found: Any, port: Port) -> bool:
