@@ -45,7 +45,9 @@ def with_index_checks(function: Function) -> tuple[Function, tuple[IndexCheck, .
     ]
     if not indexings:
         return function, ()
-    results = list(function.body.fields) if isinstance(function.body, Tuple) else [function.body]
+    results: list[Expr] = [function.body]
+    if isinstance(function.body, Tuple):
+        results = list(function.body.fields)
     checks = []
     for operator, indexing in indexings:
         position = len(results)

@@ -65,7 +65,8 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         target.option("prefetch", True),
     )
     isa = _isa(target)
-    function, checks = source_function(source), ()
+    function = source_function(source)
+    checks: tuple[IndexCheck, ...] = ()
     if target.option("checked", False):
         function, checks = with_index_checks(function)
     function, counted = with_counted_results(simplified(function))
