@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -10,7 +11,8 @@ from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children
 from intarsia.op import OpPatternKind, op_pattern
 from intarsia.op.purity import is_random
 
-_QUANTIZED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger")
+_QUANTIZED = re.compile(r"(Dynamic)?Quantize\w+|Q[A-Z]\w+|ConvInteger")
+"""Names of operators that round to integers, or have such integers as arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def _function_work(function: Function) -> Work:
         depth[expr] = max((depth[child] for child in children(expr)), default=0) + (length > 1)
         longest = max(longest, length)
         if isinstance(expr, Call) and isinstance(expr.op, Op):
-            quantized |= expr.op.name in _QUANTIZED
+            quantized |= _QUANTIZED.fullmatch(expr.op.name) is not None
             total += multiply_adds(expr)
     return Work(total, longest, depth[function], quantized)
 

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.recurrent_layers import recurrent_model
 
 from intarsia.frontend.onnx import from_onnx
-from intarsia.ir import Call, Constant, TensorType, post_order
+from intarsia.ir import Call, Constant, post_order
 from intarsia.op import call as make_call
 from intarsia.op.evaluate import evaluate_call
 from intarsia.op.operator_predicate import operator_predicate
@@ -27,8 +27,10 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 STEPS, BATCH = 5, 3
 ACTIVATIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
-OTHERS = ("Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid")
-OTHERS += ("Elu", "Softsign", "Softplus")
+OTHERS = (
+    *("Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu"),
+    *("ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"),
+)
 WITH_ALPHA = {"Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"}
 WITH_BETA = {"Affine", "ScaledTanh", "HardSigmoid"}
 
@@ -219,5 +221,5 @@ def test_the_reference_toolchain_adds_magnitudes() -> None:
     kernel = toolchain("reference").compile(module["main"], Target("cpu -toolchain=reference"), module)
     (x,) = feeds.values()
     (y,) = kernel.run([x], [None])
-    assert isinstance(module["main"].result_type, TensorType)
+    assert isinstance(y, np.ndarray)
     np.testing.assert_allclose(y, x / np.abs(x).sum(axis=0), rtol=1e-6)

@@ -9,6 +9,8 @@ engine that shares code with the first proves nothing. So judges have groups, on
    may widen it: a wrong judge that is taken in unchecked hides all mistakes like its own.
 4. If they differ, further judges are called, until two of different groups agree. The others are outvoted.
 5. If no two agree, nothing is proven, and no candidate passes.
+
+A program with an operator that only onnxruntime has is computed by onnxruntime without optimisations alone.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from intarsia.measure.judge.perturbation import FLIPPING, perturbed_inputs, pert
 from intarsia.measure.judge.reference_runs import ReferenceRuns, spread
 from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.work import Work, work_of
+from intarsia.op.opaque import OpaqueOperator, opaque_operators
 from intarsia.support.errors import ExecutionError, IntarsiaError
 
 _PERTURBED_RUNS: Final = 2
@@ -78,6 +81,7 @@ class Panel:
     limits: JudgeLimits = DEFAULT_LIMITS
     _exposed: dict[str, Expr] = field(init=False)
     _work: Work = field(init=False)
+    _opaque: tuple[OpaqueOperator, ...] = field(init=False)
     _sessions: dict[Judge, JudgeSession] = field(default_factory=dict, init=False)
     _noisy: dict[Judge, list[JudgeSession]] = field(default_factory=dict, init=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False)
@@ -85,6 +89,7 @@ class Panel:
     def __post_init__(self) -> None:
         self._exposed = exposed_values(self.module)
         self._work = work_of(self.module)
+        self._opaque = opaque_operators(self.module)
 
     def __enter__(self) -> Self:
         return self
@@ -94,8 +99,11 @@ class Panel:
 
     def judges(self) -> tuple[Judge, ...]:
         """All usable judges, in the order in which they are called."""
+        rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if self._can_judge(judge)]
+        if UNOPTIMISED in rest and any(item.judge == UNOPTIMISED.name for item in self._opaque):
+            # onnx.reference would call onnxruntime for such an operator.
+            return tuple(rest)
         seconds = definition_seconds(self.module)
-        rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if judge.is_usable]
         if self.limits.is_by_definition or seconds <= min(SMALL_SECONDS, self.limits.seconds):
             return (DEFINITION, *rest)
         if seconds <= self.limits.seconds or not rest:
@@ -157,6 +165,14 @@ class Panel:
     def checks(self, runs: ReferenceRuns) -> tuple[OutputCheck, ...]:
         """What outputs are judged by."""
         return output_checks(self.module, runs, self._work)
+
+    def only_judge_of(self) -> tuple[str, ...]:
+        """Names of the opaque operators that leave the program to one judge; () if it has several."""
+        return tuple(item.name for item in self._opaque) if len(self.judges()) == 1 else ()
+
+    def _can_judge(self, judge: Judge) -> bool:
+        """Whether an engine is usable, and has the opaque operators of the program."""
+        return judge.is_usable and all(judge.target.toolchain in item.toolchains for item in self._opaque)
 
     @property
     def _noise(self) -> float:
@@ -241,6 +257,7 @@ class _Vote:
             ),
             failed=tuple(self._failed),
             is_proven=is_proven,
+            opaque=panel.only_judge_of(),
         )
 
     def _agreeing(self, judge: Judge, noise: Sequence[Array | None]) -> tuple[Judge, ...]:

@@ -21,6 +21,7 @@ class Ruling:
         outvoted: Names of the judges that were contradicted, each with what was wrong.
         failed: Names of the judges that raised an error, each with the error.
         is_proven: Whether judges of two groups agree, or there is only one.
+        opaque: Names of the operators that no other judge has; () if others could confirm the result.
     """
 
     runs: ReferenceRuns
@@ -31,10 +32,13 @@ class Ruling:
     outvoted: tuple[tuple[str, str], ...]
     failed: tuple[tuple[str, str], ...]
     is_proven: bool
+    opaque: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """One line for the report."""
         text = self.judge
+        if self.opaque:
+            text += f" alone, since no other judge has {', '.join(self.opaque)}"
         if self.agreeing:
             text += f", confirmed by {' and '.join(self.agreeing)} (difference {self.difference:.1e})"
         if not self.is_proven:
