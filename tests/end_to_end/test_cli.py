@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
+from tests.onnx_models import model_of
 
 from intarsia import __version__, from_onnx
 from intarsia.cli.array_summary import HEADERS
@@ -211,6 +213,33 @@ def test_programs_that_differ(here: Path) -> None:
     assert outcome.code == 4
     assert outcome.err.startswith('error: other.onnx differs from the reference: output "logits"[0, ')
     assert [line.split()[-1] for line in outcome.out.splitlines()[1:3]] == ["right", "wrong"]
+
+
+def test_programs_that_differ_on_large_inputs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    declared = "g (float[16,8] x) => (float[16,8] y)"
+    onnx.save(model_of(f"{declared} {{ y = Relu(x) }}"), "relu.onnx")
+    clipped = model_of(f"{declared} {{ y = Clip(x, low, high) }}", low=np.float32(0), high=np.float32(100))
+    onnx.save(clipped, "clipped.onnx")
+    names = ["relu.onnx@onnxruntime", "clipped.onnx@onnxruntime"]
+    outcome = within(["compare", *names, "--budget", "0.2", "-q"])
+    assert outcome.code == 4
+    assert outcome.err.startswith(
+        'error: clipped.onnx@onnxruntime differs from the reference: large inputs: output "y"['
+    )
+
+
+def test_verify_takes_ranges_for_all_input_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "g (int32[4,8] x) => (float[4,8] y) { a = Cast<to = 1>(x) y = Log(a) }"
+    onnx.save(model_of(text), "log.onnx")
+    arguments = ["verify", "log.onnx", "--toolchain", "onnxruntime", "--json"]
+    outcome = within([*arguments, "--range", "x=1,50"])
+    assert outcome.code == 0
+    assert outcome.document["reference"].endswith("inputs: ordinary, large, edges")
+    # Without a range, the logarithm of 0 is infinite, and that of negative numbers is none.
+    assert within(arguments).document["reference"].endswith("inputs: ordinary")
+    assert within([*arguments, "--range", "z=1,50"]).code == 2
 
 
 def test_bench(here: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,11 +19,10 @@ from intarsia.cli.units import duration_text, error_text, ratio_text
 from intarsia.support.errors import IntarsiaError, UsageError
 
 if TYPE_CHECKING:
-    from intarsia.cli.input_argument import Array
     from intarsia.cli.program import Program
     from intarsia.measure.interleaved import Comparison
-    from intarsia.measure.judge.gate import Gate
     from intarsia.measure.judge.gate_report import GateReport
+    from intarsia.measure.judge.trials import Trial
 
 HEADERS = ("program", "toolchain", "median", "ratio to the best", "max error", "result")
 NUMERIC = frozenset({2, 4})
@@ -48,13 +47,14 @@ def compare(
 ) -> Report:
     """Compare results and latencies.
 
-    Outputs are held against the reference result of the first program; latencies are measured in turns.
+    Outputs on three sets of inputs are held against the reference results of the first program. Latencies are
+    measured in turns, on the first set.
     """
     from intarsia.cli.program_list import open_programs
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.driver.budget import parse_budget
     from intarsia.measure.interleaved import time_interleaved
-    from intarsia.measure.judge.gate import Gate
+    from intarsia.measure.judge.trials import trials_for
     from intarsia.measure.timing import TimingPolicy
 
     console: Console = context.obj
@@ -64,21 +64,23 @@ def compare(
     if len(programs) < 2:
         raise UsageError("there is nothing to compare with: one program is given", help=HELP)
     arrays = programs[0].inputs(inputs, seed, console.note)
-    gate = Gate.for_module(programs[0].module, arrays)
-    verdicts = {program.name: _check(program, arrays, gate) for program in programs}
+    trials = trials_for(programs[0].module, arrays, seed=seed)
+    verdicts = {program.name: _check(program, trials) for program in programs}
     calls = {program.name: program.bound_call(arrays) for program in programs}
     policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
     with console.measuring() as on_round:
         comparison = time_interleaved(calls, policy, on_round=on_round)
-    return _report([_Contender(p, verdicts[p.name], comparison) for p in programs], gate.reference)
+    return _report([_Contender(p, verdicts[p.name], comparison) for p in programs], trials[0].gate.reference)
 
 
-def _check(program: Program, arrays: Mapping[str, Array], gate: Gate) -> GateReport:
-    from intarsia.measure.judge.accuracy import bounded, error_bound
-    from intarsia.measure.judge.gate import run_arrays
+def _check(program: Program, trials: Sequence[Trial]) -> GateReport:
+    """Compare results on all input sets with the reference."""
+    from intarsia.measure.judge.accuracy import error_bound
+    from intarsia.measure.judge.examination import examine
 
+    bound = error_bound(program.module)
     try:
-        return bounded(gate, error_bound(program.module)).check(run_arrays(program.executable, arrays))
+        return examine(program.executable, [trial.loosened(bound) for trial in trials])
     except IntarsiaError as error:
         error.add_note(f"in {program.name}")
         raise

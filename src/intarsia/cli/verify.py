@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from intarsia.cli.arguments import Inputs, ModelOrArtifact, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.arguments import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Threads, Toolchains
 from intarsia.cli.console import Console
 from intarsia.cli.gate_text import MAX_ERROR_MEANS, difference_error
 from intarsia.cli.report import Report
@@ -75,6 +75,7 @@ def verify(
     toolchains: Toolchains,
     inputs: Inputs,
     shapes: Shapes,
+    ranges: Ranges,
     seed: Seed = 0,
     threads: Threads = None,
     untrusted: Untrusted = False,
@@ -86,8 +87,10 @@ def verify(
     """
     from intarsia.cli.model_argument import ModelArgument
     from intarsia.cli.program import engine_targets, load_artifact, main_inputs, tested_shapes
+    from intarsia.cli.range_argument import parse_ranges
     from intarsia.cli.shape_argument import parse_shapes
     from intarsia.cli.target_argument import parse_target
+    from intarsia.measure.inputs import with_input_ranges
     from intarsia.measure.judge.accuracy import error_bound
     from intarsia.measure.judge.trials import trials_for
 
@@ -101,7 +104,8 @@ def verify(
         program = load_artifact(argument, fixed, trust)
     else:
         trust.refuse_for_models(argument.place)
-    module = argument.import_model(fixed) if program is None else program.module
+    imported = argument.import_model(fixed) if program is None else program.module
+    module = with_input_ranges(imported, parse_ranges(ranges))
     examples = {} if program is None else tested_shapes(program.executable)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
     bound = error_bound(module)

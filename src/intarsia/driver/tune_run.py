@@ -23,12 +23,14 @@ from intarsia.driver.result import TuneResult
 from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
-from intarsia.measure.judge.accuracy import bounded, error_bound
+from intarsia.measure.judge.accuracy import error_bound
+from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
+from intarsia.measure.judge.quorum import JudgeLimits
+from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed import Testbed
-from intarsia.measure.whole_run import run_arrays
 from intarsia.measure.work import random_operators
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
@@ -118,16 +120,17 @@ class TuneRun:
         run, finished_at = found
         module, target = self.workload.module, _HOST if run.plan.whole is None else run.plan.whole
         inputs = self.workload.inputs(self.seed)
-        gate = Gate.for_module(module, inputs)
+        trials = trials_for(module, inputs, JudgeLimits(self.workload.judge_seconds), self.seed)
         try:
             program = instantiate(module, target, run.plan.candidate)
             executable = build(program)
-            is_right = bounded(gate, error_bound(program)).check(run_arrays(executable, inputs)).passed
+            bound = error_bound(program)
+            is_right = examine(executable, [trial.loosened(bound) for trial in trials]).passed
         except (CompileError, ExecutionError):  # a whole run tells why, and finds another winner
             return None
         if not is_right:
             return None
-        return self._result(executable, run, gate, inputs, start, finished_at)
+        return self._result(executable, run, trials[0].gate, inputs, start, finished_at)
 
     def _kept_run(self) -> tuple[KeptRun, float] | None:
         """The finished run of the same question, and when that was.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from intarsia.driver.result import TuneResult
 from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
+from intarsia.measure.judge.examination import examine_calls
+from intarsia.measure.judge.gate_report import GateReport
+from intarsia.measure.judge.trials import Trial
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.whole_run import run_arrays
 from intarsia.op import call
@@ -93,16 +96,21 @@ def test_a_stopped_run_is_not_kept(database: Database) -> None:
     assert tuned(database).finished_at is None
 
 
+@pytest.mark.parametrize("least", [0.0, 100.0], ids=["always", "on large inputs"])
 def test_a_winner_that_is_wrong_now_is_measured_again(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, least: float
 ) -> None:
     """An update that a version number does not tell of, or a damaged library."""
     tuned(database)
 
-    def wrong(executable: Executable, inputs: Mapping[str, npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        return [array + 1 for array in run_arrays(executable, inputs)]
+    def examine(executable: Executable, trials: Sequence[Trial]) -> GateReport:
+        def wrong(inputs: Mapping[str, npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+            is_wrong = any(np.abs(array).max() >= least for array in inputs.values())
+            return [array + is_wrong for array in run_arrays(executable, inputs)]
 
-    monkeypatch.setattr(tune_run, "run_arrays", wrong)
+        return examine_calls(wrong, trials)
+
+    monkeypatch.setattr(tune_run, "examine", examine)
     assert tuned(database).finished_at is None
 
 
