@@ -115,9 +115,10 @@ def _masks(function: Function) -> list[Var]:
 
 
 def _is_mask(param: Var, readers: Mapping[Expr, list[Call]]) -> bool:
-    waiting, seen = [param], set[Expr]()
+    waiting: list[Expr] = [param]
+    seen = set[Expr]()
     while waiting:
-        value: Expr = waiting.pop()
+        value = waiting.pop()
         for call in readers.get(value, ()):
             if _has_type(call, _BOOL) and isinstance(call.op, Op) and call.op.name == "Cast":
                 return True

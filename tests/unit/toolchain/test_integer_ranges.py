@@ -26,7 +26,9 @@ def constant(*values: int) -> Constant:
     return Constant(np.array(values, np.int64))
 
 
-def evaluate(params: Sequence[Var], values: Sequence[Expr], *inputs: NDArray[np.generic]) -> list[object]:
+def evaluate(
+    params: Sequence[Var], values: Sequence[Expr], *inputs: NDArray[np.generic]
+) -> list[NDArray[np.int64]]:
     module = IRModule.from_expr(Function(tuple(params), Tuple(tuple(values))))
     with ia.build(module) as executable, np.errstate(all="ignore"):
         return [np.array(item) for item in executable.run_flat(*inputs)]
