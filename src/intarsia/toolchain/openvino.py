@@ -13,7 +13,7 @@ from intarsia.toolchain.integer_ranges import Interval
 from intarsia.toolchain.onnx_compile import compile_onnx
 from intarsia.toolchain.openvino_integers import lost_bits, mask_limits
 from intarsia.toolchain.openvino_limits import with_limits
-from intarsia.toolchain.openvino_refusals import openvino_refuses, stripped_quantization
+from intarsia.toolchain.openvino_refusals import mixed_up_attention, openvino_refuses, stripped_quantization
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
@@ -58,6 +58,11 @@ class OpenVino:
             raise CompileError(
                 "openvino cannot compile this: it leaves out QuantizeLinear to 16 bits, with its limits",
                 help="another toolchain computes it as ONNX says",
+            )
+        if mixed_up_attention(function, module):
+            raise CompileError(
+                "openvino cannot compile this: it mixes up heads and queries where there are as many of both",
+                help="another toolchain computes it as ONNX says, and so does OpenVINO for other lengths",
             )
         kernel = compile_onnx(
             self, function, target, module, prepare=lambda source: with_limits(source, function, limits)
