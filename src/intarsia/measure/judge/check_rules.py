@@ -18,7 +18,10 @@ from intarsia.measure.judge.numeric_check import NumericCheck, real_parts
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.quantised_outputs import quantised_outputs
 from intarsia.measure.judge.reference_runs import ReferenceRuns
-from intarsia.measure.judge.steps.step_rules import PickRule, RangeRule
+from intarsia.measure.judge.steps.pick_rule import PickRule
+from intarsia.measure.judge.steps.range_rule import RangeRule
+from intarsia.measure.judge.steps.selection_rule import SelectionRule
+from intarsia.measure.judge.steps.suppression_rule import SuppressionRule
 from intarsia.measure.judge.tolerance import EXACT, QUANTIZATION_STEP, Tolerance, tolerance_for
 from intarsia.measure.judge.tolerance_check import ToleranceCheck
 from intarsia.measure.work import Work
@@ -42,7 +45,7 @@ class CheckRule(Protocol):
         """
 
 
-CHECK_RULES: Final[list[CheckRule]] = [PickRule(), RangeRule()]
+CHECK_RULES: Final[list[CheckRule]] = [PickRule(), SelectionRule(), SuppressionRule(), RangeRule()]
 """The first rule that claims an output has it."""
 
 

@@ -14,6 +14,7 @@ from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel, checked
 from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE, RangeCheck
+from intarsia.measure.judge.steps.selection_check import SelectionCheck
 from intarsia.measure.judge.tolerance import Tolerance, tolerance_for
 from intarsia.measure.judge.tolerance_check import ToleranceCheck
 from intarsia.measure.whole_run import run_arrays
@@ -148,9 +149,9 @@ def _notes(gate: Gate) -> Iterator[str]:
     """What the input set says nothing about."""
     empty = [name for name, array in zip(gate.names, gate.expected, strict=True) if not array.size]
     unstable = [
-        f"{100 * check.undecided:.2g} % of {check.name}"
+        f"{100 * check.undecided:.2g} % of {' and '.join(gate.names[number] for number in check.positions)}"
         for check in gate.checks
-        if isinstance(check, RangeCheck) and check.undecided > UNSTABLE_SHARE
+        if isinstance(check, RangeCheck | SelectionCheck) and check.undecided > UNSTABLE_SHARE
     ]
     if gate.unproven:
         yield f"; NaN in all of output {_quoted(gate.unproven)}, which proves nothing of it"

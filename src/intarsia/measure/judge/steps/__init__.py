@@ -1,7 +1,14 @@
 """Outputs behind steps: operators whose result jumps where their argument moves by a rounding error.
 
-step_rules      finds steps behind outputs, and makes their checks
-range_check     Floor, Round, comparisons, conversions to integers: values on either side of a step near by
-pick_check      TopK, ArgMax, ArgMin: what the indices select, and what is gathered by them
+arguments       what steps are computed from, and its noise
+range_rule, range_check
+                Floor, Round, comparisons, Equal, conversions to integers, logic: values on both sides
+bounds          the smallest and the largest right value of such results
+pick_rule, pick_check
+                TopK, ArgMax, ArgMin: what the indices select, and what is gathered by them
+selection_rule, selection_check
+                NonZero: which elements are selected, and what is gathered there
+suppression_rule, suppression_check, overlap
+                NonMaxSuppression: which boxes are selected
 movement        following a value back through operators that only move it
 """

@@ -34,7 +34,7 @@ def operator_name(expr: Expr) -> str:
 def moved_from(expr: Expr) -> tuple[Expr, tuple[Call, ...]]:
     """What an expression's elements were before they were moved, and the moves in order."""
     moves: list[Call] = []
-    while isinstance(expr, Call) and operator_name(expr) in _MOVING and _is_fixed(expr):
+    while isinstance(expr, Call) and is_move(expr):
         moves.append(expr)
         expr = expr.args[0]
     return expr, tuple(reversed(moves))
@@ -53,5 +53,8 @@ def move(array: Array, moves: Sequence[Call]) -> Array:
     return array
 
 
-def _is_fixed(call: Call) -> bool:
-    return all(isinstance(arg, (Constant, Tuple)) for arg in call.args[1:])
+def is_move(expr: Expr) -> bool:
+    """Whether an expression only moves the elements of its first argument."""
+    if not isinstance(expr, Call) or operator_name(expr) not in _MOVING:
+        return False
+    return all(isinstance(arg, (Constant, Tuple)) for arg in expr.args[1:])

@@ -1,0 +1,275 @@
+"""Equal, NonZero, NonMaxSuppression, rows of picked indices: honest engines pass, planted faults do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import intarsia as ia
+from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Tuple, Var
+from intarsia.measure.judge.gate import Gate, run_arrays
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.output_check import CHECK_KINDS
+from intarsia.measure.judge.steps.range_check import RangeCheck
+from intarsia.op import call, tuple_get
+from intarsia.passes import partition_whole
+from intarsia.support.errors import CompileError, UnsupportedModelError
+
+SIZE = 64
+ENGINES = ("onnxruntime", "openvino", "native", "reference")
+
+
+def numbers(values: object, dtype: str = "float32") -> Constant:
+    return Constant(np.asarray(values, dtype))
+
+
+def computed(x: Expr) -> Expr:
+    """The argument but for rounding, which engines do in their own ways."""
+    return call("MatMul", call("Mul", x, numbers(1 / 3)), numbers(3 * np.eye(SIZE)))
+
+
+def module_of(x: Var, *outputs: Expr) -> IRModule:
+    return IRModule.from_expr(Function((x,), Tuple(outputs) if len(outputs) > 1 else outputs[0]))
+
+
+def halves() -> tuple[Var, dict[str, Array]]:
+    """An input of which every 20th number is 2."""
+    x = Var("x", checked_type=TensorType((8, SIZE), DType.FLOAT32))
+    data = np.random.default_rng(7).uniform(-9, 9, (8, SIZE)).astype(np.float32)
+    data[:, ::20] = 2.0
+    return x, {"x": data}
+
+
+def engines_pass(module: IRModule, inputs: dict[str, Array], gate: Gate) -> None:
+    passed = 0
+    for name in ENGINES:
+        try:
+            executable = ia.build(partition_whole(module, ia.Target.for_toolchain(name)))
+        except (CompileError, UnsupportedModelError):
+            continue
+        report = gate.check(run_arrays(executable, inputs))
+        assert report.passed, (name, report.message)
+        passed += 1
+    assert passed > 1
+
+
+def restored(gate: Gate) -> Gate:
+    """The gate as another process reads it."""
+    checks = tuple(
+        CHECK_KINDS[check.kind].restored(check.facts(), check.arrays(), gate.expected)
+        for check in gate.checks
+    )
+    return Gate(gate.names, gate.expected, checks, gate.reference, gate.is_proven)
+
+
+def test_equal_numbers_near_each_other_may_be_equal_or_not() -> None:
+    x, inputs = halves()
+    module = module_of(x, call("Not", call("Equal", computed(x), numbers(2.0))))
+    gate = restored(Gate.for_module(module, inputs))
+    engines_pass(module, inputs, gate)
+    (check,) = gate.checks
+    assert isinstance(check, RangeCheck)
+    (expected,) = gate.expected
+    near, far = (0, 20), (0, 1)
+    for position, is_right in ((near, True), (far, False)):
+        changed = expected.copy()
+        changed[position] ^= True
+        assert gate.check([changed]).passed is is_right
+
+
+def test_what_is_equal_by_its_meaning_stays_equal() -> None:
+    """A maximum equals the element that it is of, in every engine."""
+    x, inputs = halves()
+    scores = computed(x)
+    highest = call("ReduceMax", scores, numbers([1], "int64"), keepdims=1)
+    module = module_of(x, call("Equal", scores, highest))
+    inputs["x"][:, 5] = 20.0
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    (expected,) = gate.expected
+    assert expected[:, 5].all()
+    changed = expected.copy()
+    changed[0, 5] = False
+    assert not gate.check([changed]).passed
+
+
+def test_logic_decides_what_its_steps_do_not() -> None:
+    """Either truth value of a comparison with a number near by is right, unless Or has another one."""
+    x, inputs = halves()
+    scores = computed(x)
+    near, large = call("Greater", scores, numbers(2.0)), call("Greater", scores, numbers(-20.0))
+    module = module_of(x, call("And", near, large), call("Cast", call("Or", near, large), to=7))
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    both, any_of = (array.copy() for array in gate.expected)
+    both[0, 20] ^= True
+    assert gate.check([both, any_of]).passed
+    any_of[0, 20] ^= 1
+    assert not gate.check([both, any_of]).passed
+
+
+def selection(*, with_positions: bool = True) -> tuple[IRModule, dict[str, Array]]:
+    x, inputs = halves()
+    scores = computed(x)
+    positions = call("NonZero", call("Greater", scores, numbers(2.0)))
+    values = call("GatherND", scores, call("Transpose", positions, perm=(1, 0)))
+    return module_of(x, *([positions] if with_positions else []), values), inputs
+
+
+@pytest.mark.parametrize("with_positions", [True, False])
+def test_elements_near_a_step_may_be_selected_or_not(with_positions: bool) -> None:
+    module, inputs = selection(with_positions=with_positions)
+    gate = restored(Gate.for_module(module, inputs))
+    assert gate.is_proven
+    engines_pass(module, inputs, gate)
+    data = inputs["x"]
+    masks = data > 2, data >= 2, data > 2.5
+    for mask, is_right in zip(masks, (True, True, False), strict=True):
+        results = (np.array(np.nonzero(mask)), data[mask])
+        report = gate.check(results if with_positions else results[1:])
+        assert report.passed is is_right, report.message
+
+
+def reverse(results: list[Array]) -> None:
+    results[0], results[1] = results[0][:, ::-1], results[1][::-1]
+
+
+def shift_values(results: list[Array]) -> None:
+    results[1] = np.roll(results[1], 1)
+
+
+def repeat_one(results: list[Array]) -> None:
+    results[0][:, 1] = results[0][:, 0]
+
+
+def lose_the_last(results: list[Array]) -> None:
+    results[0], results[1] = results[0][:, :-1], results[1][:-1]
+
+
+def leave_the_axis(results: list[Array]) -> None:
+    results[0][1, 0] = SIZE
+
+
+def narrow(results: list[Array]) -> None:
+    results[0] = results[0].astype(np.int32)
+
+
+@pytest.mark.parametrize("plant", [reverse, shift_values, repeat_one, lose_the_last, leave_the_axis, narrow])
+def test_plants_in_selections(plant: Callable[[list[Array]], None]) -> None:
+    module, inputs = selection()
+    inputs["x"][-1, -1] = 8.5
+    gate = Gate.for_module(module, inputs)
+    results = [array.copy() for array in gate.expected]
+    plant(results)
+    assert not gate.check(results).passed
+
+
+def test_what_is_zero_in_all_runs_is_not_selected() -> None:
+    x, inputs = halves()
+    module = module_of(x, call("NonZero", call("Relu", computed(x))))
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    assert not gate.check([np.array(np.nonzero(np.ones((8, SIZE))))]).passed
+
+
+BOXES = 40
+
+
+def detector() -> tuple[IRModule, dict[str, Array]]:
+    """Boxes and scores that are computed; of two classes, two boxes have equal scores."""
+    rng = np.random.default_rng(3)
+    x = Var("x", checked_type=TensorType((1, SIZE), DType.FLOAT32))
+    centres, sizes = rng.uniform(0, 40, (BOXES, 2)), rng.uniform(4, 12, (BOXES, 2))
+    corners = np.concatenate([centres, centres + sizes], axis=1)
+    scores = rng.uniform(0.05, 0.9, (2, BOXES))
+    scores[0, :2] = scores[1, 2:4] = 0.95
+    tables = [np.tile(values.reshape(1, -1) / SIZE, (SIZE, 1)) for values in (corners, scores)]
+    boxes = call("Reshape", call("MatMul", x, numbers(tables[0])), numbers([1, BOXES, 4], "int64"))
+    ranked = call("Reshape", call("MatMul", x, numbers(tables[1])), numbers([1, 2, BOXES], "int64"))
+    limits = numbers([20], "int64"), numbers([0.3]), numbers([0.2])
+    return module_of(x, call("NonMaxSuppression", boxes, ranked, *limits)), {
+        "x": np.ones((1, SIZE), np.float32)
+    }
+
+
+def lose_one(rows: Array) -> Array:
+    return np.delete(rows, 2, axis=0)
+
+
+def swap_two(rows: Array) -> Array:
+    rows[[1, 3]] = rows[[3, 1]]
+    return rows
+
+
+def other_class(rows: Array) -> Array:
+    rows[-1, 1] = 0
+    return rows
+
+
+def next_box(rows: Array) -> Array:
+    rows[4, 2] = (rows[4, 2] + 1) % BOXES
+    return rows
+
+
+def twice(rows: Array) -> Array:
+    return np.concatenate([rows[:1], rows])
+
+
+def beyond(rows: Array) -> Array:
+    rows[0, 2] = BOXES
+    return rows
+
+
+def all_boxes(_: Array) -> Array:
+    return np.array([[0, label, box] for label in range(2) for box in range(20)], np.int64)
+
+
+def none_at_all(rows: Array) -> Array:
+    return rows[:0]
+
+
+PLANTS = [lose_one, swap_two, other_class, next_box, twice, beyond, all_boxes, none_at_all]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_plants_in_detections(plant: Callable[[Array], Array]) -> None:
+    module, inputs = detector()
+    gate = restored(Gate.for_module(module, inputs))
+    assert gate.is_proven
+    assert gate.checks[0].kind == "suppression"
+    engines_pass(module, inputs, gate)
+    assert not gate.check([plant(gate.expected[0].copy())]).passed
+
+
+def test_boxes_of_equal_scores_may_be_in_either_order() -> None:
+    module, inputs = detector()
+    gate = Gate.for_module(module, inputs)
+    (rows,) = gate.expected
+    places = {tuple(row): place for place, row in enumerate(rows.tolist())}
+    changed = rows.copy()
+    for first, second in (((0, 0, 0), (0, 0, 1)), ((0, 1, 2), (0, 1, 3))):
+        assert {first, second} <= set(places)
+        changed[[places[first], places[second]]] = rows[[places[second], places[first]]]
+    assert gate.check([changed]).passed, gate.check([changed]).message
+
+
+@pytest.mark.parametrize("operator", ["GatherElements", "GatherND"])
+def test_rows_of_equal_scores_may_be_gathered_in_either_order(operator: str) -> None:
+    rng = np.random.default_rng(1)
+    x = Var("x", checked_type=TensorType((2, SIZE), DType.FLOAT32))
+    data = rng.uniform(0, 1, (2, SIZE)).astype(np.float32)
+    data[:, 7] = data[:, 8] = 2.0
+    best = call("TopK", computed(x), numbers([5], "int64"), outputs=2)
+    indices = call("Unsqueeze", tuple_get(best, 1), numbers([-1], "int64"))
+    table = numbers(rng.standard_normal((2, SIZE, 4)))
+    if operator == "GatherND":
+        rows = call("GatherND", table, indices, batch_dims=1)
+    else:
+        rows = call("GatherElements", table, call("Expand", indices, numbers([2, 5, 4], "int64")), axis=1)
+    gate = Gate.for_module(module_of(x, rows, tuple_get(best, 0)), {"x": data})
+    expected, values = gate.expected
+    assert gate.check([expected[:, [1, 0, 2, 3, 4]], values]).passed
+    assert not gate.check([expected[:, [0, 1, 3, 2, 4]], values]).passed
+    assert not gate.check([expected + np.float32(0.1), values]).passed
