@@ -98,7 +98,7 @@ def _are_heads_and_queries_equal(shape: tuple[Dim, ...] | None) -> bool:
     """Whether axes 1 and 2 of batch x heads x queries x anything are equal and longer than 1."""
     if shape is None or len(shape) != 4 or not isinstance(shape[1], int):
         return False
-    return shape[1] == shape[2] > 1
+    return shape[1] == shape[2] and shape[1] > 1
 
 
 def _is_stripped(call: Call) -> bool:

@@ -18,7 +18,7 @@ HEADS, SIZE = 4, 16
 OPENVINO = ia.Target.for_toolchain("openvino")
 FORMS = ("products", "Attention")
 
-Numbers = NDArray[np.generic]
+Numbers = NDArray[np.float32]
 
 
 def ints(*values: int) -> Constant:
