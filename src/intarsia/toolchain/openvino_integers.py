@@ -105,7 +105,10 @@ def mask_limits(function: Function, module: IRModule | None = None) -> Mapping[E
 
 
 def _masks(function: Function) -> list[Var]:
-    """Integer parameters that are read as truth values, moved or multiplied with each other before."""
+    """Integer parameters that are read as truth values, or whose sum is compared with positions.
+
+    They may be moved, cast to other integers, or multiplied with each other before.
+    """
     readers: dict[Expr, list[Call]] = defaultdict(list)
     for expr in post_order(function.body):
         if isinstance(expr, Call):
@@ -120,7 +123,7 @@ def _is_mask(param: Var, readers: Mapping[Expr, list[Call]]) -> bool:
     while waiting:
         value = waiting.pop()
         for call in readers.get(value, ()):
-            if _has_type(call, _BOOL) and isinstance(call.op, Op) and call.op.name == "Cast":
+            if _reads_mask(call, value):
                 return True
             if call not in seen and _carries_mask(call, value):
                 seen.add(call)
@@ -128,13 +131,32 @@ def _is_mask(param: Var, readers: Mapping[Expr, list[Call]]) -> bool:
     return False
 
 
+def _reads_mask(call: Call, value: Expr) -> bool:
+    """Whether a call casts to truth values, or compares what may be the length of a mask with positions."""
+    if not isinstance(call.op, Op) or call.op.domain or not _has_type(call, _BOOL):
+        return False
+    others = (arg for arg in call.args if arg is not value)
+    return call.op.name == "Cast" or (call.op.name in _COMPARISONS and any(map(_are_positions, others)))
+
+
+def _are_positions(expr: Expr) -> bool:
+    """Whether values are those of a Range, moved or not."""
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and not expr.op.domain:
+        if expr.op.name == "Range":
+            return True
+        if expr.op.name not in MOVING and expr.op.name != "Cast":
+            return False
+        expr = expr.args[0]
+    return False
+
+
 def _carries_mask(call: Call, value: Expr) -> bool:
-    """Whether a call gives a mask for a mask: moved, of another type of integers, or a product."""
+    """Whether a call gives a mask for a mask: moved, of another type of integers, a product, or a length."""
     if not isinstance(call.op, Op) or call.op.domain or not _has_type(call, _MASK_TYPES):
         return False
     positions = MOVING.get(call.op.name, (0,))
     moves = call.op.name in MOVING and (positions is None or call.args.index(value) in positions)
-    return moves or call.op.name in ("Cast", "Mul")
+    return moves or call.op.name in ("Cast", "Mul") or (call.op.name == "ReduceSum" and call.args[0] is value)
 
 
 def _with_called(function: Function, module: IRModule | None) -> list[Function]:

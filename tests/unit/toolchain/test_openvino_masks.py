@@ -43,6 +43,13 @@ PROGRAMS: dict[str, tuple[Expr, ...]] = {
     "positions as real numbers (BLOOM)": (
         call("Cast", call("Mul", call("Sub", SUMS, number(1)), MASK), to=1), TRUTH
     ),
+    "lengths compared with positions (fused BERT)": (
+        call(
+            "Less",
+            call("Range", number(0), number(LENGTH), number(1)),
+            call("Reshape", call("ReduceSum", MASK, axes(1), keepdims=0), Constant(np.array([-1, 1]))),
+        ),
+    ),
     "positions compared": (call("Greater", call("Mul", SUMS, MASK), number(3)), TRUTH),
 }  # fmt: skip
 
