@@ -36,6 +36,9 @@ TIME_LIMIT: Final = 240
 MEMORY_LIMIT: Final = 6 * 2**30
 """Bytes for one model: engines and the reference at once."""
 
+MODELS_OF_A_PROCESS: Final = 12
+"""Models that a process checks: importing the engines takes half as long as a small model does."""
+
 CRASHES: Final = 4
 """How many crashes of a model are taken up; each fails one step, and a new process goes on behind it."""
 
@@ -86,11 +89,14 @@ def _check_all(chosen: list[Recipe], options: argparse.Namespace) -> list[Verdic
     """Check the models in worker processes, and print a line for each as it is done."""
     with (
         tempfile.TemporaryDirectory(prefix="intarsia-corpus-") as folder,
-        WorkerPool(options.jobs, max_tasks=1, preload=("corpus.check_model",)) as pool,
+        _pool(options.jobs) as checking,
+        _pool(options.jobs) as loading,
         ThreadPoolExecutor(options.jobs) as threads,
     ):
         futures = [
-            threads.submit(_check, recipe, entry_of(recipe, options.draw), Path(folder) / recipe.name, pool)
+            threads.submit(
+                _check, recipe, entry_of(recipe, options.draw), Path(folder) / recipe.name, checking, loading
+            )
             for recipe in chosen
         ]
         for number, future in enumerate(as_completed(futures), 1):
@@ -98,15 +104,27 @@ def _check_all(chosen: list[Recipe], options: argparse.Namespace) -> list[Verdic
     return [future.result() for future in futures]
 
 
-def _check(recipe: Recipe, entry: Entry, place: Path, pool: WorkerPool) -> Verdict:
-    """Check one model, and what was saved of it in a second process."""
+def _pool(jobs: int) -> WorkerPool:
+    return WorkerPool(jobs, max_tasks=MODELS_OF_A_PROCESS, preload=("corpus.check_model",))
+
+
+def _check(recipe: Recipe, entry: Entry, place: Path, checking: WorkerPool, loading: WorkerPool) -> Verdict:
+    """Check one model, and what was saved of it in a process that compiles nothing.
+
+    Args:
+        recipe: The recipe of the model.
+        entry: The built model.
+        place: An empty folder for steps and artifacts.
+        checking: The pool whose processes import, compile and judge.
+        loading: The pool whose processes only load artifacts.
+    """
     if not entry.is_built:
         reason = (entry.failure or "the builder did not run").strip().splitlines()[-1]
         return Verdict(recipe, {}, {"build": {"status": "failed", "message": reason}})
     place.mkdir()
     steps = Steps(place / "steps.jsonl")
-    _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
-    _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, pool)
+    _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, checking)
+    _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, loading)
     verdict = Verdict(recipe, entry.record(), steps.outcomes(), steps.seconds())
     shutil.rmtree(place)
     return verdict

@@ -1,0 +1,48 @@
+"""A model is checked by one process and its artifacts are loaded by another; both serve several models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+from corpus.check_corpus import _check, _pool, _times
+from corpus.model_cache import Entry
+from corpus.recipe import recipes
+from corpus.verdict import Verdict
+
+
+def entry(folder: Path) -> Entry:
+    """A cached model of one operator."""
+    folder.mkdir()
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 8]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10, producer_name="test"
+    )
+    onnx.save(model, folder / "model.onnx")
+    np.savez(folder / "inputs.npz", x=np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8))
+    (folder / "model.json").write_text(json.dumps({"opset": 17, "operators": {"Relu": 1}}))
+    return Entry(folder)
+
+
+def test_two_processes_serve_several_models(tmp_path: Path) -> None:
+    recipe, pids = recipes()["resnet"], []
+    with _pool(1) as checking, _pool(1) as loading:
+        for number in range(2):
+            verdict = _check(
+                recipe, entry(tmp_path / f"model{number}"), tmp_path / f"steps{number}", checking, loading
+            )
+            assert verdict.problems == ()
+            assert verdict.status("native") == verdict.status("native artifact") == "right"
+            assert set(verdict.seconds) == set(verdict.outcomes)
+            pids.append((checking.worker_pids(), loading.worker_pids()))
+    assert pids[0] == pids[1]
+    assert not set(pids[0][0]) & set(pids[0][1])
+
+
+def test_times_are_summed_by_step_and_model() -> None:
+    seconds = {"native": 2.0, "native artifact": 0.4, "openvino artifact": 0.8}
+    verdicts = [Verdict(recipes()[name], {}, {}, seconds) for name in ("resnet", "vit")]
+    assert _times(verdicts) == "seconds by step: native 4, artifacts 2\nslowest models: resnet 3, vit 3"
