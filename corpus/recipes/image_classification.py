@@ -52,7 +52,7 @@ def resnext(draw: Draw) -> BuiltModel:
         script=True,
         layers=(1, 1, 1, 1),
         cardinality=draw.choose("groups", 4, 8),
-        base_width=draw.choose("group width", 8, 4),
+        base_width=draw.choose("group width", 8, 16),
         channels=(width, 2 * width, 4 * width, 8 * width),
     )
 
@@ -135,13 +135,15 @@ def mixer(draw: Draw) -> BuiltModel:
 
     from corpus.exporting import export
 
+    block = draw.choose("block", MixerBlock, ResBlock)
     model = MlpMixer(
         num_classes=10,
         img_size=64,
         patch_size=draw.choose("patch", 16, 8),
         num_blocks=draw.choose("depth", 3, 2),
         embed_dim=draw.choose("width", 64, 96),
-        block_layer=draw.choose("block", MixerBlock, ResBlock),
+        block_layer=block,
+        mlp_ratio=(0.5, 4.0) if block is MixerBlock else 4,
     )
     return export(draw, model, {"image": image(draw, 2, 3, 64, 64)}, ["logits"], opset=17, script=True)
 
