@@ -107,6 +107,12 @@ class NumericCheck:
         bound = float(facts["bound"])
         return replace(check, bound=bound, _factors=check.loosened(bound)._factors) if bound else check
 
+    @property
+    def disagreement(self) -> float:
+        """How much trusted runs differ, as a fraction of the output, both in RMS over finite elements."""
+        size, off = (_finite_rms(real_parts(array)) for array in (self.expected, self.spread))
+        return off / size if size else 0.0
+
     @cached_property
     def profile(self) -> NoiseProfile:
         """The noise of each part."""
@@ -230,3 +236,8 @@ def _complaint(part: str, found: float, limit: float) -> str:
 
 
 CHECK_KINDS.register(NumericCheck.kind, NumericCheck)
+
+
+def _finite_rms(values: npt.NDArray[Any]) -> float:
+    wide = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
+    return math.sqrt(float(np.mean(wide * wide))) if wide.size else 0.0

@@ -13,9 +13,22 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.ir import Call, Constant, Expr, Function, IRModule, Op, post_order, rewrite, with_fields
+from intarsia.ir import (
+    Call,
+    Constant,
+    DType,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    TensorType,
+    post_order,
+    rewrite,
+    with_fields,
+)
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.judge.tolerance import machine_epsilon
+from intarsia.op import call
 
 Array = npt.NDArray[Any]
 
@@ -37,11 +50,17 @@ end on the neighbouring step, and so they do with this perturbation (127 steps t
 """
 
 
+_RANKED_ARGUMENT: Final = {"ArgMax": 0, "ArgMin": 0, "NonMaxSuppression": 1, "TopK": 0}
+"""The argument that an operator orders by size. Where scores saturate, many are equal, and noise in weights
+does not part them; engines that round otherwise, or that sort otherwise, do."""
+
+
 def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule:
     """The program with every floating-point weight multiplied by 1 + uniform noise of +-2 epsilons.
 
     What is exact by its meaning stays: integers (masks, 0 and 1), scalars of few digits (0.5), scales that
-    shapes are computed from.
+    shapes are computed from. Values that an operator ranks get noise of their own, so that ties are broken
+    otherwise than by position.
 
     Args:
         module: The program.
@@ -59,6 +78,8 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
     generator = np.random.default_rng(seed)
 
     def rule(expr: Expr) -> Expr:
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and not expr.op.domain:
+            return _without_ties(expr, expr.op.name, seed)
         if not isinstance(expr, Constant) or expr in kept or not _is_inexact(expr.data):
             return expr
         if expr.data.size <= _FEW and _is_short(expr.data):
@@ -70,6 +91,22 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
         assert isinstance(perturbed, Function)
         module = module.with_function(name, perturbed)
     return module
+
+
+def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
+    """Return a call whose ranked argument is multiplied by noise; the call itself if it ranks no floats."""
+    position = _RANKED_ARGUMENT.get(op_name)
+    if position is None or position >= len(call_.args):
+        return call_
+    ranked = call_.args[position]
+    type_ = ranked.checked_type
+    if not isinstance(type_, TensorType) or type_.dtype not in (DType.FLOAT32, DType.FLOAT64):
+        return call_
+    reach = _EPSILONS * machine_epsilon(type_.dtype.numpy)
+    noise = call("RandomUniformLike", ranked, low=1.0 - reach, high=1.0 + reach, seed=float(seed))
+    args = list(call_.args)
+    args[position] = call("Mul", ranked, noise)
+    return with_fields(call_, args=tuple(args))
 
 
 def perturbed_inputs(inputs: Mapping[str, Array], seed: int, size: float = 0.0) -> dict[str, Array]:

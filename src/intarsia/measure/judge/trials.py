@@ -13,11 +13,15 @@ from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.inputs import InputKind, input_set
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.numeric_check import NumericCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
 from intarsia.support.errors import IntarsiaError
 
 _SIZES: Final = (1.0, 2.0**-4, 2.0**-8)
 """What an input set is scaled by until the expected result is finite."""
+
+_UNSTABLE: Final = 0.1
+"""Disagreement of trusted runs, as a fraction of an output, that the report names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +71,7 @@ def trials_for(
     notes = [f"inputs: {', '.join(trial.name for trial in trials)}"]
     if names := ", ".join(f'"{name}"' for name in _constant_outputs(trials)):
         notes.append(f"nearly the same for all inputs, which proves little: {names}")
+    notes += _unstable_outputs(trials)
     gate = replace(first.gate, reference="; ".join((first.gate.reference, *notes)))
     return (replace(first, gate=gate), *others)
 
@@ -91,6 +96,16 @@ def _trial(panel: Panel, ordinary: Mapping[str, Array], kind: InputKind, seed: i
 def _is_finite(array: Array) -> bool:
     kind = element_kind(array.dtype)
     return kind not in {ElementKind.FLOAT, ElementKind.COMPLEX} or bool(np.isfinite(array).all())
+
+
+def _unstable_outputs(trials: Sequence[Trial]) -> Iterator[str]:
+    """A sentence about each output that ties or overflow decide: trusted runs differ in it, so others may."""
+    for trial in trials:
+        for check in trial.gate.checks:
+            if isinstance(check, NumericCheck) and check.disagreement > _UNSTABLE:
+                share = f"{100 * check.disagreement:.0f} %"
+                about = f'output "{check.name}" is unstable for {trial.name} inputs'
+                yield f"{about}: trusted runs differ by {share}"
 
 
 def _constant_outputs(trials: Sequence[Trial]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.output_check import CHECK_KINDS
 from intarsia.measure.judge.steps.pick_check import PickCheck
 from intarsia.measure.judge.steps.range_check import RangeCheck
+from intarsia.measure.judge.trials import trials_for
 from intarsia.op import call
 from intarsia.passes import partition_whole
 
@@ -195,3 +196,26 @@ def test_the_reference_says_what_an_input_set_proves_nothing_of() -> None:
     gate = Gate.for_module(module, {"x": np.array([[0, 2, 4, 6, 1, 3, 5, 7]], np.float32)})
     assert 'no elements in output "output_1", which proves nothing of it' in gate.reference
     assert "unstable output: 50 % of output_0 lies within noise of a step" in gate.reference
+
+
+def saturated(seed: int) -> IRModule:
+    """Rows of a table in the order of scores between 0 and 1, then an operator on them."""
+    table = np.random.default_rng(seed).standard_normal((40, 4)).astype(np.float32)
+    x = Var("x", checked_type=TensorType((40,), DType.FLOAT32))
+    best = call("TopK", call("Sigmoid", x), numbers([8], "int64"), outputs=2)
+    rows = call("Gather", numbers(table), TupleGetItem(best, 1))
+    return IRModule.from_expr(Function((x,), call("Sin", rows)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ties_of_saturated_scores_make_an_output_unstable(seed: int) -> None:
+    """Nothing says which of many scores of 1.0 come first; without ties the order counts."""
+    module = saturated(seed)
+    scores = np.random.default_rng(seed).standard_normal(40).astype(np.float32)
+    ties = trials_for(module, {"x": 100 * np.abs(scores) + 50})[0]
+    table = module["main"].body.args[0].args[0].data
+    assert ties.gate.check([np.sin(table[-8:])]).passed
+    assert 'output "output_0" is unstable for ordinary inputs' in ties.gate.reference
+    order = trials_for(module, {"x": scores})[0]
+    assert "is unstable for ordinary inputs" not in order.gate.reference
+    assert not order.gate.check([order.gate.expected[0][::-1]]).passed
