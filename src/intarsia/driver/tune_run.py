@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from intarsia.build import build
@@ -42,6 +42,12 @@ from intarsia.transform import Pass
 
 SEARCH_SHARE = 0.6
 """Share of the budget for searching; the rest is for the race of the best."""
+
+FREE_JUDGING: Final = 10.0
+"""Seconds of judging that do not count against the budget: small models need less, even on a busy machine."""
+
+LEAST_LEFT: Final = 0.5
+"""Share of the budget that is left for searching and the race, however long judging has taken."""
 
 TUNE_SHARE: Final = 1 / 3
 """Share of the time for searching that decisions on the program get, if partitions are searched as well."""
@@ -99,15 +105,25 @@ class TuneRun:
         repeated = self._repeated(start)
         if repeated is not None:
             return repeated
+        begun = time.perf_counter()
         self.testbed.prepare(self.workload)
+        result = self._after_judging(time.perf_counter() - begun)._measured(start)
+        self._keep(result)
+        return result
+
+    def _after_judging(self, seconds: float) -> TuneRun:
+        """The run with what judging has left of the budget, half of it at least."""
+        counted = max(0.0, seconds - FREE_JUDGING)
+        return replace(self, seconds=max(LEAST_LEFT * self.seconds, self.seconds - counted))
+
+    def _measured(self, start: float) -> TuneResult:
+        """Measure candidates, search, and hold the race."""
         contest = self._contest()
         begun = contest.measurer.spent
         tuned = self._tune(contest)
         searched = self._search(contest, self._search_seconds - (contest.measurer.spent - begun))
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
-        result = self._told(contest, winner, searched, tuned, start)
-        self._keep(result)
-        return result
+        return self._told(contest, winner, searched, tuned, start)
 
     def _repeated(self, start: float) -> TuneResult | None:
         """What came of the same question before, if its winner still computes the model right.

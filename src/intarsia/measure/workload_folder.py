@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -91,19 +91,28 @@ class WorkloadFolder:
                 (add_reference or _add_reference)(temporary)
         return folder
 
-    def add_reference(self) -> None:
+    def add_reference(
+        self,
+        left_out: Sequence[tuple[str, str]] = (),
+        on_judge: Callable[[str], object] = lambda _: None,
+    ) -> None:
         """Compute the reference result of a folder that has none yet, and write it there.
+
+        Args:
+            left_out: Names of judges that are not called, each with the reason.
+            on_judge: Called with the name of a judge before each of its runs, and with "" after it.
 
         Raises:
             IntarsiaError: Not even the reference computes the program.
         """
         facts = read_facts(self.path, _GIVEN)
         module, inputs = self.module(), self.inputs()
+        limits = JudgeLimits(facts["judge_seconds"], left_out=tuple(left_out))
         if not facts["is_checked"]:
-            self.write_reference(Gate.stand_in(module, inputs))
+            limits = JudgeLimits(is_checked=False, left_out=limits.left_out)
+            self.write_reference(Gate.for_module(module, inputs, limits, on_judge))
             return
-        limits = JudgeLimits(facts["judge_seconds"])
-        first, *others = trials_for(module, inputs, limits, facts["seed"])
+        first, *others = trials_for(module, inputs, limits, facts["seed"], on_judge)
         for number, trial in enumerate(others, 1):
             write_arrays(self.path, f"{_GIVEN}{number}", trial.inputs, {"kind": trial.name})
             write_gate(self.path, f"{_EXPECTED}{number}", trial.gate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Self
@@ -45,7 +45,11 @@ class Gate:
 
     @classmethod
     def for_module(
-        cls, module: IRModule, inputs: Mapping[str, Array], limits: JudgeLimits = DEFAULT_LIMITS
+        cls,
+        module: IRModule,
+        inputs: Mapping[str, Array],
+        limits: JudgeLimits = DEFAULT_LIMITS,
+        on_judge: Callable[[str], object] = lambda _: None,
     ) -> Gate:
         """Find the expected result of a module that no toolchain is chosen for yet.
 
@@ -53,11 +57,12 @@ class Gate:
             module: Its @main is computed.
             inputs: By parameter name.
             limits: What judging may take, and whose word counts.
+            on_judge: As for `Panel`.
 
         Raises:
             IntarsiaError: No judge can compute it.
         """
-        with Panel(module, limits) as panel:
+        with Panel(module, limits, on_judge) as panel:
             return cls.of_ruling(panel.ruling(inputs))
 
     @classmethod

@@ -15,7 +15,7 @@ A program with an operator that only onnxruntime has is computed by onnxruntime 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -58,14 +58,20 @@ class JudgeLimits:
         seconds: Seconds that onnx.reference may take for one input set, by estimate.
         is_checked: Whether a second judge has to confirm the result.
         is_by_definition: Whether onnx.reference is right whatever others say, if it can be afforded.
+        left_out: Names of judges that are not called, each with the reason: they hang or crash.
     """
 
     seconds: float = 60.0
     is_checked: bool = True
     is_by_definition: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 DEFAULT_LIMITS: Final = JudgeLimits()
+
+
+def _ignore(_: str) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -75,10 +81,12 @@ class Panel:
     Attributes:
         module: The program, for which no toolchain is chosen yet.
         limits: What judging may take.
+        on_judge: Called with the name of a judge before each of its runs, and with "" after it.
     """
 
     module: IRModule
     limits: JudgeLimits = DEFAULT_LIMITS
+    on_judge: Callable[[str], object] = _ignore
     _exposed: dict[str, Expr] = field(init=False)
     _work: Work = field(init=False)
     _opaque: tuple[OpaqueOperator, ...] = field(init=False)
@@ -99,11 +107,13 @@ class Panel:
 
     def judges(self) -> tuple[Judge, ...]:
         """All usable judges, in the order in which they are called."""
-        rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if self._can_judge(judge)]
+        rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if self.can_judge(judge)]
         if UNOPTIMISED in rest and any(item.judge == UNOPTIMISED.name for item in self._opaque):
             # onnx.reference would call onnxruntime for such an operator.
             return tuple(rest)
         seconds = definition_seconds(self.module)
+        if DEFINITION.name in dict(self.limits.left_out):
+            return tuple(rest)
         if self.limits.is_by_definition or seconds <= min(SMALL_SECONDS, self.limits.seconds):
             return (DEFINITION, *rest)
         if seconds <= self.limits.seconds or not rest:
@@ -130,7 +140,11 @@ class Panel:
 
     def run(self, judge: Judge, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
         """What a judge computes: outputs, then exposed values."""
-        return self._session(judge).run(inputs)
+        self.on_judge(judge.name)
+        try:
+            return self._session(judge).run(inputs)
+        finally:
+            self.on_judge("")
 
     def run_perturbed(self, judge: Judge, inputs: Mapping[str, Array]) -> Iterator[Results | IntarsiaError]:
         """What a judge computes of perturbed weights and inputs, several times."""
@@ -139,7 +153,13 @@ class Panel:
             modules = (perturbed_module(module, seed, self._noise) for seed in range(1, _PERTURBED_RUNS + 1))
             self._noisy[judge] = [self._stack.enter_context(JudgeSession(judge, item)) for item in modules]
         for seed, session in enumerate(self._noisy[judge], 1):
-            yield session.run(perturbed_inputs(inputs, seed, self._noise))
+            moved = perturbed_inputs(inputs, seed, self._noise)
+            self.on_judge(judge.name)
+            try:
+                results = session.run(moved)
+            finally:
+                self.on_judge("")
+            yield results
 
     def names(self, judge: Judge) -> tuple[str, ...]:
         """The outputs' names, from a judge that has run."""
@@ -170,9 +190,11 @@ class Panel:
         """Names of the opaque operators that leave the program to one judge; () if it has several."""
         return tuple(item.name for item in self._opaque) if len(self.judges()) == 1 else ()
 
-    def _can_judge(self, judge: Judge) -> bool:
-        """Whether an engine is usable, and has the opaque operators of the program."""
-        return judge.is_usable and all(judge.target.toolchain in item.toolchains for item in self._opaque)
+    def can_judge(self, judge: Judge) -> bool:
+        """Whether an engine is usable, is not left out, and has the opaque operators of the program."""
+        if not judge.is_usable or judge.name in dict(self.limits.left_out):
+            return False
+        return all(judge.target.toolchain in item.toolchains for item in self._opaque)
 
     @property
     def _noise(self) -> float:
@@ -193,7 +215,7 @@ class _Vote:
         self.error: IntarsiaError = ExecutionError("no toolchain that could judge results is usable")
         self._panel, self._inputs = panel, inputs
         self._waiting = iter(panel.judges())
-        self._failed: list[tuple[str, str]] = []
+        self._failed: list[tuple[str, str]] = list(panel.limits.left_out)
         self._has_failed = False
 
     def call_next(self) -> Judge | None:
@@ -213,7 +235,7 @@ class _Vote:
         """The differences of perturbed runs to the run of the same engine; onnxruntime's if it can."""
         for judge in dict.fromkeys((UNOPTIMISED, *self.results)):
             own = self.results.get(judge)
-            if own is None and judge.is_usable:
+            if own is None and self._panel.can_judge(judge):
                 outcome = self._panel.run(judge, self._inputs)
                 own = None if isinstance(outcome, IntarsiaError) else outcome
             if own is None:

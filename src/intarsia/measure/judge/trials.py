@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -44,7 +44,11 @@ class Trial:
 
 
 def trials_for(
-    module: IRModule, ordinary: Mapping[str, Array], limits: JudgeLimits = DEFAULT_LIMITS, seed: int = 0
+    module: IRModule,
+    ordinary: Mapping[str, Array],
+    limits: JudgeLimits = DEFAULT_LIMITS,
+    seed: int = 0,
+    on_judge: Callable[[str], object] = lambda _: None,
 ) -> tuple[Trial, ...]:
     """Input sets of three kinds, each with what judges say is right.
 
@@ -56,11 +60,12 @@ def trials_for(
         ordinary: The first set: ordinary or real data, by parameter name.
         limits: What judging may take, and whose word counts.
         seed: Of the other sets.
+        on_judge: As for `Panel`.
 
     Raises:
         IntarsiaError: No judge computes the program on the first set.
     """
-    with Panel(module, limits) as panel:
+    with Panel(module, limits, on_judge) as panel:
         first = Trial(InputKind.ORDINARY, ordinary, Gate.of_ruling(panel.ruling(ordinary)))
         others = [
             trial

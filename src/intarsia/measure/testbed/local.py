@@ -184,7 +184,7 @@ class LocalTestbed:
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare; the reference result is computed in a worker."""
         if workload.digest not in self._workloads:
-            add = partial(add_reference, self.runner.pool)
+            add = partial(add_reference, self.runner.pool, seconds=self.limits.run_seconds)
             parent = self.folder.path / "workloads"
             self._workloads[workload.digest] = WorkloadFolder.write(
                 workload, parent, self.seed, add, self._constants
