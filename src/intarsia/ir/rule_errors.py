@@ -25,6 +25,22 @@ def expression_name(expr: Expr) -> str:
 
 
 @contextmanager
+def named_node(expr: Expr) -> Generator[None]:
+    """Add the node of an expression to an error that names none.
+
+    Args:
+        expr: What the block is about.
+    """
+    try:
+        yield
+    except IntarsiaError as error:
+        if expr.span is not None and "node " not in str(error):
+            operator = f" ({expr.span.operator})" if expr.span.operator else ""
+            error.add_note(f"at node {expr.span.node!r}{operator}")
+        raise
+
+
+@contextmanager
 def named_failure(expr: Expr, doing: str) -> Generator[None]:
     """Raise an error that names what a rule was applied to, in place of a foreign exception.
 
@@ -34,10 +50,11 @@ def named_failure(expr: Expr, doing: str) -> Generator[None]:
 
     Raises:
         UnsupportedModelError: The block raised what is no error for people. Too little memory and too deep a
-            recursion are not the expression's fault, and pass.
+            recursion are not the expression's fault, and pass; errors for people get the node as a note.
     """
     try:
-        yield
+        with named_node(expr):
+            yield
     except (IntarsiaError, MemoryError, RecursionError):
         raise
     except Exception as error:

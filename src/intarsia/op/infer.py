@@ -48,6 +48,7 @@ from intarsia.op.opset import (
     unknown_operator,
     version_of,
 )
+from intarsia.op.shape_check import check_shapes
 from intarsia.support.errors import InvalidModelError
 
 if TYPE_CHECKING:
@@ -156,6 +157,10 @@ def _infer_outputs(
             raise
         # A newer version of the operator may take more element types; the reference toolchain runs those.
         found = _infer_node(widened, node, types, data, {**OPSETS, domain: widened.since_version})
+    if not domain:
+        check_shapes(name, attrs, types)
+    if not domain:
+        check_shapes(name, attrs, types)
     results = tuple(type_from_proto(found[key]) if key in found else None for key in node.output)
     if domain == ML_DOMAIN:
         return refined_ml_types(name, types, attrs, results)

@@ -27,6 +27,7 @@ from intarsia.ir import (
     post_order,
     with_fields,
 )
+from intarsia.ir.rule_errors import named_failure
 from intarsia.op import call
 from intarsia.op.infer import infer_types
 from intarsia.toolchain.index_check import IndexCheck
@@ -38,11 +39,13 @@ def with_index_checks(function: Function) -> tuple[Function, tuple[IndexCheck, .
     Args:
         function: Typed, in graph normal form.
     """
-    indexings = [
-        (expr, indexing)
-        for expr in post_order(function.body)
-        if isinstance(expr, Call) and (indexing := _indexing(expr)) is not None
-    ]
+    indexings = []
+    for expr in post_order(function.body):
+        if isinstance(expr, Call):
+            with named_failure(expr, "checked"):
+                indexing = _indexing(expr)
+            if indexing is not None:
+                indexings.append((expr, indexing))
     if not indexings:
         return function, ()
     results: list[Expr] = [function.body]

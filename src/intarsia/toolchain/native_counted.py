@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from intarsia.ir import ABSENT, Call, Constant, Expr, Function, Op, TensorType, Tuple, with_fields
+from intarsia.ir.rule_errors import named_failure
 from intarsia.op import call
 from intarsia.op.counted_rows_op import BOX_WIDTH, COUNTED_BOXES, COUNTED_INDICES
 from intarsia.op.known_value import known_value
@@ -26,7 +27,8 @@ def with_counted_results(function: Function) -> tuple[Function, tuple[CountedRes
     fields = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     vectors: dict[Expr, tuple[Expr, int, bool]] = {}
     for field in fields:
-        vector = _counted(field)
+        with named_failure(field, "compiled"):
+            vector = _counted(field)
         if vector is not None:
             vectors[field] = vector
     if not vectors:
@@ -50,6 +52,9 @@ def counted_obstacle(operator: Call) -> str | None:
         )
     if str(operator.op) == "NonZero" and types and not types[0].static_shape:  # type: ignore[union-attr]
         return "operator 'NonZero' has no native kernel for a scalar"
+    ranks = [len(type_.static_shape) for type_ in types[:2] if isinstance(type_, TensorType)]
+    if str(operator.op) == "NonMaxSuppression" and ranks != [3, 3]:
+        return "operator 'NonMaxSuppression' has no native kernel for boxes or scores of another rank than 3"
     return None
 
 

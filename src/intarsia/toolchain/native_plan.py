@@ -73,7 +73,10 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     try:
         plan = plan_region(function, isa, _plan_options(target))
     except CompileError as error:
-        raise CompileError(f"native cannot compile this: {error.problem}", help=error.help) from error
+        refusal = CompileError(f"native cannot compile this: {error.problem}", help=error.help)
+        for note in getattr(error, "__notes__", ()):
+            refusal.add_note(note)
+        raise refusal from error
     names = tuple(param.name for param in function.params)
     return PlannedRegion(isa, options, threads, names, plan, counted, checks)
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from intarsia.ir import Call, Expr, Function, GlobalVar, IRModule, Op, post_order
+from intarsia.ir.rule_errors import named_node
 from intarsia.op import PINNED_OPSET
 from intarsia.op.opaque import declared_toolchains, is_opaque
 from intarsia.runtime.kernel import Kernel, KernelSource
@@ -71,7 +72,8 @@ def refuse_undeclared(toolchain: str, function: Function, module: IRModule | Non
     for call in reachable_calls(function, module):
         if is_opaque(call):
             assert isinstance(call.op, Op)
-            _refuse_undeclared_call(toolchain, call.op)
+            with named_node(call):
+                _refuse_undeclared_call(toolchain, call.op)
 
 
 def reachable_calls(function: Function, module: IRModule | None) -> Iterator[Call]:

@@ -7,12 +7,15 @@ from collections.abc import Callable
 import pytest
 from tests.onnx_models import model_of
 
+from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, Expr
 from intarsia.ir.rule_errors import named_failure
 from intarsia.op import rewrite_typed
 from intarsia.op.let_types import rewrite_with_lets
-from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.passes import partition_whole
+from intarsia.support.errors import CompileError, UnsupportedModelError, UsageError
+from intarsia.target import Target
 
 MODEL = model_of("g (float[2] x) => (float[2] y) { a = Neg(x)  [loud] y = Relu(a) }")
 
@@ -54,3 +57,16 @@ def test_a_compute_rule_that_raises_does_not_cover() -> None:
     reason = covered(body)
     assert reason is not None
     assert "these attributes and shapes (IndexError" in reason
+
+
+def test_an_error_for_people_gets_the_node_once() -> None:
+    body = from_onnx(MODEL)["main"].body
+    with pytest.raises(UsageError) as caught, named_failure(body, "typed"), named_failure(body, "rewritten"):
+        raise UsageError("no")
+    assert str(caught.value) == "no\n  at node 'loud' (Relu)"
+
+
+def test_a_refusal_of_native_names_the_node() -> None:
+    model = model_of("g (float[2,3] x) => (y) { [deep] y = LpNormalization <axis = 9> (x) }", opset=22)
+    with pytest.raises(CompileError, match=r"at node 'deep' \(LpNormalization\)"):
+        build(partition_whole(from_onnx(model), Target("cpu -toolchain=native")))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
 from intarsia.frontend.onnx.group_normalization import PER_CHANNEL_SINCE, per_channel
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -67,9 +67,16 @@ def rewritten_legacy(model: ModelProto, version: int) -> ModelProto:
     names = _fresh_names(result.graph)
     for graph in graphs_of(result.graph):
         nodes = list(graph.node)
-        replaced = [item for node in nodes for item in _rewritten(node, version, shapes, names)]
         del graph.node[:]
-        graph.node.extend(replaced)
+        for node in nodes:
+            try:
+                replaced = _rewritten(node, version, shapes, names)
+            except InvalidModelError as error:
+                error.add_note(f"at node {label(node)!r}")
+                raise
+            for item in replaced:
+                item.name = item.name or label(node)
+            graph.node.extend(replaced)
     return result
 
 
@@ -178,6 +185,8 @@ def _nearest_mode(node: NodeProto, version: int, constants: dict[str, Any]) -> s
     scales = constants.get(node.input[1])
     if scales is None:
         raise _refusal(node, version, "how it rounds depends on its scales, which are computed")
+    if scales.ndim != 1 or scales.dtype.kind != "f":
+        raise _refusal(node, version, "its scales are no vector of floats")
     up = any(scale > 1 for scale in scales)
     down = any(scale < 1 and not float(1 / scale).is_integer() for scale in scales)
     if up and down:

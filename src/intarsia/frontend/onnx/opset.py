@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from intarsia.frontend.onnx.convertible import check_domains, check_nodes
 from intarsia.frontend.onnx.graph_walk import label, nodes_of
 from intarsia.frontend.onnx.label_encoder import rewritten_label_encoders
 from intarsia.frontend.onnx.legacy_ops import (
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 
+_NAMED_NODES = 3
+"""Number of nodes that an error names."""
+
+
 def opset_versions(message: ModelProto | FunctionProto) -> dict[str, int]:
     """Version of each operator domain that a model or function declares."""
     return {item.domain: item.version for item in message.opset_import}
@@ -56,13 +61,25 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
         model = _without_functions(model)
     with_bodies = {(node.domain, node.op_type) for node in nodes_of(model.graph) if _has_foreign_body(node)}
     if with_bodies:
-        model = defined_by_body(declare_weights(model, raw.weights), with_bodies)
+        check_nodes(nodes_of(model.graph), opset_versions(model).get("", 0))
+        try:
+            model = defined_by_body(declare_weights(model, raw.weights), with_bodies)
+        except UnsupportedModelError as error:
+            error.add_note(
+                f"operators with graphs: {_names(list(filter(_has_foreign_body, model.graph.node)))}"
+            )
+            raise
     model = rewritten_label_encoders(model)
     versions = opset_versions(model)
     changed = [node for node in nodes_of(model.graph) if not _same_meaning(node, versions)]
     if changed:
-        _check_convertible(changed, versions)
-        model = _converted(model, raw.weights, versions)
+        check_domains(changed, versions)
+        check_nodes(nodes_of(model.graph), versions.get("", 0))
+        try:
+            model = _converted(model, raw.weights, versions)
+        except UnsupportedModelError as error:
+            error.add_note(f"operators that changed: {_names(changed)}")
+            raise
     result = type(model)()
     result.CopyFrom(model)
     del result.opset_import[:]
@@ -70,6 +87,12 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     for domain, version in {**OPSETS, **spoken}.items():
         result.opset_import.add(domain=domain, version=version)
     return result
+
+
+def _names(nodes: list[NodeProto]) -> str:
+    names = [f"{node.op_type!r} at node {label(node)!r}" for node in nodes[:_NAMED_NODES]]
+    more = len(nodes) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def _has_foreign_body(node: NodeProto) -> bool:
@@ -88,16 +111,6 @@ def _without_functions(model: ModelProto) -> ModelProto:
         raise InvalidModelError(
             f"the model's own functions cannot be inlined: {error_essence(error)}"
         ) from None
-
-
-def _check_convertible(nodes: list[NodeProto], versions: dict[str, int]) -> None:
-    """The converter knows the default domain only."""
-    for node in nodes:
-        if node.domain:
-            raise UnsupportedModelError(
-                f"operator {node.op_type!r} changed between version {versions[node.domain]} of the domain "
-                f"{node.domain!r}, which the model uses, and version {OPSETS[node.domain]}"
-            )
 
 
 def _same_meaning(node: NodeProto, versions: dict[str, int]) -> bool:

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from intarsia.frontend.onnx.convertible import check_nodes
+from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.onnx_errors import onnx_errors
 from intarsia.frontend.onnx.opset import declare_weights
 from intarsia.frontend.onnx.shapes import type_hints
 from intarsia.ir import ANY, SymbolicDim, TensorType, Type
 from intarsia.op.known_value import LARGEST_KNOWN
 from intarsia.op.onnx_types import dtype_of_elem, type_from_proto, type_to_proto
+from intarsia.op.opset import PINNED_OPSET
+from intarsia.support.errors import InvalidModelError
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -56,7 +60,10 @@ def propagated_types(
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     try:
+        check_nodes(nodes_of(complete.graph), PINNED_OPSET)
         types = _propagated(complete)
+    except InvalidModelError:
+        return {}  # as below
     except onnx_errors():
         return {}  # the importer infers each node once more, and complains with its name
     return {name: _without_invented(type_) for name, type_ in types.items()}

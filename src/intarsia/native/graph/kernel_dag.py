@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
+from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.region_plan import Array, RegionValue
@@ -85,7 +86,8 @@ def kernel_dag(
         inputs = tuple(None if arg is None else _tensor(arg, values, made, given) for arg in step.args)
         constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
         described = compute_call_of(step.call, step_name(step, count))
-        results = compute(replace(described, inputs=inputs, constants=constants))
+        with named_node(step.call):
+            results = compute(replace(described, inputs=inputs, constants=constants))
         made |= dict(zip(step.outputs, results, strict=True))
     found = {**sources, **{tensor: Source(number) for number, tensor in given.items()}}
     return with_placeholders(tuple(made[number] for number in outputs), found)

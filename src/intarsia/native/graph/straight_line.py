@@ -22,6 +22,7 @@ from intarsia.ir import (
     TupleType,
     Var,
 )
+from intarsia.ir.rule_errors import named_node
 from intarsia.ir.scalar_types import LOOP_DTYPES
 from intarsia.ir.traversal import post_order
 from intarsia.ir.types import TensorType, Type
@@ -129,9 +130,11 @@ class StraightLine:
                 inner = ChainMap(given, known)
                 return self._read(function.body, inner)
             case Call(op=Op() as op) if any(isinstance(arg, Function) for arg in expr.args):
-                raise NotCoveredError(f"operator {str(op)!r} has no native kernel: it runs a function")
+                with named_node(expr):
+                    raise NotCoveredError(f"operator {str(op)!r} has no native kernel: it runs a function")
             case Call(op=Op()):
-                return self._called(expr, tuple(ref(arg) for arg in expr.args))
+                with named_node(expr):
+                    return self._called(expr, tuple(ref(arg) for arg in expr.args))
             case _:
                 raise CompileError(f"a native region cannot have {_described(expr)}")
 

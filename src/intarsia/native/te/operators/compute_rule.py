@@ -29,7 +29,7 @@ from intarsia.op.known_value import known_value
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attributes_from_protos
 from intarsia.op.opset import schema_of
-from intarsia.support.errors import IntarsiaError
+from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.support.registry import Registry
 
 __all__ = [
@@ -81,6 +81,8 @@ def compute(call: ComputeCall) -> tuple[Tensor, ...]:
         raise NotCoveredError(f"operator {call.op_name!r} has no native kernel")
     try:
         results = tuple(_RULES[call.op_name](call))
+    except UsageError as error:  # a tensor expression that cannot be
+        raise call.not_covered(f"these attributes and shapes ({error.problem})") from error
     except (IntarsiaError, MemoryError, RecursionError):
         raise
     except Exception as error:  # attributes or shapes that no valid model has: other toolchains may say more

@@ -1,0 +1,88 @@
+"""What onnx must not be given: its converter and its inference read attributes and arguments unchecked.
+
+An attribute of another type, or an argument that is not there, ends the process in their C++ code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from intarsia.frontend.onnx.graph_walk import label
+from intarsia.op.control_flow import BODY_OPERATORS
+from intarsia.op.opset import OPSETS
+from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+    from onnx.defs import OpSchema
+
+
+def check_domains(changed: Iterable[NodeProto], versions: Mapping[str, int]) -> None:
+    """Refuse nodes of other domains than the default one, which is the only one that the converter knows.
+
+    Args:
+        changed: Nodes that mean something else at the pinned version of their domain.
+        versions: Version of each domain that the model declares.
+
+    Raises:
+        UnsupportedModelError: There is one.
+    """
+    for node in changed:
+        if node.domain:
+            error = UnsupportedModelError(
+                f"operator {node.op_type!r} changed between version {versions[node.domain]} of the domain "
+                f"{node.domain!r}, which the model uses, and version {OPSETS[node.domain]}"
+            )
+            error.add_note(f"at node {label(node)!r}")
+            raise error
+
+
+def check_nodes(nodes: Iterable[NodeProto], version: int) -> None:
+    """Refuse nodes of the default domain that do not fit their operators.
+
+    Args:
+        nodes: All nodes of a model.
+        version: Version of the default domain that the model declares.
+
+    Raises:
+        InvalidModelError: An attribute is of another type, or there are too few or too many arguments or
+            results.
+    """
+    for node in nodes:
+        has_bodies = node.op_type == "If" or node.op_type in BODY_OPERATORS  # the importer checks those
+        schema = None if node.domain or has_bodies else _schema(node.op_type, version)
+        problem = None if schema is None else _misfit(node, schema)
+        if problem is not None:
+            error = InvalidModelError(f"operator {node.op_type!r} {problem}")
+            error.add_note(f"at node {label(node)!r}")
+            raise error
+
+
+def _schema(operator: str, version: int) -> OpSchema | None:
+    """Return ONNX's schema of an operator, a deprecated one included: the import rewrites some of those."""
+    from onnx import defs
+
+    try:
+        return defs.get_schema(operator, version, "")
+    except defs.SchemaError:
+        return None
+
+
+def _misfit(node: NodeProto, schema: OpSchema) -> str | None:
+    """Return why a node does not fit its operator; None if it does."""
+    for item in node.attribute:
+        declared = schema.attributes.get(item.name)
+        if declared is not None and item.type != declared.type.value:
+            return f"has an attribute {item.name!r} that is no {declared.type.name}"
+    for kind, names, fewest, most in (
+        ("arguments", node.input, schema.min_input, schema.max_input),
+        ("results", node.output, schema.min_output, schema.max_output),
+    ):
+        if not fewest <= len(names) <= most:
+            count = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+            return f"has {len(names)} {kind}, expected {count}"
+    for name, parameter in zip(node.input, schema.inputs, strict=False):
+        if not name and parameter.option.name == "Single":
+            return f"lacks its argument {parameter.name!r}"
+    return None
