@@ -146,7 +146,7 @@ class IntegerRanges:
             return 0, max(map(_longest_axis, call.args))
         if name in _COUNTS or (name, index) in _FLAT_POSITIONS:
             return 0, _most_elements(call.args[0])
-        if name == "ReduceProd" and _is_shape(call.args[0]):
+        if name == "ReduceProd" and _is_shape(call.args[0]) and not call.attrs.get("noop_with_empty_axes"):
             return 0, _most_elements(call.args[0].args[0])
         if name == "ConstantOfShape":
             value = call.attrs.get("value")

@@ -140,6 +140,11 @@ COUNTS: dict[str, tuple[Expr, Interval]] = {
                                 end=2)),
         (0, 2**40),
     ),
+    "a shape that is not multiplied, of a tensor that is empty": (
+        call("ReduceProd", call("Shape", Var("y", checked_type=TensorType((0, ANY), DType.FLOAT32))),
+             noop_with_empty_axes=1),
+        (0, 2**40),
+    ),
     "tensors of a sequence": (call("SequenceLength", SEQUENCE), (0, 2**20)),
     "a constant of a shape": (call("ConstantOfShape", call("Shape", OPEN), value=constant(-7)), (-7, -7)),
 }  # fmt: skip
