@@ -11,9 +11,10 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain.integer_ranges import Interval
 from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.openvino_attention import mixed_up_attention
 from intarsia.toolchain.openvino_integers import lost_bits, mask_limits
 from intarsia.toolchain.openvino_limits import with_limits
-from intarsia.toolchain.openvino_refusals import mixed_up_attention, openvino_refuses, stripped_quantization
+from intarsia.toolchain.openvino_refusals import openvino_refuses, stripped_quantization
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call

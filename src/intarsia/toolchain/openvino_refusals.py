@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from intarsia.ir import Call, Dim, DType, Expr, Function, GlobalVar, IRModule, Op, post_order
+from intarsia.ir import Call, DType, Expr, Function, GlobalVar, IRModule, Op, post_order
 from intarsia.toolchain.call_facts import (
     attribute_is,
     call_types,
@@ -18,6 +18,7 @@ from intarsia.toolchain.call_facts import (
     known_shape,
     passes_packed_types,
 )
+from intarsia.toolchain.openvino_attention import mixes_heads
 from intarsia.toolchain.openvino_integers import loses_bits
 
 _NO_CONVERSION = frozenset(
@@ -60,15 +61,6 @@ def stripped_quantization(function: Function, module: IRModule | None = None) ->
     return any(_is_operator(call, "QuantizeLinear") and _is_stripped(call) for call in calls)
 
 
-def mixed_up_attention(function: Function, module: IRModule | None = None) -> bool:
-    """Whether a function, or one that it calls, has attention with as many queries as heads.
-
-    Where they are equal, and queries are transposed from positions x heads, OpenVINO takes the one axis for
-    the other and returns results of other heads. Keys do not matter, and neither do axes of unknown length.
-    """
-    return any(_mixes_heads(call) for call in _calls(function, module))
-
-
 def _calls(function: Function, module: IRModule | None) -> Iterator[Call]:
     """Calls of a function, and of the global functions that it calls."""
     functions, names = [function], set[str]()
@@ -84,21 +76,6 @@ def _calls(function: Function, module: IRModule | None) -> Iterator[Call]:
 
 def _is_operator(expr: Expr, name: str) -> bool:
     return isinstance(expr, Call) and isinstance(expr.op, Op) and not expr.op.domain and expr.op.name == name
-
-
-def _mixes_heads(call: Call) -> bool:
-    if _is_operator(call, "Attention"):
-        return _are_heads_and_queries_equal(known_shape(call, 0))
-    if not _is_operator(call, "MatMul") or not _is_operator(call.args[0], "Softmax"):
-        return False
-    return _are_heads_and_queries_equal(known_shape(call, 0))
-
-
-def _are_heads_and_queries_equal(shape: tuple[Dim, ...] | None) -> bool:
-    """Whether axes 1 and 2 of batch x heads x queries x anything are equal and longer than 1."""
-    if shape is None or len(shape) != 4 or not isinstance(shape[1], int):
-        return False
-    return shape[1] == shape[2] and shape[1] > 1
 
 
 def _is_stripped(call: Call) -> bool:
@@ -136,7 +113,7 @@ def _is_batchwise(call: Call) -> bool:
 
 _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
     {
-        "Attention": _mixes_heads,
+        "Attention": mixes_heads,
         "BitShift": lambda call: not call_types(call).isdisjoint(_SIGNED),
         "Celu": lambda call: not call_types(call).isdisjoint({DType.FLOAT16, DType.BFLOAT16}),
         "Col2Im": lambda call: known_shape(call, 1) != (2,),
@@ -146,7 +123,7 @@ _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
         "GridSample": lambda call: len(known_shape(call, 0) or ()) != 4,
         "LRN": _has_fraction,
         "LSTM": lambda call: _is_batchwise(call) or is_given(call, 7),
-        "MatMul": _mixes_heads,
+        "MatMul": mixes_heads,
         "Mod": _is_floored_modulo_of_floats,
         "Pad": lambda call: attribute_is(call, "mode", "wrap"),
         "QuantizeLinear": lambda call: "block_size" in call.attrs or _is_stripped(call),
