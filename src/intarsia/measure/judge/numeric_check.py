@@ -33,6 +33,9 @@ LOOSE_SLICE_FACTOR: Final = 3.0
 LOOSE_ELEMENT_FACTOR: Final = 24.0
 """The same where a user has set a bound: its noise is no longer measured but allowed."""
 
+UNSTABLE: Final = 0.1
+"""Disagreement of trusted runs, as a fraction of an output, from which on its elements prove little."""
+
 _ROUNDING: Final = 16.0
 _UNDERFLOW: Final = 4.0
 _BIN_ELEMENT: Final = 24.0
@@ -157,7 +160,9 @@ class NumericCheck:
             message = str(worst) if share > 1 else complaint
             return GateReport(False, largest, relative, worst, message, excess)
         message = f"every output is within tolerance; nearest to its limit: {worst}"
-        return GateReport(True, largest, relative, worst, message, excess)
+        # The difference of two orders of equal scores is no error.
+        counted = 0.0 if self.disagreement > UNSTABLE else relative
+        return GateReport(True, largest, counted, worst, message, excess)
 
     def _part_shares(self, errors: Floats) -> Iterator[tuple[float, str]]:
         """How much of its allowed error each kind of part uses, with what to say if that is too much."""

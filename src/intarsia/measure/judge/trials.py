@@ -13,15 +13,12 @@ from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.inputs import InputKind, input_set
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_report import Array
-from intarsia.measure.judge.numeric_check import NumericCheck
+from intarsia.measure.judge.numeric_check import UNSTABLE, NumericCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
 from intarsia.support.errors import IntarsiaError
 
 _SIZES: Final = (1.0, 2.0**-4, 2.0**-8)
 """What an input set is scaled by until the expected result is finite."""
-
-_UNSTABLE: Final = 0.1
-"""Disagreement of trusted runs, as a fraction of an output, that the report names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +104,7 @@ def _unstable_outputs(trials: Sequence[Trial]) -> Iterator[str]:
     """A sentence about each output that ties or overflow decide: trusted runs differ in it, so others may."""
     for trial in trials:
         for check in trial.gate.checks:
-            if isinstance(check, NumericCheck) and check.disagreement > _UNSTABLE:
+            if isinstance(check, NumericCheck) and check.disagreement > UNSTABLE:
                 share = f"{100 * check.disagreement:.0f} %"
                 about = f'output "{check.name}" is unstable for {trial.name} inputs'
                 yield f"{about}: trusted runs differ by {share}"
