@@ -14,7 +14,11 @@ from intarsia.toolchain.onnx_compile import compile_onnx
 from intarsia.toolchain.openvino_attention import mixed_up_attention
 from intarsia.toolchain.openvino_integers import lost_bits, mask_limits
 from intarsia.toolchain.openvino_limits import with_limits
-from intarsia.toolchain.openvino_refusals import openvino_refuses, stripped_quantization
+from intarsia.toolchain.openvino_refusals import (
+    empty_attention,
+    openvino_refuses,
+    stripped_quantization,
+)
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
@@ -58,6 +62,11 @@ class OpenVino:
         if stripped_quantization(function, module):
             raise CompileError(
                 "openvino cannot compile this: it leaves out QuantizeLinear to 16 bits, with its limits",
+                help="another toolchain computes it as ONNX says",
+            )
+        if empty_attention(function, module):
+            raise CompileError(
+                "openvino cannot compile this: it writes outside of its memory for attention of no elements",
                 help="another toolchain computes it as ONNX says",
             )
         if mixed_up_attention(function, module):

@@ -61,6 +61,15 @@ def stripped_quantization(function: Function, module: IRModule | None = None) ->
     return any(_is_operator(call, "QuantizeLinear") and _is_stripped(call) for call in calls)
 
 
+def empty_attention(function: Function, module: IRModule | None = None) -> bool:
+    """Whether a function, or one that it calls, has attention without queries or keys.
+
+    OpenVINO 2026.4.1 writes outside of its memory for causal attention of 0 queries:
+    Attention <q_num_heads = 2, kv_num_heads = 2, is_causal = 1> of (1, 0, 8), (1, 5, 8), (1, 5, 8).
+    """
+    return any(_is_operator(call, "Attention") and _is_empty(call) for call in _calls(function, module))
+
+
 def _calls(function: Function, module: IRModule | None) -> Iterator[Call]:
     """Calls of a function, and of the global functions that it calls."""
     functions, names = [function], set[str]()
@@ -76,6 +85,10 @@ def _calls(function: Function, module: IRModule | None) -> Iterator[Call]:
 
 def _is_operator(expr: Expr, name: str) -> bool:
     return isinstance(expr, Call) and isinstance(expr.op, Op) and not expr.op.domain and expr.op.name == name
+
+
+def _is_empty(call: Call) -> bool:
+    return any(0 in (known_shape(call, number) or ()) for number in range(len(call.args)))
 
 
 def _is_stripped(call: Call) -> bool:
@@ -113,7 +126,7 @@ def _is_batchwise(call: Call) -> bool:
 
 _SPECIAL: Mapping[str, Callable[[Call], bool]] = MappingProxyType(
     {
-        "Attention": mixes_heads,
+        "Attention": lambda call: mixes_heads(call) or _is_empty(call),
         "BitShift": lambda call: not call_types(call).isdisjoint(_SIGNED),
         "Celu": lambda call: not call_types(call).isdisjoint({DType.FLOAT16, DType.BFLOAT16}),
         "Col2Im": lambda call: known_shape(call, 1) != (2,),

@@ -66,6 +66,21 @@ def test_as_many_queries_as_heads_are_refused(form: str, keys: int) -> None:
         ia.build(partition_whole(module, OPENVINO))
 
 
+@pytest.mark.parametrize("empty", ["q", "k"])
+def test_attention_without_elements_is_refused(empty: str) -> None:
+    """OpenVINO 2026.4.1 damages its memory for causal attention of 0 queries, and the process ends."""
+    params = tuple(
+        Var(name, checked_type=TensorType((1, 2, 0 if name[0] == empty else 3, 8), DType.FLOAT32))
+        for name in ("q", "k", "k2")
+    )
+    module = IRModule.from_expr(Function(params, call("Attention", *params, is_causal=1)))
+    function = module["main"]
+    assert isinstance(function, Function)
+    assert not toolchain("openvino").supports(function.body)  # type: ignore[arg-type]
+    with pytest.raises(CompileError, match="attention of no elements"):
+        ia.build(partition_whole(module, OPENVINO))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_other_lengths_are_right(form: str) -> None:
     for queries, keys in ((5, 4), (7, 7), (1, 4)):
