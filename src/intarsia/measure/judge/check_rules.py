@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+import numpy as np
+
 from intarsia.ir import Expr, IRModule
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.judge.gate_report import Array
@@ -18,7 +20,9 @@ from intarsia.measure.judge.numeric_check import NumericCheck, real_parts
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.quantised_outputs import quantised_outputs
 from intarsia.measure.judge.reference_runs import ReferenceRuns
+from intarsia.measure.judge.steps.inner_steps import InnerStepRule
 from intarsia.measure.judge.steps.pick_rule import PickRule
+from intarsia.measure.judge.steps.range_check import RangeCheck
 from intarsia.measure.judge.steps.range_rule import RangeRule
 from intarsia.measure.judge.steps.selection_rule import SelectionRule
 from intarsia.measure.judge.steps.suppression_rule import SuppressionRule
@@ -45,7 +49,13 @@ class CheckRule(Protocol):
         """
 
 
-CHECK_RULES: Final[list[CheckRule]] = [PickRule(), SelectionRule(), SuppressionRule(), RangeRule()]
+CHECK_RULES: Final[list[CheckRule]] = [
+    PickRule(),
+    SelectionRule(),
+    SuppressionRule(),
+    RangeRule(),
+    InnerStepRule(),
+]
 """The first rule that claims an output has it."""
 
 
@@ -77,13 +87,29 @@ def output_checks(module: IRModule, runs: ReferenceRuns, work: Work) -> tuple[Ou
 
 def _default_check(position: int, runs: ReferenceRuns, work: Work, step: float | None) -> OutputCheck:
     name, expected, noise = runs.names[position], runs.outputs[position], runs.spreads[position]
-    if element_kind(expected.dtype) not in _FLOATS:
+    kind, slack = element_kind(expected.dtype), runs.slacks[position]
+    flips = [array != 0 for array in (noise, slack) if array is not None]
+    if kind is ElementKind.INTEGER and step is None and not work.quantized and flips:
+        return _flipping_check(position, name, expected, np.logical_or.reduce(flips))
+    if kind not in _FLOATS:
         return ToleranceCheck(position, name, expected, EXACT if step is None else _ONE_STEP)
     if noise is None or expected.dtype.itemsize == 1:
         tolerance = tolerance_for(expected.dtype, work.reduction_length, work.depth, work.quantized)
         return ToleranceCheck(position, name, expected, tolerance)
     allowed = max(_step(expected, noise), step or 0.0) if work.quantized else 0.0
-    return NumericCheck(position, name, expected, noise, allowed)
+    if slack is not None:  # a jump is no noise of the rows and columns around it
+        noise = np.where(slack > 0, 0, noise).astype(noise.dtype)
+    return NumericCheck(position, name, expected, noise, allowed, slack=slack)
+
+
+def _flipping_check(position: int, name: str, expected: Array, flips: Array) -> OutputCheck:
+    """A check of integers of which some differ among trusted runs: nothing is known of those."""
+    if not flips.any():
+        return ToleranceCheck(position, name, expected, EXACT)
+    is_truth = expected.dtype == np.bool_
+    least, most = (False, True) if is_truth else (np.iinfo(expected.dtype).min, np.iinfo(expected.dtype).max)
+    low, high = (np.where(flips, end, expected).astype(expected.dtype) for end in (least, most))
+    return RangeCheck(position, name, expected, low, high)
 
 
 def _step(expected: Array, noise: Array) -> float:

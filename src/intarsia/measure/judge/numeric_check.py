@@ -54,6 +54,8 @@ class NumericCheck:
         spread: Largest difference of a judge to it, by element; by real and imaginary part in a last axis.
         step: Difference of an element that is allowed besides: a step of a quantised value on the way.
         bound: What a user allows, as a fraction of the norm; 0 for nothing beyond noise.
+        slack: What each element may be off before anything else is judged, as `spread`: a step within the
+            program falls on either side there. None without such a step.
     """
 
     kind: ClassVar[str] = "numeric"
@@ -65,6 +67,7 @@ class NumericCheck:
     step: float = 0.0
     bound: float = 0.0
     _factors: tuple[float, float] = field(default=(SLICE_FACTOR, ELEMENT_FACTOR), repr=False)
+    slack: Array | None = None
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -84,7 +87,12 @@ class NumericCheck:
         with np.errstate(invalid="ignore", over="ignore"):
             errors = np.abs(found - wanted)
         errors[~np.isfinite(errors)] = 0.0
-        return self._report(errors, actual)
+        if self.slack is None:
+            return self._report(errors, actual)
+        report = self._report(np.maximum(errors - self.slack, 0.0), actual)
+        largest, scale = float(errors.max(initial=0.0)), float(np.abs(wanted).max(initial=0.0))
+        relative = largest / scale if scale else math.inf
+        return replace(report, max_abs_error=largest, max_rel_error=relative if largest else 0.0)
 
     def around(self, outputs: Sequence[Array]) -> Self:
         """See OutputCheck.around."""
@@ -100,13 +108,14 @@ class NumericCheck:
 
     def arrays(self) -> Mapping[str, Array]:
         """See OutputCheck.arrays."""
-        return {"spread": self.spread}
+        return {"spread": self.spread} | ({} if self.slack is None else {"slack": self.slack})
 
     @classmethod
     def restored(cls, facts: Facts, arrays: Mapping[str, Array], expected: Sequence[Array]) -> Self:
         """See OutputCheck.restored."""
         position = int(facts["position"])
-        check = cls(position, facts["name"], expected[position], arrays["spread"], float(facts["step"]))
+        step, slack = float(facts["step"]), arrays.get("slack")
+        check = cls(position, facts["name"], expected[position], arrays["spread"], step, slack=slack)
         bound = float(facts["bound"])
         return replace(check, bound=bound, _factors=check.loosened(bound)._factors) if bound else check
 

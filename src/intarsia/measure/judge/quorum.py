@@ -20,6 +20,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+import numpy as np
+
 from intarsia.ir import Expr, Function, IRModule, Tuple
 from intarsia.measure.judge.check_rules import exposed_values, output_checks
 from intarsia.measure.judge.definition_cost import SMALL_SECONDS, definition_seconds
@@ -43,11 +45,14 @@ from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.perturbation import FLIPPING, perturbed_inputs, perturbed_module
 from intarsia.measure.judge.reference_runs import ReferenceRuns, spread
 from intarsia.measure.judge.ruling import Ruling
+from intarsia.measure.judge.steps.inner_steps import forced_programs
 from intarsia.measure.work import Work, work_of
 from intarsia.op.opaque import OpaqueOperator, opaque_operators
 from intarsia.support.errors import ExecutionError, IntarsiaError
 
 _PERTURBED_RUNS: Final = 2
+_JUMPS: Final = 8.0
+"""Times the RMS change of runs with forced steps that an engine may be off: others of its steps may flip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +166,31 @@ class Panel:
                 self.on_judge("")
             yield results
 
+    def run_forced(
+        self, judge: Judge, inputs: Mapping[str, Array], results: Results, spreads: Sequence[Array | None]
+    ) -> Iterator[Results]:
+        """What a judge computes where elements near a step of the program fall on the other side."""
+        runs = self.runs(judge, inputs, results, spreads)
+        for module in forced_programs(self.module, self._session(judge).module, runs):
+            self.on_judge(judge.name)
+            with JudgeSession(judge, module) as session:
+                forced = session.run(inputs)
+            self.on_judge("")
+            if not isinstance(forced, IntarsiaError):
+                yield forced
+
     def names(self, judge: Judge) -> tuple[str, ...]:
         """The outputs' names, from a judge that has run."""
         names = self._session(judge).names()
         return names[: len(names) - len(self._exposed)]
 
     def runs(
-        self, judge: Judge, inputs: Mapping[str, Array], results: Results, spreads: Sequence[Array | None]
+        self,
+        judge: Judge,
+        inputs: Mapping[str, Array],
+        results: Results,
+        spreads: Sequence[Array | None],
+        slacks: Sequence[Array | None] = (),
     ) -> ReferenceRuns:
         """A judge's results with the noise of each, outputs apart from exposed values."""
         names = self.names(judge)
@@ -180,6 +203,7 @@ class Panel:
             spreads=tuple(spreads[:count]),
             exposed=dict(zip(keys, results[count:], strict=True)),
             exposed_spreads=dict(zip(keys, spreads[count:], strict=True)),
+            slacks=tuple(slacks[:count]) or (None,) * count,
         )
 
     def checks(self, runs: ReferenceRuns) -> tuple[OutputCheck, ...]:
@@ -217,6 +241,7 @@ class _Vote:
         self._waiting = iter(panel.judges())
         self._failed: list[tuple[str, str]] = list(panel.limits.left_out)
         self._has_failed = False
+        self._slacks: Sequence[Array | None] = ()
 
     def call_next(self) -> Judge | None:
         """Run the next judge that computes the program; None if there is none left."""
@@ -243,7 +268,11 @@ class _Vote:
             noisy = list(self._panel.run_perturbed(judge, self._inputs))
             if noisy and not any(isinstance(results, IntarsiaError) for results in noisy):
                 runs = [results for results in noisy if not isinstance(results, IntarsiaError)]
-                return _spreads(own, runs)
+                spreads = _spreads(own, runs)
+                forced = list(self._panel.run_forced(judge, self._inputs, own, spreads))
+                jumps = [_jumps(value, [run[number] for run in forced]) for number, value in enumerate(own)]
+                self._slacks = [None if jump is None else _JUMPS * jump for jump in jumps]
+                return spreads
         return [None] * len(next(iter(self.results.values())))
 
     def count(self, noise: Sequence[Array | None]) -> Judge | None:
@@ -261,13 +290,13 @@ class _Vote:
         """The decision for a judge's result."""
         panel, results = self._panel, self.results[judge]
         agreeing = self._agreeing(judge, noise)
-        around = panel.runs(judge, self._inputs, results, noise)
+        around = panel.runs(judge, self._inputs, results, noise, self._slacks)
         reports = {other: self._report(around, other) for other in self.results if other is not judge}
         spreads = [
             _widest(own, spread([(results[number], self.results[other][number]) for other in agreeing]))
             for number, own in enumerate(noise)
         ]
-        runs = panel.runs(judge, self._inputs, results, spreads)
+        runs = panel.runs(judge, self._inputs, results, spreads, self._slacks)
         return Ruling(
             runs=runs,
             checks=panel.checks(runs),
@@ -283,7 +312,7 @@ class _Vote:
         )
 
     def _agreeing(self, judge: Judge, noise: Sequence[Array | None]) -> tuple[Judge, ...]:
-        runs = self._panel.runs(judge, self._inputs, self.results[judge], noise)
+        runs = self._panel.runs(judge, self._inputs, self.results[judge], noise, self._slacks)
         others = (other for other in self.results if other is not judge)
         return tuple(other for other in others if self._report(runs, other).passed)
 
@@ -309,11 +338,18 @@ def _spreads(own: Results, noisy: Sequence[Results]) -> list[Array | None]:
     return [spread([(value, run[number]) for run in noisy]) for number, value in enumerate(own)]
 
 
+def _jumps(own: Array, forced: Sequence[Array]) -> Array | None:
+    """The RMS over runs with forced steps of their difference to the run without; None if there is none."""
+    off = [difference for other in forced if (difference := spread([(own, other)])) is not None]
+    if not any(difference.any() for difference in off):
+        return None
+    squares = [np.square(difference.astype(np.float64)) for difference in off]
+    return np.asarray(np.sqrt(np.mean(squares, axis=0)))
+
+
 def _widest(first: Array | None, second: Array | None) -> Array | None:
     if first is None or second is None:
         return first
-    import numpy as np
-
     return np.maximum(first, second)
 
 

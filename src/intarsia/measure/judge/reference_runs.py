@@ -25,6 +25,8 @@ class ReferenceRuns:
             `NumericCheck.spread`); 1 for integers that differ. None where the noise is not known.
         exposed: Values within the program that were asked for, as `outputs`, by key.
         exposed_spreads: Their spreads.
+        slacks: What an element may be off besides, because a step within the program may fall on either side
+            there, for each output; None of outputs behind no such step.
     """
 
     inputs: Mapping[str, Array]
@@ -33,6 +35,7 @@ class ReferenceRuns:
     spreads: tuple[Array | None, ...]
     exposed: Mapping[str, Array]
     exposed_spreads: Mapping[str, Array | None]
+    slacks: tuple[Array | None, ...]
 
 
 def spread(pairs: Sequence[tuple[Array, Array]]) -> Array | None:

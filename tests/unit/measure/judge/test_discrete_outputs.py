@@ -273,3 +273,44 @@ def test_rows_of_equal_scores_may_be_gathered_in_either_order(operator: str) -> 
     assert gate.check([expected[:, [1, 0, 2, 3, 4]], values]).passed
     assert not gate.check([expected[:, [0, 1, 3, 2, 4]], values]).passed
     assert not gate.check([expected + np.float32(0.1), values]).passed
+
+
+def behind_a_step(operator: str) -> tuple[IRModule, dict[str, Array]]:
+    """A product with, and a count of, what a step gives."""
+    x, inputs = halves()
+    step = call("Floor", computed(x)) if operator == "Floor" else call("Greater", computed(x), numbers(2.0))
+    weights = np.random.default_rng(2).standard_normal((SIZE, SIZE)).astype(np.float32)
+    inputs["x"][1:] += np.float32(0.01)  # the first row only is near a step
+    inputs["x"][1:] += np.float32(0.02) * (np.abs(inputs["x"][1:] - np.rint(inputs["x"][1:])) < 0.005)
+    result = call("MatMul", call("Cast", step, to=1), numbers(weights))
+    count = call("ReduceSum", call("Cast", step, to=7), numbers([1], "int64"), keepdims=0)
+    return module_of(x, result, count), inputs
+
+
+@pytest.mark.parametrize("operator", ["Floor", "Greater"])
+def test_results_behind_a_step_may_be_those_of_either_side(operator: str) -> None:
+    module, inputs = behind_a_step(operator)
+    gate = Gate.for_module(module, inputs)
+    assert gate.is_proven
+    engines_pass(module, inputs, gate)
+    result, count = gate.expected
+    weights = np.random.default_rng(2).standard_normal((SIZE, SIZE)).astype(np.float32)
+    data = inputs["x"][0]
+    is_near = data == 2
+    for sign in (-1, 1):
+        above = 2 if sign > 0 else 1
+        if operator == "Floor":
+            step = np.where(is_near, above, np.floor(data))
+        else:
+            step = np.where(is_near, sign > 0, data > 2)
+        other, number = result.copy(), count.copy()
+        other[0], number[0] = step.astype(np.float32) @ weights, step.sum()
+        report = gate.check([other, number])
+        assert report.passed, report.message
+    for row, is_right in ((0, True), (1, False)):
+        number = count.copy()
+        number[row] += 1
+        assert gate.check([result, number]).passed is is_right
+    wrong = result.copy()
+    wrong[1, 3] += 0.01
+    assert not gate.check([wrong, count]).passed

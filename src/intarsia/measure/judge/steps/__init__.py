@@ -10,5 +10,6 @@ selection_rule, selection_check
                 NonZero: which elements are selected, and what is gathered there
 suppression_rule, suppression_check, overlap
                 NonMaxSuppression: which boxes are selected
+inner_steps     steps within a program: runs in which undecided elements fall on the other side
 movement        following a value back through operators that only move it
 """

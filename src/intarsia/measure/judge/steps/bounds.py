@@ -42,7 +42,7 @@ class Bounds:
 
 def has_step(expr: Expr) -> bool:
     """Whether a result is made of steps, of which one has an argument that engines compute differently."""
-    return any(_is_step(item) for item in _tree(expr))
+    return any(is_step(item) for item in _tree(expr))
 
 
 def leaves(expr: Expr) -> tuple[Expr, ...]:
@@ -51,7 +51,7 @@ def leaves(expr: Expr) -> tuple[Expr, ...]:
         return ()
     values: dict[Expr, None] = {}
     for item in _tree(expr):
-        if _is_step(item):
+        if is_step(item):
             assert isinstance(item, Call)
             values.update(dict.fromkeys(item.args))
             if operator_name(item) == "Equal":
@@ -88,7 +88,7 @@ class _Evaluation:
     runs: ReferenceRuns
 
     def bounds(self, expr: Expr) -> Bounds:
-        if _is_step(expr):
+        if is_step(expr):
             assert isinstance(expr, Call)
             return self._equal(expr) if operator_name(expr) == "Equal" else self._stepped(expr)
         if isinstance(expr, Constant):
@@ -182,11 +182,11 @@ def _tree(expr: Expr) -> Iterator[Expr]:
     while waiting:
         current, depth = waiting.pop()
         yield current
-        if not _is_step(current) and depth < _DEEPEST:
+        if not is_step(current) and depth < _DEEPEST:
             waiting += ((item, depth + 1) for item in _operands(current))
 
 
-def _is_step(expr: Expr) -> bool:
+def is_step(expr: Expr) -> bool:
     """Whether an expression is a step of numbers that engines compute differently."""
     name = operator_name(expr)
     if (
@@ -200,7 +200,7 @@ def _is_step(expr: Expr) -> bool:
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     """The arguments of an operator on truth values and integers that bounds pass through; () of a leaf."""
-    if not isinstance(expr, Call) or _is_step(expr):
+    if not isinstance(expr, Call) or is_step(expr):
         return ()
     if is_move(expr):
         return expr.args[:1]

@@ -1,0 +1,122 @@
+"""Steps within a program: what its results are if elements near a step fall on the other side.
+
+    y = MatMul(Floor(x), weights)
+
+Engines that differ by rounding in x differ by a whole row of weights in y, and both are right. So the program
+is run again with the results of its steps forced to either side wherever both are within noise. What changes
+may differ in an engine, too, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from intarsia.ir import Call, Constant, Expr, Function, IRModule, Tuple, TupleGetItem, substitute
+from intarsia.measure.judge.gate_report import Array
+from intarsia.measure.judge.output_check import OutputCheck
+from intarsia.measure.judge.reference_runs import ReferenceRuns
+from intarsia.measure.judge.steps.arguments import static_shape
+from intarsia.measure.judge.steps.bounds import bounds_of, has_step, is_step, leaves
+from intarsia.measure.judge.steps.movement import outputs_of
+from intarsia.support.errors import IntarsiaError
+
+_FORCED_RUNS: Final = 4
+MOST_STEPS: Final = 32
+MOST_ELEMENTS: Final = 1 << 22
+"""Steps of a program that are looked at, and elements of one of them: their arguments become outputs."""
+
+
+class InnerStepRule:
+    """Has arguments of inner steps exposed, and claims no output."""
+
+    def exposed(self, module: IRModule) -> Mapping[str, Expr]:
+        """See CheckRule.exposed."""
+        keys = _keys(module)
+        return {key: expr for names in keys.values() for expr, key in names.items()}
+
+    def checks(self, module: IRModule, runs: ReferenceRuns) -> tuple[OutputCheck, ...]:  # noqa: ARG002  # of outputs
+        """See CheckRule.checks."""
+        return ()
+
+
+def forced_programs(module: IRModule, exposing: IRModule, runs: ReferenceRuns) -> Iterator[IRModule]:
+    """Yield programs in which undecided elements of steps fall on either side; of each two, on both.
+
+    Args:
+        module: The program.
+        exposing: The same program with further outputs.
+        runs: What a judge computed of it, with the noise of the exposed values.
+    """
+    sides: dict[Call, tuple[Array, Array]] = {}
+    for step, keys in _keys(module).items():
+        try:
+            bounds = bounds_of(step, keys, runs)
+        except IntarsiaError:
+            continue
+        if bounds is None:
+            continue
+        is_open = (bounds.low != bounds.high) & _moves(step, keys, runs)
+        if is_open.any():
+            low = np.where(is_open, bounds.low, bounds.high)
+            sides[step] = (low.astype(bounds.low.dtype), bounds.high)
+    if not sides:
+        return
+    main = exposing["main"]
+    for number in range(_FORCED_RUNS):
+        generator, is_flipped = np.random.default_rng(number // 2), bool(number % 2)
+        forced: dict[Expr, Expr] = {}
+        for step, (low, high) in sides.items():
+            is_high = (generator.random(low.shape) < 0.5) ^ is_flipped
+            forced[step] = Constant(np.where(is_high, high, low).astype(low.dtype))
+        function = substitute(main, forced)
+        assert isinstance(function, Function)
+        yield exposing.with_function("main", function)
+
+
+def _keys(module: IRModule) -> dict[Call, dict[Expr, str]]:
+    """The inner steps, each with the names of the values that its bounds need."""
+    return {
+        step: {leaf: f"inner{number}.{i}" for i, leaf in enumerate(leaves(step))}
+        for number, step in enumerate(_inner_steps(module))
+    }
+
+
+def _inner_steps(module: IRModule) -> list[Call]:
+    """Steps of @main, outside of branches and bodies, behind outputs that are no steps themselves."""
+    waiting: list[Expr] = [output for output in outputs_of(module) if not has_step(output)]
+    seen: set[Expr] = set()
+    steps: list[Call] = []
+    while waiting and len(steps) < MOST_STEPS:
+        expr = waiting.pop()
+        if expr in seen:
+            continue
+        seen.add(expr)
+        match expr:
+            case Call() as call:
+                if is_step(call) and _is_small(call):
+                    steps.append(call)
+                waiting.extend(call.args)
+            case TupleGetItem(tuple_value=value):
+                waiting.append(value)
+            case Tuple(fields=fields):
+                waiting.extend(fields)
+            case _:
+                pass
+    return steps
+
+
+def _is_small(step: Call) -> bool:
+    shape = static_shape(step)
+    return shape is not None and int(np.prod(shape)) <= MOST_ELEMENTS
+
+
+def _moves(step: Call, keys: Mapping[Expr, str], runs: ReferenceRuns) -> Array:
+    """Where an argument differs in some run: zeros behind a Relu do not, and are on no side by chance."""
+    moved = np.zeros((), np.bool_)
+    for arg in step.args:
+        spread = runs.exposed_spreads.get(keys[arg])
+        moved = moved | (np.zeros((), np.bool_) if spread is None else np.asarray(spread > 0))
+    return moved
