@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from intarsia.frontend.onnx.graph_walk import label
+from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
 from intarsia.op.control_flow import BODY_OPERATORS
 from intarsia.op.opset import OPSETS
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
-    from onnx import NodeProto
+    from onnx import GraphProto, NodeProto
     from onnx.defs import OpSchema
 
 
@@ -57,6 +57,22 @@ def check_nodes(nodes: Iterable[NodeProto], version: int) -> None:
             error = InvalidModelError(f"operator {node.op_type!r} {problem}")
             error.add_note(f"at node {label(node)!r}")
             raise error
+
+
+def untyped_eye_like(graph: GraphProto) -> NodeProto | None:
+    """Return an EyeLike of a value whose type onnx cannot know; it ends the process in onnx 1.23.
+
+    Args:
+        graph: The main graph of a model.
+    """
+    typed = {item.name for part in graphs_of(graph) for item in (*part.input, *part.initializer)}
+    typed.update(name for node in nodes_of(graph) if not node.domain for name in node.output)
+    for node in nodes_of(graph):
+        if node.op_type != "EyeLike" or node.domain:
+            continue
+        if not typed.issuperset(node.input) or set(node.input) & set(node.output):
+            return node
+    return None
 
 
 def _schema(operator: str, version: int) -> OpSchema | None:

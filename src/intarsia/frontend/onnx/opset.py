@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from intarsia.frontend.onnx.convertible import check_domains, check_nodes
+from intarsia.frontend.onnx.convertible import check_domains, check_nodes, untyped_eye_like
 from intarsia.frontend.onnx.graph_walk import label, nodes_of
 from intarsia.frontend.onnx.label_encoder import rewritten_label_encoders
 from intarsia.frontend.onnx.legacy_ops import (
@@ -75,6 +75,11 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     if changed:
         check_domains(changed, versions)
         check_nodes(nodes_of(model.graph), versions.get("", 0))
+        untyped = untyped_eye_like(declare_weights(model, raw.weights).graph)
+        if untyped is not None:
+            refusal = _unconvertible(versions.get("", 0), "'EyeLike' reads a value of an unknown type")
+            refusal.add_note(f"at node {label(untyped)!r}")
+            raise refusal
         try:
             model = _converted(model, raw.weights, versions)
         except UnsupportedModelError as error:

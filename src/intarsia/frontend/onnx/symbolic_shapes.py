@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from intarsia.frontend.onnx.convertible import check_nodes
+from intarsia.frontend.onnx.convertible import check_nodes, untyped_eye_like
 from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.onnx_errors import onnx_errors
 from intarsia.frontend.onnx.opset import declare_weights
@@ -59,6 +59,8 @@ def propagated_types(
     for output in complete.graph.output:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
+    if untyped_eye_like(complete.graph) is not None:
+        return {}
     try:
         check_nodes(nodes_of(complete.graph), PINNED_OPSET)
         types = _propagated(complete)

@@ -53,3 +53,12 @@ def test_inference_gets_only_nodes_that_fit() -> None:
 def test_rewritten_operators_keep_their_nodes_in_errors(text: str, opset: int) -> None:
     with pytest.raises(ModelError, match="at node 'y'"):
         from_onnx(model_of(text, opset=opset))
+
+
+@pytest.mark.parametrize("opset", [9, 23])
+@pytest.mark.parametrize("name", ["nowhere", "y"])
+def test_onnx_gets_no_eye_like_of_an_unknown_type(name: str, opset: int) -> None:
+    model = model_of("g (float[n,3] x) => (y) { y = EyeLike <dtype = 1> (x) }", opset=opset, ir_version=10)
+    model.graph.node[0].input[0] = name
+    with pytest.raises(ModelError, match="'y'"):
+        from_onnx(model)
