@@ -57,7 +57,7 @@ $(CORPUS)/.ready: $(READY) corpus/constraints.txt
 	$(CORPUS)/bin/python -m pip install --quiet --no-compile --requirement corpus/constraints.txt
 	@touch $@
 
-corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with every toolchain, and docs/models.md
+corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with every toolchain
 	$(BIN)/python -m corpus.check_corpus
 
 corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
