@@ -273,11 +273,28 @@ def _heads(call: _Arguments, position: int) -> Shape | None:
     return (shape[0], heads, shape[1], shape[2] // heads) if len(shape) == 3 and heads > 0 else None
 
 
+def _quantized_convolution(call: _Arguments) -> str | None:
+    """One scale and zero point for all filters, or for each."""
+    weight = call.shape(3)
+    for position in (4, 5):
+        shape = call.shape(position)
+        if weight and shape is not None and math.prod(shape) not in (1, weight[0]):
+            return f"scales or zero points of shape {shape}, expected {weight[:1]}"
+    return _convolution(3, 8)(call)
+
+
+def _depth_to_space(call: _Arguments) -> str | None:
+    data, block = call.shape(0), call.integer("blocksize", 1)
+    is_wrong = data is not None and (block < 1 or len(data) != 4 or data[1] % block**2)
+    return f"{data} cannot be divided into blocks of {block} by {block}" if is_wrong else None
+
+
 _RULES: dict[str, Callable[[_Arguments], str | None]] = {
     "Attention": _attention,
     "Conv": _convolution(1, 2),
     "ConvInteger": _convolution(1, None),
     "ConvTranspose": _transposed_convolution,
+    "DepthToSpace": _depth_to_space,
     "DequantizeLinear": _quantized,
     "Einsum": _einsum,
     "GatherElements": _gather_elements,
@@ -287,7 +304,7 @@ _RULES: dict[str, Callable[[_Arguments], str | None]] = {
     "LayerNormalization": _normalized,
     "MatMulInteger": _integer_product,
     "NonMaxSuppression": _suppression,
-    "QLinearConv": _convolution(3, 8),
+    "QLinearConv": _quantized_convolution,
     "QuantizeLinear": _quantized,
     "RMSNormalization": _normalized,
     "ReverseSequence": _reverse_sequence,

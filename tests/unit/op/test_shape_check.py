@@ -48,6 +48,11 @@ MISFITS = {
         "float[1,2,6,6] x, float[5,1,3,3] w) => (y) { y = ConvTranspose (x, w)",
         "float[1,2,6,6] x, float[2,1,3,3] w, float[3] b) => (y) { y = ConvTranspose (x, w, b)",
     ],
+    "DepthToSpace": ["float[1,5,2,2] x) => (y) { y = DepthToSpace <blocksize = 2> (x)"],
+    "QLinearConv": [
+        "uint8[1,1,3,3] x, float t, uint8 z, uint8[3,1,1,1] w, float[2] s, uint8[2] p) => (y) "
+        "{ y = QLinearConv (x, t, z, w, s, p, t, z)"
+    ],
     "QuantizeLinear": ["float[2,8] x, float[3] s) => (y) { y = QuantizeLinear (x, s)"],
     "DequantizeLinear": ["int8[2,8] x, float[2,3] s) => (y) { y = DequantizeLinear <block_size = 2> (x, s)"],
     "MatMulInteger": [
