@@ -76,6 +76,8 @@ def _placed(position: Expression, extent: int, mode: str, padding: Padding) -> E
     place = select(place >= -_FAR, minimum(place, _FAR), -_FAR)  # NaN is far away too
     if mode == "nearest":
         place = intrinsic("round_even", place)
+    if padding.mode == "border" and mode == "cubic":
+        return place  # each of the four elements is brought inside by itself, as in onnxruntime and PyTorch
     if padding.mode == "border":
         is_outside = logical_or(place < low, place > high)
         return select(is_outside, minimum(maximum(place, 0.0), extent - 1.0), place)
