@@ -92,7 +92,7 @@ def reachable_calls(function: Function, module: IRModule | None) -> Iterator[Cal
 def _callee(expr: Expr, module: IRModule | None) -> Function | None:
     if module is None or not isinstance(expr, GlobalVar) or expr.name not in module:
         return None
-    callee = module[expr.name]
+    callee = module.functions[module.global_var(expr.name)]  # loop functions call no operators
     return callee if isinstance(callee, Function) else None
 
 
