@@ -86,10 +86,8 @@ def test_the_winner_is_the_fastest_measured_candidate() -> None:
         record.timing is not None and record.timing.median >= result.chosen.timing.median
         for record in measured
     )
-    ratios = {record.name: record.ratio for record in measured}
-    assert ratios[result.chosen.name] is not None
-    assert result.chosen.ratio is not None
-    assert result.chosen.ratio.ratio == 1.0
+    ratios = {record.name: record.ratio for record in measured if record.ratio is not None}
+    assert not ratios or ratios[result.chosen.name].ratio == 1.0  # no race where one looks hopeless
 
 
 def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None:

@@ -129,11 +129,11 @@ def test_a_chain_of_dead_lets() -> None:
 
 
 def test_results_at_the_end_that_nobody_asks_for() -> None:
-    pooled = call("MaxPool", IMAGE, kernel_shape=(2, 2), outputs=2)
+    pooled = call("MaxPool", IMAGE, kernel_shape=(2, 2), strides=(2, 2), outputs=2)
     after = checked(CLEAN, program(call("Relu", tuple_get(pooled, 0)), IMAGE))
     (made,) = (item for item in post_order(after["main"]) if isinstance(item, Call) and item.args == (IMAGE,))
-    assert made.attrs == Attrs({"kernel_shape": (2, 2)})
-    assert made.checked_type == TensorType((1, 2, 3, 3), DType.FLOAT32)
+    assert made.attrs == Attrs({"kernel_shape": (2, 2), "strides": (2, 2)})
+    assert made.checked_type == TensorType((1, 2, 2, 2), DType.FLOAT32)
 
 
 def lstm(outputs: int) -> Call:
@@ -191,8 +191,8 @@ def test_calls_of_functions_keep_their_results() -> None:
 
 
 def test_results_that_only_dead_code_uses() -> None:
-    made = call("MaxPool", IMAGE, kernel_shape=(2, 2), outputs=2)
-    indices = Var("n", checked_type=TensorType((1, 2, 3, 3), DType.INT64))
+    made = call("MaxPool", IMAGE, kernel_shape=(2, 2), strides=(2, 2), outputs=2)
+    indices = Var("n", checked_type=TensorType((1, 2, 2, 2), DType.INT64))
     body = Let(indices, tuple_get(made, 1), tuple_get(made, 0))
     after = checked(CLEAN, program(body, IMAGE))["main"].body
     assert isinstance(after, Call)
