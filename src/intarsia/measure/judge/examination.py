@@ -43,7 +43,7 @@ def examine_calls(call: Call, trials: Sequence[Trial]) -> GateReport:
         report = trial.gate.check(outputs)
         reports.append(_with_occasion(report, trial, number, len(trials)))
         if not report.passed:
-            return reports[-1]
+            return _with_state(reports[-1], outputs, [copies for _, _, copies in kept])
         kept.append((trial, outputs, [np.array(array) for array in outputs]))
     for trial, outputs, copies in kept:
         for name, array, copy in zip(trial.gate.names, outputs, copies, strict=True):
@@ -101,6 +101,15 @@ def _with_occasion(report: GateReport, trial: Trial, number: int, count: int) ->
         return report
     occasion = "second call with the same inputs" if number == count else f"{trial.name} inputs"
     return replace(report, message=f"{occasion}: {report.message}")
+
+
+def _with_state(
+    report: GateReport, outputs: Sequence[Array], earlier: Sequence[Sequence[Array]]
+) -> GateReport:
+    """The report of a wrong result; it says so if the result is that of an earlier call."""
+    if not any(all(map(_is_same, outputs, copies)) for copies in earlier if len(copies) == len(outputs)):
+        return report
+    return replace(report, message=f"{report.message}; it is the result of an earlier call: state is kept")
 
 
 def _is_same(array: Any, copy: Array) -> bool:

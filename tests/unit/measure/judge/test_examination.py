@@ -59,7 +59,10 @@ def test_the_first_result_for_ever_is_caught(softmax_trials: Sequence[Trial]) ->
         first.append(softmax(inputs["x"]))
         return [first[0]]
 
-    assert not examine_calls(stale, softmax_trials).passed
+    report = examine_calls(stale, softmax_trials)
+    assert not report.passed
+    assert report.message.startswith("large inputs: output ")
+    assert report.message.endswith("; it is the result of an earlier call: state is kept")
 
 
 def test_right_on_the_first_call_only_is_caught(softmax_trials: Sequence[Trial]) -> None:
