@@ -6,14 +6,13 @@ It goes through the whole of measuring, and each fault happens while a candidate
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.unit.measure.hazards import FAULTS, bad_to_build, bad_to_run
 from tests.unit.measure.quick_testbed import as_input, quick_testbed
-from tests.unit.measure.worker_pool.live_processes import is_alive, open_files, own_children
+from tests.unit.measure.worker_pool.live_processes import is_alive, nothing_left_behind
 
 from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measure_result import MeasureError
@@ -94,20 +93,19 @@ def table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = open_files(), own_children(), threading.active_count()
-    candidates = [
-        make(number, None if number % 5 else fault, **({} if number % 5 else conduct))
-        for number in range(count)
-    ]
-    with quick_testbed(tmp_path, limit_s=8.0 if fault == "loop" else 60.0) as testbed:
-        results = Measurer(testbed).measure([as_input(candidate) for candidate in candidates])
-        workers = (*testbed.builder.pool.worker_pids(), *testbed.runner.pool.worker_pids())
-    for number, result in enumerate(results):
-        assert result is not None
-        assert result.error is (MeasureError.OK if number % 5 else expected), result.message
-        assert len(result.costs) == (6 if number % 5 else 0)
-        assert bool(result.message) is (number % 5 == 0)
-    assert workers
-    assert not any(map(is_alive, workers))
-    assert (open_files(), own_children(), threading.active_count()) == before
+    with nothing_left_behind():
+        candidates = [
+            make(number, None if number % 5 else fault, **({} if number % 5 else conduct))
+            for number in range(count)
+        ]
+        with quick_testbed(tmp_path, limit_s=8.0 if fault == "loop" else 60.0) as testbed:
+            results = Measurer(testbed).measure([as_input(candidate) for candidate in candidates])
+            workers = (*testbed.builder.pool.worker_pids(), *testbed.runner.pool.worker_pids())
+        for number, result in enumerate(results):
+            assert result is not None
+            assert result.error is (MeasureError.OK if number % 5 else expected), result.message
+            assert len(result.costs) == (6 if number % 5 else 0)
+            assert bool(result.message) is (number % 5 == 0)
+        assert workers
+        assert not any(map(is_alive, workers))
     assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.unit.measure.worker_pool.live_processes import nothing_left_behind
 
 from intarsia.measure.host_lock import HostBusyError, exclusive_host, host_lock_path, shared_host
 
@@ -49,11 +50,10 @@ def test_the_file_depends_on_the_user_only(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_it_can_be_taken_again_and_again(path: Path) -> None:
-    files = len(list(Path("/proc/self/fd").iterdir()))
-    for _ in range(3):
-        with exclusive_host(path=path, timeout_s=0.0):
-            assert path.read_text() == f"{os.getpid()}\n"
-    assert len(list(Path("/proc/self/fd").iterdir())) == files
+    with nothing_left_behind():
+        for _ in range(3):
+            with exclusive_host(path=path, timeout_s=0.0):
+                assert path.read_text() == f"{os.getpid()}\n"
 
 
 def test_another_process_has_to_wait_and_is_told_for_whom(path: Path) -> None:

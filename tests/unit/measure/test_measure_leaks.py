@@ -11,7 +11,7 @@ import pytest
 from tests.unit.measure.hazards import bad_to_build, bad_to_run
 from tests.unit.measure.quick_testbed import as_input, quick_testbed
 from tests.unit.measure.worker_pool.bad_tasks import MEBIBYTE
-from tests.unit.measure.worker_pool.live_processes import open_files, own_children
+from tests.unit.measure.worker_pool.live_processes import nothing_left_behind, open_files, own_children, until
 
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate
@@ -46,8 +46,7 @@ def test_nothing_is_left_behind_by_candidates(
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    before = open_files(), own_children(), threading.active_count()
-    with Database.open(tmp_path / "measurements.db") as database:
+    with nothing_left_behind(), Database.open(tmp_path / "measurements.db") as database:
         with quick_testbed(temporary) as testbed:
             measurer = Measurer(testbed, database)
             measurer.measure([as_input(candidate) for candidate in candidates(0, 96)])
@@ -56,11 +55,10 @@ def test_nothing_is_left_behind_by_candidates(
             results = measurer.measure([as_input(candidate) for candidate in candidates(96, count)])
             assert sum(result is not None and result.is_ok for result in results) == count * 13 // 16
             assert open_files() < files + 10  # some more or less while a worker is being replaced
-            assert (threading.active_count(), len(own_children())) == (threads, processes)
+            assert until(lambda: (threading.active_count(), len(own_children())) == (threads, processes))
             assert own_bytes() < held + SLACK_BYTES
             assert all(held_bytes(pid) < keepers[pid] + SLACK_BYTES for pid in own_children())
             (folder,) = temporary.iterdir()
             assert len(list((folder / "built").iterdir())) <= KEPT_ARTIFACTS + BATCH
             assert len(list((folder / "workloads").iterdir())) == 1
         assert not list(temporary.iterdir())
-    assert (open_files(), own_children(), threading.active_count()) == before

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.unit.measure.worker_pool.live_processes import open_files
+from tests.unit.measure.worker_pool.live_processes import nothing_left_behind
 
 from intarsia.measure.testbed.run_folder import PREFIX, RunFolder
 
@@ -33,15 +33,14 @@ def folders(parent: Path) -> set[Path]:
 
 
 def test_a_run_removes_its_folder(tmp_path: Path) -> None:
-    files = open_files()
-    folder = RunFolder.open(tmp_path)
-    assert folders(tmp_path) == {folder.path}
-    (folder.path / "inner").mkdir()
-    (folder.path / "inner" / "file").touch()
-    (folder.path / "file").touch()
-    folder.close()
-    assert not folders(tmp_path)
-    assert open_files() == files
+    with nothing_left_behind():
+        folder = RunFolder.open(tmp_path)
+        assert folders(tmp_path) == {folder.path}
+        (folder.path / "inner").mkdir()
+        (folder.path / "inner" / "file").touch()
+        (folder.path / "file").touch()
+        folder.close()
+        assert not folders(tmp_path)
 
 
 def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(tmp_path: Path) -> None:

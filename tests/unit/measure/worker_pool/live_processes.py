@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from intarsia.measure.worker_pool.process_tree import children
@@ -38,3 +41,18 @@ def open_files() -> int:
 def own_children() -> set[int]:
     """The children of this process."""
     return set(children(os.getpid()))
+
+
+@contextmanager
+def nothing_left_behind() -> Iterator[None]:
+    """Fail if there are more open files, other children or more threads after the block than before it.
+
+    What earlier tests left to the garbage collector may end at any moment, so it is collected first, and
+    less than before is no fault of the block.
+    """
+    gc.collect()
+    files, running, threads = open_files(), own_children(), threading.active_count()
+    yield
+    assert own_children() <= running
+    assert threading.active_count() <= threads
+    assert open_files() <= files

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from tests.unit.measure.worker_pool import bad_tasks
-from tests.unit.measure.worker_pool.live_processes import is_alive, open_files, own_children
+from tests.unit.measure.worker_pool.live_processes import is_alive, nothing_left_behind
 
 from intarsia.measure.worker_pool import (
     Task,
@@ -57,21 +56,20 @@ FAULTS = (
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.function.__name__)
 def test_bad_tasks_lose_only_themselves(fault: Fault) -> None:
-    files, processes, threads = open_files(), own_children(), threading.active_count()
-    bad = Task(fault.function, timeout_s=fault.timeout_s, memory_bytes=fault.memory_bytes)
-    with WorkerPool(4, timeout_s=60.0) as pool:
-        futures = [
-            pool.submit_task(bad) if number % 5 == 0 else pool.submit(bad_tasks.good, number)
-            for number in range(100)
-        ]
-        outcomes = [future.exception() or future.result() for future in futures]
-        workers = pool.worker_pids()
-    for number, outcome in enumerate(outcomes):
-        if number % 5:
-            assert outcome == number * number
-            continue
-        assert type(outcome) is fault.kind
-        if isinstance(outcome, WorkerCrashedError) and (fault.signal or fault.exit_status):
-            assert (outcome.signal, outcome.exit_status) == (fault.signal, fault.exit_status)
-    assert not any(map(is_alive, workers))
-    assert (open_files(), own_children(), threading.active_count()) == (files, processes, threads)
+    with nothing_left_behind():
+        bad = Task(fault.function, timeout_s=fault.timeout_s, memory_bytes=fault.memory_bytes)
+        with WorkerPool(4, timeout_s=60.0) as pool:
+            futures = [
+                pool.submit_task(bad) if number % 5 == 0 else pool.submit(bad_tasks.good, number)
+                for number in range(100)
+            ]
+            outcomes = [future.exception() or future.result() for future in futures]
+            workers = pool.worker_pids()
+        for number, outcome in enumerate(outcomes):
+            if number % 5:
+                assert outcome == number * number
+                continue
+            assert type(outcome) is fault.kind
+            if isinstance(outcome, WorkerCrashedError) and (fault.signal or fault.exit_status):
+                assert (outcome.signal, outcome.exit_status) == (fault.signal, fault.exit_status)
+        assert not any(map(is_alive, workers))

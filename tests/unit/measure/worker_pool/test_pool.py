@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.measure.worker_pool import bad_tasks
-from tests.unit.measure.worker_pool.live_processes import is_alive, open_files, own_children, until
+from tests.unit.measure.worker_pool.live_processes import is_alive, nothing_left_behind, own_children, until
 
 from intarsia.measure.worker_pool import (
     PoolBrokenError,
@@ -262,15 +262,14 @@ def test_modules_are_imported_before_workers_are_forked() -> None:
 
 
 def test_a_module_that_cannot_be_imported_breaks_the_pool() -> None:
-    files, processes = open_files(), own_children()
-    pool = WorkerPool(2, preload=("intarsia.no_such_module",))
-    future = pool.submit(bad_tasks.good, 1)
-    with pytest.raises(PoolBrokenError, match=r"importing intarsia\.no_such_module: ModuleNotFoundError"):
-        future.result()
-    pool.shutdown()
-    with pytest.raises(PoolBrokenError):
-        pool.submit(bad_tasks.good, 1)
-    assert (open_files(), own_children()) == (files, processes)
+    with nothing_left_behind():
+        pool = WorkerPool(2, preload=("intarsia.no_such_module",))
+        future = pool.submit(bad_tasks.good, 1)
+        with pytest.raises(PoolBrokenError, match=r"importing intarsia\.no_such_module: ModuleNotFoundError"):
+            future.result()
+        pool.shutdown()
+        with pytest.raises(PoolBrokenError):
+            pool.submit(bad_tasks.good, 1)
 
 
 @pytest.mark.parametrize(("workers", "max_tasks"), [(0, None), (1, 0)])
