@@ -30,7 +30,6 @@ from corpus.models_page import PAGE, models_page
 from corpus.recipe import Recipe, recipes
 from corpus.verdict import Verdict
 from intarsia.measure.worker_pool import Task, TaskFailedError, WorkerPool
-from intarsia.native.llvm.isa import Isa
 
 TIME_LIMIT: Final = 240
 """Seconds for one model with every toolchain."""
@@ -127,8 +126,7 @@ def _check(recipe: Recipe, entry: Entry, place: Path, checking: WorkerPool, load
     steps = Steps(place / "steps.jsonl")
     _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, checking)
     _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, loading)
-    has_int8_dot = Isa.host_without_compiler().has_int8_dot
-    verdict = Verdict(recipe, entry.record(), steps.outcomes(), steps.seconds(), has_int8_dot)
+    verdict = Verdict(recipe, entry.record(), steps.outcomes(), steps.seconds())
     shutil.rmtree(place)
     return verdict
 

@@ -15,12 +15,6 @@ _OURS: Final = {"right", "refused", "skipped"}
 _QUANTISED: Final = re.compile(r"Quantize|QLinear|Integer|MatMulNBits|QAttention|QEmbed|QGemm")
 """Operators of models that are no models of floats."""
 
-_SATURATING: Final = ("onnxruntime", "openvino", MIXED)
-"""Gap: engines that sum two products of bytes in 16 bits where the CPU has no int8 dot product.
-
-Such sums saturate. The judge is right to call the results wrong, and no predicate knows the values.
-"""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -31,14 +25,12 @@ class Verdict:
         record: What the cache knows of the file: opset, operators, size.
         outcomes: By step: its status, and a message where it is not right.
         seconds: Wall time by step, for the table of times.
-        has_int8_dot: Whether the CPU sums products of bytes in 32 bits.
     """
 
     recipe: Recipe
     record: Mapping[str, Any]
     outcomes: Mapping[str, Mapping[str, Any]]
     seconds: Mapping[str, float] = field(default_factory=dict)
-    has_int8_dot: bool = True
 
     def status(self, step: str) -> str:
         """Return the status of a step; "missing" if it was not reached."""
@@ -75,19 +67,11 @@ class Verdict:
             bad = outcome["status"] not in _OURS
             if step in {"import", "judge"} or step.endswith(" artifact"):
                 bad = bad or outcome["status"] == "refused"
-            if self._may_saturate(step) and outcome["status"] == "wrong":
-                continue
             if bad and (runs or outcome["status"] in {"foreign", "crashed"}):
                 found.append(f"{step} is {outcome['status']}: {outcome.get('message', '')}".strip())
         if runs and not self.served_by and self.status(MIXED) != "right" and not found:
             found.append("no toolchain runs it")
         return tuple(found)
-
-    def _may_saturate(self, step: str) -> bool:
-        """Whether a wrong result is a known gap of an engine on this CPU."""
-        operators = self.record.get("operators", {})
-        is_quantised = any(map(_QUANTISED.search, operators))
-        return is_quantised and not self.has_int8_dot and step.removesuffix(" artifact") in _SATURATING
 
     def line(self) -> str:
         """Return one line for the terminal."""

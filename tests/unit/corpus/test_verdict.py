@@ -39,16 +39,6 @@ def test_what_must_not_be_is_a_problem(step: str, status: str) -> None:
     assert found == (f"{step} is {status}: the reason",)
 
 
-@pytest.mark.parametrize("step", ["openvino", "onnxruntime", "mixed", "openvino artifact", "native"])
-@pytest.mark.parametrize("operator", ["Conv", "QLinearConv"])
-@pytest.mark.parametrize("has_int8_dot", [True, False])
-def test_engines_may_saturate_sums_of_bytes_on_old_cpus(step: str, operator: str, has_int8_dot: bool) -> None:
-    steps = {**dict.fromkeys(("expected", "import", "judge", "reference"), RIGHT), step: {"status": "wrong"}}
-    item = Verdict(recipes()["qdq_cnn"], {"operators": {operator: 1}}, steps, {}, has_int8_dot)
-    is_gap = operator == "QLinearConv" and not has_int8_dot and step != "native"
-    assert item.problems == (() if is_gap else (f"{step} is wrong:",))
-
-
 def test_a_model_that_nobody_runs_is_a_problem() -> None:
     assert verdict(native={"status": "refused"}).problems == ("no toolchain runs it",)
 

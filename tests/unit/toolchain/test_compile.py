@@ -12,6 +12,7 @@ from onnx import ModelProto, helper
 
 from intarsia.ir import Call as CallExpr
 from intarsia.ir import Constant, DType, Function, Op, TensorType, Tuple, Var
+from intarsia.native.llvm.isa import Isa
 from intarsia.op import call
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.errors import CompileError
@@ -163,6 +164,29 @@ def test_options_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = session_options(Target("cpu -toolchain=onnxruntime -threads=5 -optimize=0"))
     assert bare.intra_op_num_threads == 5
     assert bare.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+@pytest.mark.parametrize(
+    ("features", "dtype", "level"),
+    [
+        (("avx2",), np.int8, "ORT_ENABLE_EXTENDED"),
+        (("avx2",), np.uint8, "ORT_DISABLE_ALL"),
+        (("avx2", "avxvnni"), np.int8, "ORT_DISABLE_ALL"),
+    ],
+)
+def test_an_unoptimised_session_rewrites_products_that_would_saturate(
+    features: tuple[str, ...], dtype: type[np.generic], level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnxruntime import GraphOptimizationLevel
+
+    isa = Isa("x86_64", "generic", features, ())
+    monkeypatch.setattr("intarsia.toolchain.onnxruntime_session.Isa.host_without_compiler", lambda: isa)
+    graph = onnx.helper.make_graph(
+        [], "g", [], [], [onnx.numpy_helper.from_array(np.ones((2, 2), dtype), "weight")]
+    )
+    target = Target("cpu -toolchain=onnxruntime -optimize=0")
+    options = session_options(target, onnx.helper.make_model(graph))
+    assert options.graph_optimization_level == getattr(GraphOptimizationLevel, level)
 
 
 def test_openvino_computes_in_float32(source_of: SourceOf) -> None:
