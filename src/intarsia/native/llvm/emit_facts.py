@@ -31,6 +31,12 @@ from intarsia.native.llvm.emit_types import held_bytes
 _MOST_REGISTERS: Final = 1024
 """Elements of the largest buffer that is held in registers."""
 
+_MOST_EXPANDED: Final = 4 * _MOST_REGISTERS
+"""Iterations of the loops that are expanded for one access to such a buffer.
+
+Few elements may be read in many iterations: `held[i floordiv 524288]` of two elements in a million.
+"""
+
 
 class Contents(NamedTuple):
     """What stands inside a statement.
@@ -196,6 +202,8 @@ def _loops_to_expand(
 ) -> set[int] | None:
     """The loops whose variables the indices name; None if they are not constant once those are expanded.
 
+    None as well if they have more than `_MOST_EXPANDED` iterations.
+
     Args:
         indices: Of the access.
         around: The loops around it by their variables' names.
@@ -206,14 +214,15 @@ def _loops_to_expand(
     names = counters[id(indices)]
     if names is None:
         return None
-    found = set()
+    found, iterations = set(), 1
     for name in names:
         loop = around[name]
         if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
             found.add(id(loop))
+            iterations *= loop.extent
         elif loop.extent > 1:
             return None
-    return found
+    return found if iterations <= _MOST_EXPANDED else None
 
 
 def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:

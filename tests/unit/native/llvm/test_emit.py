@@ -115,6 +115,35 @@ def test_long_vectorised_loop_is_a_loop() -> None:
     assert "icmp eq i64 %i2.next, 125" in text
 
 
+FEW_READ_OFTEN = """def prim @f(x: Buffer[(2,), float32], y: Buffer[(EXTENT,), float32]) {
+  alloc held: Buffer[(2,), float32, register] {
+    for vectorized j in 2 { held[j] = x[j] * 3.0f32; }
+    for vectorized i in EXTENT { y[i] = held[i floordiv HALF] + 1.0f32; }
+  }
+}"""
+
+
+def few_read_often(extent: int) -> str:
+    return FEW_READ_OFTEN.replace("EXTENT", str(extent)).replace("HALF", str(extent // 2))
+
+
+def test_no_long_loop_is_expanded_for_a_register_buffer() -> None:
+    """Resize to 2**20 elements would become a function of 2**17 vectors."""
+    text = emitted(few_read_often(2**20)).text
+    assert len(text) < 5_000
+    assert "icmp eq i64" in text
+
+
+@pytest.mark.parametrize(("extent", "is_expanded"), [(4096, True), (4098, False)])
+def test_results_at_the_most_that_is_expanded(extent: int, is_expanded: bool) -> None:
+    function = parsed(few_read_often(extent))
+    assert ("icmp eq i64" not in emit_llvm(function, "k", AVX2).text) == is_expanded
+    arrays = random_arrays(function)
+    expected = results(function, arrays)
+    compile_kernel(function)(arrays)
+    assert_same_bits(arrays, expected)
+
+
 def test_alignment_is_used_where_it_is_known() -> None:
     program = """def prim @f(x: Buffer[(4, 16), float32]) attributes {alignment=64} {
       for i in 4 { for vectorized j in 16 { x[i, j] = 1.0f32; } }
