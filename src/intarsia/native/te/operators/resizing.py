@@ -14,7 +14,14 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import front, scaled
 from intarsia.native.te.operators.interpolation_weights import Weights, cubic_weights, linear_weights
-from intarsia.native.te.operators.resize_coordinates import MODES, WHOLE, Line, Resizing, nearest
+from intarsia.native.te.operators.resize_coordinates import (
+    MODES,
+    MOST_POSITIONS,
+    WHOLE,
+    Line,
+    Resizing,
+    nearest,
+)
 from intarsia.native.te.operators.saturation import saturated
 from intarsia.native.te.tensor import Tensor
 
@@ -81,6 +88,9 @@ def _regions(call: ComputeCall, axes: Sequence[int]) -> dict[int, tuple[Fraction
 
 def _nearest(call: ComputeCall, resizings: Sequence[Resizing]) -> Tensor:
     x, rounding = call.input(0), call.text("nearest_mode", "round_prefer_floor")
+    longest = max((each.wanted for each in resizings if not each.is_nothing), default=0)
+    if longest > MOST_POSITIONS:
+        raise call.not_covered(f"nearest elements along an axis that gets {longest} elements")
 
     def element(*i: Expression) -> Expression:
         found = x[

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from tests.compute_rule_checks import check, rule_call
 
 from intarsia.native import te
-from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
+from intarsia.native.te.operators import (
+    NotCoveredError,
+    compute,
+    compute_call_of,
+    covered,
+    resize_coordinates,
+    resizing,
+)
 from intarsia.native.te.operators.resize_coordinates import MODES
 
 Array = npt.NDArray[Any]
@@ -132,6 +139,31 @@ def test_doubling_is_halving_of_indices() -> None:
         assert isinstance(tensor.op, te.ComputeOp)
         i, j = (axis.expression for axis in tensor.op.axes)
         assert tensor.op.bodies == (x[i, j // 2].scalar,)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7])
+def test_positions_are_rounded_in_pieces(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resize_coordinates, "_POSITIONS_AT_ONCE", at_once)
+    for rounding in ROUNDINGS:
+        for extent, wanted in ((7, 3), (3, 7), (6, 20), (1, 5)):
+            attrs: dict[str, Any] = {"mode": "nearest", "nearest_mode": rounding}
+            check("Resize", image(2, extent), None, None, sizes(2, wanted), **attrs)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_nearest_elements_of_long_axes_are_refused(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resizing, "MOST_POSITIONS", 9)
+    typed = rule_call("Resize", [image(1, 2), None, None, sizes(1, 9 + more)], mode="nearest")
+    assert covered(typed) == (
+        "operator 'Resize' has no native kernel for nearest elements along an axis that gets 10 elements"
+        if more
+        else None
+    )
+
+
+def test_an_axis_that_stays_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resizing, "MOST_POSITIONS", 9)
+    assert covered(rule_call("Resize", [image(99, 2), None, None, sizes(99, 4)], mode="nearest")) is None
 
 
 def test_what_is_not_covered() -> None:
