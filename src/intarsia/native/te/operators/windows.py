@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from intarsia.native.te.functions import if_then_else, logical_and, maximum, min
 from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.tensor import Tensor
+
+_MOST_COUNTED: Final = 1 << 16
+"""Positions of the windows that are counted one by one at build time, where none is inside the dimension."""
 
 _LETTERS = {1: "w", 2: "hw", 3: "dhw"}
 
@@ -63,22 +67,38 @@ class Window:
         return conditions
 
     def counted(self, position: Expression, with_padding: bool) -> Expression | int:
-        """How many taps of the window at a position are elements, or elements and padding."""
+        """How many taps of the window at a position are elements, or elements and padding.
+
+        Returns:
+            A number where all positions have the same, unless a window longer than the dimension takes more
+            than 2**16 positions.
+        """
         low = -self.begin if with_padding else 0
         high = self.extent + (self.end if with_padding else 0)
-        starts = np.arange(self.count) * self.stride - self.begin
-        counts = np.unique(sum((low <= starts + tap) & (starts + tap < high) for tap in self._offsets))
-        if len(counts) <= 1:
-            return int(counts[0]) if len(counts) else 0
+        number = self._same_count(low, high)
+        if number is not None:
+            return number
         start = position * self.stride - self.begin
         first = maximum((low - start + self.dilation - 1) // self.dilation, 0)
         behind = minimum((high - start + self.dilation - 1) // self.dilation, self.taps)
         return maximum(behind - first, 0)
 
-    @property
-    def _offsets(self) -> range:
-        """Of the taps from the first one."""
-        return range(0, self.taps * self.dilation, self.dilation)
+    def _same_count(self, low: int, high: int) -> int | None:
+        """How many taps are within [low, high) at every position; None if that differs, or may differ."""
+        if self.count == 0:
+            return 0
+        # Positions of the first and the last window with all taps inside; those between are so as well.
+        full_from = -(-(low + self.begin) // self.stride)
+        full_to = (high - 1 - (self.taps - 1) * self.dilation + self.begin) // self.stride
+        if full_from <= 0 and full_to >= self.count - 1:
+            return self.taps
+        if max(full_from, 0) <= min(full_to, self.count - 1) or self.count > _MOST_COUNTED:
+            return None
+        starts = np.arange(self.count) * self.stride - self.begin
+        first = np.maximum(-((starts - low) // self.dilation), 0)
+        behind = np.minimum(-((starts - high) // self.dilation), self.taps)
+        counts = np.unique(np.maximum(behind - first, 0))
+        return int(counts[0]) if len(counts) == 1 else None
 
 
 def windows_of(call: ComputeCall, extents: Sequence[int], taps: Sequence[int]) -> tuple[Window, ...]:
