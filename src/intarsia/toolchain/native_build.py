@@ -15,6 +15,7 @@ from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.toolchain.native_arena import check_arena
 from intarsia.toolchain.native_caches import kernel_cache, schedule_folder
 from intarsia.toolchain.native_compile import CompiledDag, compile_dags
 from intarsia.toolchain.native_plan import planned_region
@@ -38,7 +39,8 @@ def build_region(source: KernelSource) -> NativeRegion:
     get their default schedules, which compute the same.
 
     Raises:
-        CompileError: An operator has no native kernel, a shape is not known, or llvmlite does not load.
+        CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
+            machine's memory, or llvmlite does not load.
     """
     try:
         book = schedule_book(Target(source.target))
@@ -46,6 +48,7 @@ def build_region(source: KernelSource) -> NativeRegion:
         book = None
     planned = planned_region(source)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
+    check_arena(plan.arena_bytes)
     dags = (kernel.dag for kernel in plan.kernels)
     compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options)
     build = _Build(plan, compiled, _weights_by_memory(source.weights))

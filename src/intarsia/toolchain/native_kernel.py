@@ -25,6 +25,7 @@ from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.aligned_memory import aligned_bytes
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
+from intarsia.toolchain.native_arena import too_large_arena
 from intarsia.toolchain.native_region import Argument, NativeRegion, Place, RegionPort
 
 
@@ -33,6 +34,7 @@ class NativeKernel:
 
     Raises:
         ArtifactError: The region's code is damaged, or uses what this machine has not.
+        CompileError: There is not as much memory as its arena needs.
     """
 
     def __init__(self, source: KernelSource, region: NativeRegion) -> None:
@@ -152,7 +154,7 @@ def _aligned(port: RegionPort) -> Array:
 
 def _table(region: NativeRegion) -> CallTable:
     """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
-    arena = aligned_bytes(region.arena_bytes)
+    arena = _arena(region.arena_bytes)
     functions = tuple(
         NativeFunction.load(kernel.object_code, kernel.symbol, kernel.parameters, kernel.scratch_bytes)
         for kernel in region.kernels
@@ -174,6 +176,18 @@ def _table(region: NativeRegion) -> CallTable:
         given = zip(call.arguments, function.parameters, strict=True)
         calls.append(KernelCall(function, tuple(buffer(*pair) for pair in given)))
     return CallTable(tuple(calls))
+
+
+def _arena(size: int) -> Array:
+    """Uninitialised memory for the values between kernels.
+
+    Raises:
+        CompileError: There is not so much.
+    """
+    try:
+        return aligned_bytes(size)
+    except MemoryError as error:
+        raise too_large_arena(size) from error
 
 
 @functools.cache

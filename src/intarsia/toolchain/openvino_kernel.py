@@ -100,7 +100,7 @@ class OpenVinoKernel:
         self._input_ports = inputs
         self._output_ports = outputs
         self._compiled: Any = compiled
-        self._request: Any = compiled.create_infer_request()
+        self._request: Any = _request_of(compiled)
         self._bound_inputs = tuple(BoundMemory() for _ in inputs)
         self._bound_outputs = tuple(BoundMemory() for _ in outputs)
         numbers = {name: number for number, port in enumerate(compiled.inputs) for name in port.names}
@@ -212,6 +212,18 @@ class OpenVinoKernel:
             function(number, tensor)
         except RuntimeError as error:
             raise ExecutionError(f"openvino failed: {openvino_message(error)}") from error
+
+
+def _request_of(compiled: Any) -> Any:
+    """A request of a compiled model, which allocates the tensors between its operators.
+
+    Raises:
+        CompileError: OpenVINO refuses to, as where there is too little memory.
+    """
+    try:
+        return compiled.create_infer_request()
+    except Exception as error:  # OpenVINO has no common base class for its exceptions
+        raise CompileError(f"openvino cannot compile this: {openvino_message(error)}") from error
 
 
 def _keeps_type(found: Any, port: Port) -> bool:

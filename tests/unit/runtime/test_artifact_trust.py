@@ -6,14 +6,16 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from tests.forged_artifacts import BLOB, X, is_right, replace_file, replace_kernels, save
+from onnx import helper, numpy_helper
+from tests.forged_artifacts import BLOB, X, is_right, manifest_of, replace_file, replace_kernels, save
 
 from intarsia.native.llvm.codegen import generate_object_code
 from intarsia.native.llvm.isa import Isa
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.kernel import KernelSource
-from intarsia.support.errors import ArtifactError
+from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.toolchain.native import Native
 
 WRITES_42 = """
@@ -96,3 +98,23 @@ def test_openvino_compiles_its_source_without_trust(tmp_path: Path, monkeypatch:
 
 def test_results_are_those_of_a_trusted_artifact(folder: Path) -> None:
     np.testing.assert_array_equal(load(folder, trusted=False)(X), load(folder)(X))
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 62])
+def test_a_forged_source_whose_values_no_machine_holds_is_refused(
+    folder: Path, memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `memory` the machine claims to have it, and the allocation fails."""
+    if memory is not None:
+        monkeypatch.setattr("intarsia.toolchain.native_arena.machine_memory", lambda: memory)
+    name = manifest_of(folder)["kernels"][0]["source"]
+    model = onnx.load_model_from_string((folder / name).read_bytes())
+    result = model.graph.node[-1].output[0]
+    model.graph.node[-1].output[0] = "product"
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2**45]), "size"))
+    model.graph.node.append(helper.make_node("ConstantOfShape", ["size"], ["zeros"]))
+    model.graph.node.append(helper.make_node("ReduceMax", ["zeros"], ["zero"], keepdims=0))
+    model.graph.node.append(helper.make_node("Add", ["product", "zero"], [result]))
+    replace_file(folder, name, model.SerializeToString())
+    with pytest.raises(CompileError, match=r"values between its kernels take 134,217,\d+ MiB"):
+        load(folder, trusted=False)
