@@ -1,4 +1,4 @@
-"""A range check of computed indices; running a saved region needs no more than this."""
+"""A range check of computed indices or lengths; running a saved region needs no more than this."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class IndexCheck:
     Attributes:
         smallest: Position of the result with the smallest index, or the smallest of each coordinate.
         largest: Position of the result with the largest index, or the largest of each coordinate.
-        operator: Node and operator of the model, for the message.
-        limits: Number of valid indices, counted from 0, of each coordinate.
+        subject: Node and operator of the model and what one number is, for the message: "node 'y' (Gather):
+            index".
+        limits: Number of valid values, counted from 0, of each coordinate.
         is_signed: Whether negative indices, from -limit on, count from the end.
     """
 
     smallest: int
     largest: int
-    operator: str
+    subject: str
     limits: tuple[int, ...]
     is_signed: bool
 
@@ -46,6 +47,4 @@ class IndexCheck:
             index = low if low < first else high
             where = f" at coordinate {coordinate} of index tuples" if len(self.limits) > 1 else ""
             expected = f"{first} to {limit - 1}" if limit else "none, as the axis is empty"
-            raise ExecutionError(
-                f"{self.operator}: index {index}{where} is out of range, expected {expected}"
-            )
+            raise ExecutionError(f"{self.subject} {index}{where} is out of range, expected {expected}")

@@ -125,7 +125,7 @@ def _counted(record: object, where: str) -> CountedResult:
 
 
 def _check_record(check: IndexCheck) -> list[Any]:
-    return [check.smallest, check.largest, check.operator, list(check.limits), check.is_signed]
+    return [check.smallest, check.largest, check.subject, list(check.limits), check.is_signed]
 
 
 def _check(record: object, where: str) -> IndexCheck:

@@ -1,8 +1,9 @@
-"""Range checks of computed indices, for `-checked=true`: hidden results that bound the indices.
+"""Range checks of computed indices and lengths, for `-checked=true`: hidden results that bound the indices.
 
 Kernels clamp indices, so that they never read or write outside of a tensor. A checked region computes beside
 its results the smallest and the largest index of each operator that gathers or scatters by computed indices,
-and the kernel compares them with the allowed range after each run (`index_check`).
+or has sequences of computed lengths, and the kernel compares them with the allowed range after each run
+(`index_check`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -55,8 +57,8 @@ def with_index_checks(function: Function) -> tuple[Function, tuple[IndexCheck, .
     for operator, indexing in indexings:
         position = len(results)
         results += _bounds(indexing)
-        label = _label(operator)
-        checks.append(IndexCheck(position, position + 1, label, indexing.limits, indexing.is_signed))
+        subject = f"{_label(operator)}: {indexing.noun}"
+        checks.append(IndexCheck(position, position + 1, subject, indexing.limits, indexing.is_signed))
     changed = with_fields(function, body=Tuple(tuple(results)), checked_type=None)
     typed = infer_types(IRModule({GlobalVar("main"): changed}))["main"]
     assert isinstance(typed, Function)
@@ -71,11 +73,17 @@ class _Indexing:
         indices: Tensor of indices.
         limits: Number of valid indices, counted from 0, of each coordinate.
         is_signed: Whether negative indices count from the end.
+        noun: What one of them is.
     """
 
     indices: Expr
     limits: tuple[int, ...]
     is_signed: bool = True
+    noun: str = "index"
+
+
+Rule: TypeAlias = Callable[[Call], _Indexing | None]
+"""What a call indexes by computed values; None if it does not."""
 
 
 def _indexing(operator: Call) -> _Indexing | None:
@@ -152,7 +160,41 @@ def _columns(operator: Call) -> _Indexing:
     return _Indexing(operator.args[1], _shape(operator.args[0])[-1:])
 
 
-_RULES: dict[str, Callable[[Call], _Indexing | None]] = {
+def _lengths_of(position: int, longest: Callable[[Call], int]) -> Rule:
+    """A rule for lengths of sequences.
+
+    Args:
+        position: Argument with the lengths.
+        longest: Returns the largest valid one.
+    """
+
+    def rule(operator: Call) -> _Indexing | None:
+        if not _has_argument(operator, position):
+            return None
+        limits = (longest(operator) + 1,)
+        return _Indexing(operator.args[position], limits, is_signed=False, noun="length")
+
+    return rule
+
+
+def _time_steps(operator: Call) -> int:
+    axis = operator.attrs.get("time_axis", 0)
+    assert isinstance(axis, int)
+    return _shape(operator.args[0])[axis]
+
+
+def _recurrent_steps(layer: Call) -> int:
+    return _shape(layer.args[0])[1 if layer.attrs.get("layout") else 0]
+
+
+def _keys(attention: Call) -> int:
+    """Number of keys, past ones included."""
+    key = _shape(attention.args[1])
+    past = _shape(attention.args[4])[2] if _has_argument(attention, 4) else 0
+    return key[2 if len(key) == 4 else 1] + past
+
+
+_RULES: dict[str, Rule] = {
     "Gather": _along_axis(0),
     "GatherElements": _along_axis(0),
     "GatherND": _tuples,
@@ -161,5 +203,8 @@ _RULES: dict[str, Callable[[Call], _Indexing | None]] = {
     "RotaryEmbedding": _table_rows,
     "TensorScatter": _first_places,
     "ai.onnx.ml::ArrayFeatureExtractor": _columns,
+    "ReverseSequence": _lengths_of(1, _time_steps),
+    "Attention": _lengths_of(6, _keys),
+    **dict.fromkeys(("RNN", "GRU", "LSTM"), _lengths_of(4, _recurrent_steps)),
 }
-"""Operators whose kernels clamp computed indices."""
+"""Operators whose kernels clamp computed indices or lengths."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from intarsia.ir import Call, Function, post_order
+from intarsia.ir.rule_errors import named_node
 from intarsia.native.graph import (
     ConvolutionAlgorithms,
     PlanOptions,
@@ -14,6 +16,8 @@ from intarsia.native.graph import (
 )
 from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.native.llvm.isa import Isa
+from intarsia.passes.decompose_recurrent import recurrent_obstacle
+from intarsia.passes.recurrent.form import is_recurrent
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
@@ -69,6 +73,7 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     checks: tuple[IndexCheck, ...] = ()
     if target.option("checked", False):
         function, checks = with_index_checks(function)
+    _refuse_recurrent(function)
     function, counted = with_counted_results(simplified(function))
     try:
         plan = plan_region(function, isa, _plan_options(target))
@@ -79,6 +84,20 @@ def planned_region(source: KernelSource) -> PlannedRegion:
         raise refusal from error
     names = tuple(param.name for param in function.params)
     return PlannedRegion(isa, options, threads, names, plan, counted, checks)
+
+
+def _refuse_recurrent(function: Function) -> None:
+    """Refuse recurrent layers that `simplified` leaves as they are, for which there are no kernels.
+
+    Raises:
+        CompileError: There is one; the message says why it is left.
+    """
+    for expr in post_order(function.body):
+        if isinstance(expr, Call) and is_recurrent(expr):
+            reason = recurrent_obstacle(expr)
+            if reason is not None:
+                with named_node(expr):
+                    raise CompileError(f"native cannot compile this: {reason}")
 
 
 def _plan_options(target: Target) -> PlanOptions:

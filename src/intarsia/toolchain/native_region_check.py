@@ -49,7 +49,7 @@ def _check_bounds(region: NativeRegion, check: IndexCheck) -> None:
     for position in (check.smallest, check.largest):
         result = region.results[_within(position, region.results)]
         if result.shape != (len(check.limits),) or result.dtype.kind not in "iu":
-            raise _damaged(f"{result.name!r} does not fit the {len(check.limits)} limits of {check.operator}")
+            raise _damaged(f"{result.name!r} does not fit the {len(check.limits)} limits of {check.subject}")
     if region.hidden_results > len(region.results):
         raise _damaged(f"they have {len(region.checks)} checks of {len(region.results)} results")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 from tests.end_to_end.command_line import within
 from tests.onnx_models import model_of, onnxruntime_outputs, saved
 
@@ -34,6 +36,8 @@ class Case:
         opset: Version of the operators.
         imports: Further domains.
         node: First output of the node with the indices.
+        noun: What messages call one of them.
+        weights: Arrays that the model has beside its inputs.
     """
 
     graph: str
@@ -42,10 +46,12 @@ class Case:
     opset: int = 24
     imports: str = ""
     node: str = "y"
+    noun: str = "index"
+    weights: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def model(self) -> Any:
-        return model_of(self.graph, opset=self.opset, imports=self.imports, ir_version=10)
+        return model_of(self.graph, opset=self.opset, imports=self.imports, ir_version=10, **self.weights)
 
     @property
     def label(self) -> str:
@@ -75,6 +81,20 @@ class Case:
         if value is not None:
             rows[0, coordinate] = value
         return indices
+
+
+LENGTHS: Any = ((0,), (4,), 24, "", "y", "length")
+"""Of sequences of up to four steps."""
+
+
+def recurrent(name: str, gates: int, layout: int) -> Case:
+    shape = "2,4,3" if layout else "4,2,3"
+    graph = (
+        f"g (float[{shape}] x, int32[2] i) => (y) "
+        f"{{ y = {name} <hidden_size = 2, layout = {layout}> (x, w, r, , i) }}"
+    )
+    w, r = (np.full((1, 2 * gates, size), 0.3, np.float32) for size in (3, 2))
+    return Case(graph, *LENGTHS, {"w": w, "r": r})
 
 
 CASES = {
@@ -122,6 +142,29 @@ CASES = {
         (2,),
         imports='"ai.onnx.ml": 3',
     ),
+    "ReverseSequence": Case(
+        "g (float[4,3] x, int64[3] i) => (float[4,3] y) { y = ReverseSequence (x, i) }", *LENGTHS
+    ),
+    "ReverseSequence of inner steps": Case(
+        "g (float[3,4,2] x, int64[3] i) => (float[3,4,2] y) "
+        "{ y = ReverseSequence <batch_axis = 0, time_axis = 1> (x, i) }",
+        *LENGTHS,
+    ),
+    "Attention": Case(
+        "g (float[2,1,3,8] q, float[2,1,4,8] k, int64[2] i) => (float[2,1,3,8] y) "
+        "{ y = Attention (q, k, k, , , , i) }",
+        *LENGTHS,
+    ),
+    "Attention without heads": Case(
+        "g (float[2,3,8] q, float[2,4,8] k, int64[2] i) => (float[2,3,8] y) "
+        "{ y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, k, , , , i) }",
+        *LENGTHS,
+    ),
+    **{
+        f"{name}{' batch first' * layout}": recurrent(name, gates, layout)
+        for name, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4))
+        for layout in (0, 1)
+    },
 }
 
 
@@ -136,7 +179,7 @@ def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, 
                     executable(**case.feeds(case.indices(coordinate, index)))
                 where = f" at coordinate {coordinate} of index tuples" if len(case.lowest) > 1 else ""
                 assert caught.value.problem == (
-                    f"{case.label}: index {index}{where} is out of range, expected {low} to {high}"
+                    f"{case.label}: {case.noun} {index}{where} is out of range, expected {low} to {high}"
                 )
         executable(**case.feeds(case.indices()))  # the next call is a new one
 
@@ -157,14 +200,20 @@ def test_indices_in_range_compute_the_same(name: str, threads: int) -> None:
             np.testing.assert_array_equal(checked(**case.feeds(each)), plain(**case.feeds(each)))
 
 
-@pytest.mark.parametrize("name", ["Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"])
+ALSO_REFUSED = [
+    *("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter"),
+    *("ReverseSequence", "Attention", "Attention without heads", "RNN", "GRU", "LSTM"),
+]
+
+
+@pytest.mark.parametrize("name", ALSO_REFUSED)
 def test_the_range_is_the_one_of_onnxruntime(name: str) -> None:
     case = CASES[name]
     for coordinate, (low, high) in enumerate(zip(case.lowest, case.highest, strict=True)):
         for index in (low, high):
             onnxruntime_outputs(case.model, case.feeds(case.indices(coordinate, index)))
         for index in (low - 1, high + 1):
-            with pytest.raises(Exception, match=r"indice|out of|index"):
+            with pytest.raises(Exception, match=r"indice|out of|index|length|sequence_lens"):
                 onnxruntime_outputs(case.model, case.feeds(case.indices(coordinate, index)))
 
 
@@ -217,6 +266,30 @@ def test_results_may_be_written_to_the_caller_s_arrays() -> None:
     assert len(results) == 1
     assert results[0] is out
     np.testing.assert_array_equal(out, feeds["x"][feeds["i"]])
+
+
+@pytest.mark.parametrize("target", [PLAIN, CHECKED])
+@pytest.mark.parametrize("name", CASES)
+def test_constants_out_of_range_are_refused_when_building(name: str, target: str) -> None:
+    case = CASES[name]
+    for coordinate, (low, high) in enumerate(zip(case.lowest, case.highest, strict=True)):
+        for index, is_right in ((low, True), (high, True), (low - 1, False), (high + 1, False)):
+            model = with_constant(case.model, case.feeds(case.indices(coordinate, index)))
+            if is_right:
+                ia.build(from_onnx(model), target).close()
+                continue
+            with pytest.raises(CompileError) as caught:
+                ia.build(from_onnx(model), target)
+            assert f" {index}" in caught.value.problem
+            assert f"at node '{case.node}'" in str(caught.value)
+
+
+def with_constant(model: Any, feeds: dict[str, Any]) -> Any:
+    """The model with its last input as an initializer."""
+    name = model.graph.input[-1].name
+    del model.graph.input[-1]
+    model.graph.initializer.append(numpy_helper.from_array(feeds[name], name))
+    return model
 
 
 def test_constant_indices_are_refused_when_building() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import ABSENT, Attrs, Call, Op, TensorType
+import numpy as np
+
+from intarsia.ir import ABSENT, Attrs, Call, Constant, Op, TensorType
 from intarsia.op.node import OUTPUTS
 from intarsia.passes.recurrent.activations import Activation, parse_activations
 
@@ -103,6 +105,10 @@ def recurrent_form(layer: Call) -> RecurrentForm | str:
     activations = _activations(name, attrs, len(directions))
     if activations is None:
         return f"{name} with the activations {', '.join(map(str, _list(attrs, 'activations')))}"
+    time = 1 if attrs.get("layout", 0) else 0
+    length = _length_out_of_range(layer, x.shape[time])
+    if length is not None:
+        return f"{name} with the sequence length {length}, expected 0 to {x.shape[time]}"
     clip = attrs.get("clip")
     return RecurrentForm(
         operator=name,
@@ -115,6 +121,17 @@ def recurrent_form(layer: Call) -> RecurrentForm | str:
         is_batch_first=bool(attrs.get("layout", 0)),
         x=x,
     )
+
+
+def _length_out_of_range(layer: Call, steps: object) -> int | None:
+    """A constant length that is negative or beyond the steps, as far as those are known; None if none is."""
+    position = ARGUMENTS.index("sequence_lens")
+    lengths = layer.args[position] if is_given(layer, "sequence_lens") else None
+    if not isinstance(lengths, Constant):
+        return None
+    most = steps if isinstance(steps, int) else np.iinfo(np.int32).max
+    beyond = lengths.data[(lengths.data < 0) | (lengths.data > most)]
+    return int(beyond[0]) if beyond.size else None
 
 
 def is_given(layer: Call, argument: str) -> bool:

@@ -11,7 +11,7 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import const, equal, exp, select, tanh
 from intarsia.native.te.functions import max as te_max
 from intarsia.native.te.functions import sum as te_sum
-from intarsia.native.te.operators.attention_bias import Bias, bias_of
+from intarsia.native.te.operators.attention_bias import LENGTHS, Bias, bias_of
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.concatenation import concatenated
@@ -30,6 +30,7 @@ def attention(call: ComputeCall) -> Sequence[Tensor]:
     has_heads = len(call.input(0).shape) == 4
     query = call.input(0) if has_heads else _heads(call, 0, call.integer("q_num_heads"), f"{call.name}.q")
     key, value = _cached(call, 1, 4), _cached(call, 2, 5)
+    call.refuse_beyond(LENGTHS, key.shape[2], "the length")
     scores = _Scores.of(call, query, key)
     weights = scores.softmax()
     result = _weighted(call, weights, value, has_heads)

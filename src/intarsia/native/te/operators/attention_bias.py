@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from intarsia.ir import DType
 from intarsia.native.te.expression import Expression
@@ -16,7 +16,9 @@ from intarsia.native.te.operators.index_arithmetic import clamped, scaled
 Bias: TypeAlias = Callable[[Expression, Expression, Expression, Expression], Expression]
 """From batch, head, query and key to what is added to the score."""
 
-_MASK, _PAST_KEY, _LENGTHS = 3, 4, 6
+_MASK, _PAST_KEY = 3, 4
+LENGTHS: Final = 6
+"""Position of the number of keys of each batch that are no padding."""
 
 
 def bias_of(call: ComputeCall, queries: int, keys: int, dtype: DType) -> Bias | None:
@@ -30,7 +32,7 @@ def bias_of(call: ComputeCall, queries: int, keys: int, dtype: DType) -> Bias | 
     """
     parts = [_mask(call, keys, dtype)] if call.has_input(_MASK) else []
     parts += _reach(call, queries, dtype)
-    parts += [_padding(call, dtype)] if call.has_input(_LENGTHS) else []
+    parts += [_padding(call, dtype)] if call.has_input(LENGTHS) else []
     if not parts:
         return None
 
@@ -67,8 +69,8 @@ def _reach(call: ComputeCall, queries: int, dtype: DType) -> list[Bias]:
     def distance(b: Expression, i: Expression, j: Expression) -> Expression:
         if call.has_input(_PAST_KEY):
             return scaled(i, 1, call.input(_PAST_KEY).shape[2]) - j
-        if call.has_input(_LENGTHS):
-            return i + call.input(_LENGTHS)[b].astype(DType.INT64) - queries - j
+        if call.has_input(LENGTHS):
+            return i + call.input(LENGTHS)[b].astype(DType.INT64) - queries - j
         return i - j
 
     found: list[Bias] = []
@@ -83,5 +85,5 @@ def _reach(call: ComputeCall, queries: int, dtype: DType) -> list[Bias]:
 
 
 def _padding(call: ComputeCall, dtype: DType) -> Bias:
-    lengths = call.input(_LENGTHS)
+    lengths = call.input(LENGTHS)
     return lambda b, _, __, j: _allowed(j < lengths[b].astype(DType.INT64), dtype)

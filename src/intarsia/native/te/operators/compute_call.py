@@ -110,6 +110,24 @@ class ComputeCall:
             extent = int(np.broadcast_to(limits, outside.shape)[outside][0])
             raise self.not_covered(f"the index {index} of an axis of {extent} elements")
 
+    def refuse_beyond(self, position: int, most: int, what: str) -> None:
+        """Refuse known numbers that are negative or too large: kernels would clamp them, where others raise.
+
+        Args:
+            position: Argument with the numbers.
+            most: Largest valid number.
+            what: What one of them is: "the length".
+
+        Raises:
+            NotCoveredError: A number is not in [0, most].
+        """
+        value = self.constants[position] if position < len(self.constants) else None
+        if value is None:
+            return
+        beyond = value[(value < 0) | (value > most)]
+        if beyond.size:
+            raise self.not_covered(f"{what} {int(beyond[0])}, expected 0 to {most}")
+
     def integer(self, name: str, default: int | None = None) -> int:
         """An attribute that is an integer."""
         value = self._attribute(name, default)

@@ -23,6 +23,7 @@ def rotary_embedding(call: ComputeCall) -> Sequence[Tensor]:
     heads = x.shape[1] if has_heads else call.integer("num_heads", 0)
     if heads == 0:
         raise call.not_covered("an unknown number of heads")
+    call.refuse_outside(3, call.input(1).shape[:1])
     size = x.shape[-1] if has_heads else x.shape[-1] // heads
     turned = call.integer("rotary_embedding_dim", 0) or size
     is_interleaved = bool(call.integer("interleaved", 0))

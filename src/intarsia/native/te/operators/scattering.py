@@ -51,6 +51,8 @@ def tensor_scatter(call: ComputeCall) -> Sequence[Tensor]:
     extent = x.shape[axis]
     firsts = call.input(2) if call.has_input(2) else None
     is_circular = call.text("mode", "linear") == "circular"
+    if not is_circular:
+        call.refuse_beyond(2, extent - updates.shape[axis], "the first place")
 
     def target(i: Indices) -> Indices:
         place = i[axis] if firsts is None else i[axis] + firsts[i[0]].astype(DType.INT64)

@@ -20,6 +20,7 @@ def reverse_sequence(call: ComputeCall) -> Sequence[Tensor]:
     x, lengths = call.input(0), call.input(1)
     batch = front(call.integer("batch_axis", 1), len(x.shape))
     time = front(call.integer("time_axis", 0), len(x.shape))
+    call.refuse_beyond(1, x.shape[time], "the length")
 
     def element(*i: Expression) -> Expression:
         length = lengths[i[batch]].astype(DType.INT64)
