@@ -174,6 +174,16 @@ def test_verify(here: Path) -> None:
         assert found == names if names else "self test" in found
 
 
+def test_verify_judges_a_scalar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """g (float[6,5] x, float[6,5] t) => (float loss, float[6,5] error) {
+        error = Sub(x, t) square = Mul(error, error) loss = ReduceMean<keepdims=0>(square) }"""
+    onnx.save(model_of(text), "loss.onnx")
+    outcome = within(["verify", "loss.onnx", "--toolchain", "native", "--toolchain", "onnxruntime", "--json"])
+    assert outcome.code == 0, outcome.err
+    assert [check["result"] for check in outcome.document["checks"]] == ["right", "right"]
+
+
 def test_verify_names_the_worst_element(here: Path) -> None:
     from intarsia.runtime.artifact_load import load
     from intarsia.runtime.self_test import SelfTest

@@ -85,8 +85,9 @@ class NumericCheck:
             worst = WorstElement.of(self.name, self._index(differs), actual, self.expected, 0.0)
             return GateReport(False, math.inf, math.inf, worst, str(worst), math.inf)
         with np.errstate(invalid="ignore", over="ignore"):
-            errors = np.abs(found - wanted)
-        errors[~np.isfinite(errors)] = 0.0
+            differences = np.abs(found - wanted)
+        # `where`, as arithmetic on arrays of rank 0 returns scalars, whose items cannot be assigned.
+        errors = np.where(np.isfinite(differences), differences, 0.0)
         if self.slack is None:
             return self._report(errors, actual)
         report = self._report(np.maximum(errors - self.slack, 0.0), actual)
@@ -142,8 +143,7 @@ class NumericCheck:
         rounding = _ROUNDING * profile.eps * np.abs(profile.expected)
         underflow = _UNDERFLOW * smallest_normal(dtype)
         allowed: Floats = self._factors[1] * profile.element_sigma() + rounding + underflow + self.step
-        allowed[~np.isfinite(self.spread)] = math.inf
-        return allowed
+        return np.where(np.isfinite(self.spread), allowed, math.inf)
 
     def _is_undecided(self, position: int) -> bool:
         return not math.isfinite(float(self.spread.reshape(-1)[position]))
