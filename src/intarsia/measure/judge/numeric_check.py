@@ -87,7 +87,8 @@ class NumericCheck:
         with np.errstate(invalid="ignore", over="ignore"):
             differences = np.abs(found - wanted)
         # `where`, as arithmetic on arrays of rank 0 returns scalars, whose items cannot be assigned.
-        errors = np.where(np.isfinite(differences), differences, 0.0)
+        # Where trusted runs differ without bound, an element must not count in its rows and columns either.
+        errors = np.where(np.isfinite(differences) & np.isfinite(self.spread), differences, 0.0)
         if self.slack is None:
             return self._report(errors, actual)
         report = self._report(np.maximum(errors - self.slack, 0.0), actual)

@@ -43,6 +43,24 @@ def test_a_scalar_that_is_not_finite_is_compared_in_kind(value: float) -> None:
     assert not check.check([np.float32(1)]).passed
 
 
+def test_nothing_is_said_of_a_scalar_in_which_judges_differ_without_bound() -> None:
+    check = NumericCheck(0, "y", np.array(2, np.float32), np.array(math.inf))
+    assert check.check([np.float32(5)]).passed
+    assert check.check([np.float32(math.nan)]).passed
+
+
+def test_an_element_in_which_judges_differ_without_bound_does_not_count_in_its_rows() -> None:
+    expected = np.linspace(1, 2, 32, dtype=np.float32).reshape(4, 8)
+    spread = np.full((4, 8), 1e-7)
+    spread[1, 2] = math.inf
+    check = NumericCheck(0, "y", expected, spread)
+    other, wrong = expected.copy(), expected.copy()
+    other[1, 2] = 100
+    wrong[1, 3] = 100
+    assert check.check([other]).passed
+    assert not check.check([wrong]).passed
+
+
 def test_a_scalar_beside_a_step_may_be_off_by_the_step() -> None:
     check = NumericCheck(0, "y", np.array(2, np.float32), np.array(0.0), slack=np.array(1.0))
     assert check.check([np.float32(3)]).passed
