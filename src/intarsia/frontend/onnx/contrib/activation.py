@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from intarsia.frontend.onnx.contrib.definition import ContribNode, NoDefinitionError
 from intarsia.ir import AttrValue, Expr
 
 _PARAMETERS = {
     "": (),
+    "Celu": ("alpha",),
     "Elu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
     "LeakyRelu": ("alpha",),
@@ -24,7 +25,7 @@ _PARAMETERS = {
 
 
 def activated(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]) -> Expr:
-    """Apply an activation.
+    """Apply an activation whose parameters are a list.
 
     Args:
         node: The node that names it.
@@ -37,7 +38,25 @@ def activated(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]
     """
     if name == "Clip" and len(parameters) == 2:
         return node.op("Clip", x, *(node.scalar(value, x) for value in parameters))
+    return activated_by_name(node, x, name, dict(zip(_PARAMETERS.get(name, ()), parameters, strict=False)))
+
+
+def activated_by_name(node: ContribNode, x: Expr, name: str, parameters: Mapping[str, float]) -> Expr:
+    """Apply an activation whose parameters have names.
+
+    Args:
+        node: The node that names it.
+        x: What it is applied to.
+        name: An operator of ONNX; nothing is applied if it is empty.
+        parameters: By the names of the activation's attributes. Those that it does not have are ignored, as
+            onnxruntime does; missing ones have ONNX's defaults.
+
+    Raises:
+        NoDefinitionError: There is no such activation.
+    """
     if name not in _PARAMETERS:
         raise NoDefinitionError(f"the activation {name!r}")
-    attrs: dict[str, AttrValue] = dict(zip(_PARAMETERS[name], map(float, parameters), strict=False))
+    attrs: dict[str, AttrValue] = {
+        key: float(parameters[key]) for key in _PARAMETERS[name] if key in parameters
+    }
     return node.op(name, x, **attrs) if name else x

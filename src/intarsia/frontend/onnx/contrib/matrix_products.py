@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intarsia.frontend.onnx.contrib.activation import activated
+from intarsia.frontend.onnx.contrib.activation import activated_by_name
 from intarsia.frontend.onnx.contrib.definition import ContribNode, Results, definition
 from intarsia.ir import Expr
 
@@ -62,6 +62,10 @@ def fused_gemm(node: ContribNode) -> Results:
         transA=node.integer("transA"),
         transB=node.integer("transB"),
     )
-    names = ("activation_alpha", "activation_beta")
-    given = [float(node.attributes[name]) for name in names if node.attributes[name] is not None]
-    return [activated(node, product, node.text("activation"), given)]
+    prefix = "activation_"
+    parameters = {
+        name.removeprefix(prefix): float(value)
+        for name, value in node.attributes.items()
+        if name.startswith(prefix) and value is not None
+    }
+    return [activated_by_name(node, product, node.text("activation"), parameters)]

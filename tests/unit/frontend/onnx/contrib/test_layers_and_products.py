@@ -105,7 +105,21 @@ def test_transpose_mat_mul() -> None:
 
 @pytest.mark.parametrize(
     ("activation", "parameters"),
-    [("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}), ("Tanh", {}), ("Sigmoid", {})],
+    [
+        ("Celu", {"activation_alpha": 1.3}),
+        ("Elu", {"activation_alpha": 1.3}),
+        ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.6}),
+        ("LeakyRelu", {"activation_alpha": 0.3}),
+        ("LeakyRelu", {"activation_alpha": 0.3, "activation_beta": 0.6, "activation_gamma": 1.7}),
+        ("Relu", {}),
+        ("Selu", {"activation_alpha": 1.2, "activation_gamma": 2.0}),
+        ("Selu", {"activation_alpha": 1.2, "activation_beta": 0.5, "activation_gamma": 2.0}),
+        ("Sigmoid", {}),
+        ("Softplus", {}),
+        ("Softsign", {}),
+        ("Tanh", {}),
+        ("ThresholdedRelu", {"activation_alpha": 0.8}),
+    ],
 )
 def test_fused_gemm(activation: str, parameters: dict[str, Any]) -> None:
     inputs = {"a": floats(4, 3), "b": floats(4, 5), "c": floats(5)}
