@@ -97,3 +97,14 @@ def assert_defined(
         assert result.dtype == array.dtype
         assert result.shape == array.shape
         np.testing.assert_allclose(result.astype(np.float64), array.astype(np.float64), rtol=rtol, atol=atol)
+
+
+def assert_opaque(operator: str, inputs: dict[str, Any], **options: Any) -> None:
+    """The node stays an operator of its domain, which onnxruntime runs as it runs the model."""
+    model = node_model(operator, inputs, **options)
+    feeds = feeds_of(model, inputs)
+    module = from_onnx(model)
+    assert MICROSOFT in domains_of(module)
+    computed = onnxruntime_outputs(to_onnx(module["main"]), feeds)
+    for result, array in zip(computed, onnxruntime_outputs(model, feeds), strict=True):
+        np.testing.assert_array_equal(result, array)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from intarsia.frontend.onnx.contrib.contrib_node import dtype_of, shape_of
 from intarsia.frontend.onnx.contrib.convolutions import WINDOW, window_attributes
-from intarsia.frontend.onnx.contrib.definition import REQUIRED, ContribNode, Results, definition
+from intarsia.frontend.onnx.contrib.definition import (
+    REQUIRED,
+    ContribNode,
+    NoDefinitionError,
+    Results,
+    definition,
+)
 from intarsia.frontend.onnx.contrib.quantized_elementwise import quantized_input, quantized_result
 from intarsia.frontend.onnx.contrib.quantized_values import as_scalar, dequantized, quantized
 from intarsia.ir import DType, Expr
@@ -32,7 +38,14 @@ def q_linear_conv(node: ContribNode) -> Results:
     **_POOLING,
 )
 def q_linear_average_pool(node: ContribNode) -> Results:
-    """The quantised average of windows."""
+    """The quantised average of windows.
+
+    Raises:
+        NoDefinitionError: Padding counts, and the last window may overhang it: there onnxruntime divides by
+            the size of the whole window, ONNX by what of it lies within the padding.
+    """
+    if node.integer("ceil_mode") and node.integer("count_include_pad"):
+        raise NoDefinitionError("windows that overhang padding which counts")
     x = _channels_first(node, quantized_input(node, 0))
     pooled = node.op("AveragePool", x, **window_attributes(node, "ceil_mode", "count_include_pad"))
     return [quantized_result(node, _channels_as_given(node, pooled), 3, node.input(0))]

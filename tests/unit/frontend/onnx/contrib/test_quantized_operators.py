@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contributed_nodes import assert_defined
+from tests.contributed_nodes import assert_defined, assert_opaque
 
 RNG = np.random.default_rng(1)
 QUANTUM = {"rtol": 0, "atol": 1}
@@ -51,6 +51,22 @@ def test_unary(dtype: Any) -> None:
     assert_defined("QLinearLeakyRelu", {**inputs, "y_scale": scale(0.1)}, alpha=0.2, **QUANTUM)
     for opset, axis in ((13, -1), (13, 1), (11, 1)):
         assert_defined("QLinearSoftmax", inputs, opset=opset, axis=axis, **QUANTUM)
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("pads", [None, [1, 1, 1, 1], [0, 2, 0, 1], [0, 0, 1, 2]])
+@pytest.mark.parametrize("strides", [[2, 2], [2, 3], [3, 2]])
+def test_average_pooling_whose_last_window_overhangs(
+    channels_last: int, pads: list[int] | None, strides: list[int]
+) -> None:
+    shape = (1, 6, 7, 2) if channels_last else (1, 2, 6, 7)
+    inputs = {**quantized("x", *shape), "y_scale": scale(0.05), "y_zero": np.array(3, np.uint8)}
+    window: dict[str, Any] = {"kernel_shape": [3, 3], "strides": strides, "channels_last": channels_last}
+    window |= {"auto_pad": "SAME_UPPER"} if pads is None else {"pads": pads}
+    assert_defined("QLinearAveragePool", inputs, ceil_mode=1, **window, **QUANTUM)
+    assert_defined("QLinearAveragePool", inputs, count_include_pad=1, **window, **QUANTUM)
+    # onnxruntime divides by the size of the whole window, ONNX by what of it lies within the padding
+    assert_opaque("QLinearAveragePool", inputs, ceil_mode=1, count_include_pad=1, **window)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
