@@ -96,12 +96,11 @@ def _biases(
     node: ContribNode, query: Expr, key: Expr, mask: Expr | None, past: Expr | None, bias: Expr | None
 ) -> tuple[Expr | None, ...]:
     total = node.size(key, 2)
-    padding = None
+    masked = None
     if mask is not None:
-        padding = padding_bias(node, mask, node.number("mask_filter_value"), query, total)
-    causal = None
+        masked = padding_bias(node, mask, node.number("mask_filter_value"), query, total)
     if node.integer("unidirectional"):
         before = node.ints(0) if past is None else node.size(past, 3)
-        causal = causal_bias(node, node.size(query, 2), before, total, query)
+        masked = causal_bias(node, node.size(query, 2), before, total, query, masked)
     assert dtype_of(query)
-    return padding, causal, bias
+    return masked, bias

@@ -117,8 +117,13 @@ def has_same_axis(x: Expr, y: Expr) -> bool:
     return bool(first == second and first != ANY)
 
 
-def causal_bias(node: ContribNode, steps: Expr, past: Expr, total: Expr, like: Expr) -> Expr:
+def causal_bias(
+    node: ContribNode, steps: Expr, past: Expr, total: Expr, like: Expr, padding: Expr | None = None
+) -> Expr:
     """What is added to the scores so that no step attends to later keys.
+
+    For later keys the lowest number replaces what the padding mask adds, as in onnxruntime. Their sum could
+    be -inf, and a step whose earlier keys are all padding would attend to these alone.
 
     Args:
         node: The node.
@@ -126,11 +131,17 @@ def causal_bias(node: ContribNode, steps: Expr, past: Expr, total: Expr, like: E
         past: The number of keys before the first query, likewise.
         total: The number of keys, likewise.
         like: A value of the element type of the scores.
+        padding: What a padding mask adds to the scores; None for nothing.
     """
-    rows = node.op("Add", node.reshape(position_range(node, steps), -1, 1), past)
-    visible = node.op("GreaterOrEqual", rows, position_range(node, total))
     lowest = float(np.finfo(np.float16).min if dtype_of(like) is DType.FLOAT16 else np.finfo(np.float32).min)
-    return node.op("Where", visible, node.scalar(0, like), node.scalar(lowest, like))
+    kept = node.scalar(0, like) if padding is None else padding
+    return node.op("Where", visible_keys(node, steps, past, total), kept, node.scalar(lowest, like))
+
+
+def visible_keys(node: ContribNode, steps: Expr, past: Expr, total: Expr) -> Expr:
+    """Whether a key is no later than a step, of shape [step, total]; arguments as of `causal_bias`."""
+    rows = node.op("Add", node.reshape(position_range(node, steps), -1, 1), past)
+    return node.op("GreaterOrEqual", rows, position_range(node, total))
 
 
 def position_range(node: ContribNode, count: Expr) -> Expr:

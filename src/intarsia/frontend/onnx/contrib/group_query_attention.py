@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from intarsia.frontend.onnx.contrib.attention_core import (
     attend,
     causal_bias,
     merge_heads,
     position_range,
     split_heads,
+    visible_keys,
 )
 from intarsia.frontend.onnx.contrib.definition import (
     REQUIRED,
@@ -50,17 +53,27 @@ def group_query_attention(node: ContribNode) -> Results:
         query, key = (_rotated(node, x) for x in (query, key))
     groups = node.integer("num_heads") // node.integer("kv_num_heads")
     steps = node.size(query, 2)
-    causal = causal_bias(node, steps, node.ints(0), steps, query) if node.integer("causal") else None
     result = attend(
         node,
         query,
         _repeated(node, key, groups),
         _repeated(node, value, groups),
         node.attributes["scale"],
-        (causal, node.optional(10)),
+        (_bias(node, query, steps),),
         node.number("softcap"),
     )
     return [merge_heads(node, result), key, value][: len(node.outputs)]
+
+
+def _bias(node: ContribNode, query: Expr, steps: Expr) -> Expr | None:
+    """What is added to the scores: later keys take no part, whatever the given bias has for the others."""
+    bias, none_before = node.optional(10), node.ints(0)
+    if not node.integer("causal"):
+        return bias
+    if bias is None:
+        return causal_bias(node, steps, none_before, steps, query)
+    visible = visible_keys(node, steps, none_before, steps)
+    return node.op("Where", visible, bias, node.scalar(-math.inf, query))
 
 
 def _refuse_other_forms(node: ContribNode) -> None:

@@ -36,14 +36,13 @@ def multi_head_attention(node: ContribNode) -> Results:
     past_key, past_value = node.optional(6), node.optional(7)
     key, value = with_past(node, key, past_key), with_past(node, value, past_value)
     total, mask = node.size(key, 2), node.optional(4)
-    padding = None
+    masked = None
     if mask is not None:
-        padding = padding_bias(node, mask, node.number("mask_filter_value"), query, total)
-    causal = None
+        masked = padding_bias(node, mask, node.number("mask_filter_value"), query, total)
     if node.integer("unidirectional"):
         before = node.ints(0) if past_key is None else node.size(past_key, 2)
-        causal = causal_bias(node, node.size(query, 2), before, total, query)
-    biases = (padding, causal, node.optional(5))
+        masked = causal_bias(node, node.size(query, 2), before, total, query, masked)
+    biases = (masked, node.optional(5))
     result = merge_heads(node, attend(node, query, key, value, node.attributes["scale"], biases))
     return [result, key, value][: len(node.outputs)]
 

@@ -25,6 +25,8 @@ def masks(total: int) -> dict[str, Any]:
     """A mask of each form for a number of keys."""
     raw = np.ones((BATCH, total), np.int32)
     raw[1, -2:] = 0
+    left = np.ones((BATCH, total), np.int32)
+    left[0, :3] = 0
     square = np.ones((BATCH, STEPS, total), np.int32)
     square[0, 2, :2] = square[1, :, -1] = 0
     return {
@@ -32,8 +34,14 @@ def masks(total: int) -> dict[str, Any]:
         "lengths": np.array([total, total - 2], np.int32),
         "ends and beginnings": np.array([total, total - 2, 0, 1], np.int32),
         "raw": raw,
+        "left padding": left,
+        "nothing": np.zeros((BATCH, total), np.int32),
         "square": square,
     }
+
+
+LOWEST = -3.4028234663852886e38
+"""The lowest float32: transformers' value of masked scores, whose sums are -inf."""
 
 
 def attention_inputs(mask: str, past: bool, bias: bool) -> dict[str, Any]:
@@ -51,9 +59,10 @@ def attention_inputs(mask: str, past: bool, bias: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("mask", list(masks(1)))
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("past", [False, True])
-def test_attention(mask: str, causal: int, past: bool) -> None:
+@pytest.mark.parametrize("masked", [-10000.0, LOWEST])
+def test_attention(mask: str, causal: int, past: bool, masked: float) -> None:
     inputs = attention_inputs(mask, past, bias=False)
-    attrs = {"num_heads": HEADS, "unidirectional": causal}
+    attrs = {"num_heads": HEADS, "unidirectional": causal, "mask_filter_value": masked}
     assert_defined("Attention", inputs, 2 if past else 1, **attrs)
 
 
@@ -76,9 +85,10 @@ def test_attention_of_dynamic_shape(mask: str) -> None:
     assert_defined("Attention", inputs, 2, constants=constants, dynamic=True, **attrs)
 
 
-@pytest.mark.parametrize("mask", ["none", "lengths", "raw", "square"])
+@pytest.mark.parametrize("mask", ["none", "lengths", "raw", "left padding", "nothing", "square"])
 @pytest.mark.parametrize("past", [False, True])
-def test_multi_head_attention(mask: str, past: bool) -> None:
+@pytest.mark.parametrize("masked", [-500.0, LOWEST])
+def test_multi_head_attention(mask: str, past: bool, masked: float) -> None:
     total = TOTAL if past else STEPS
     inputs = {
         "q": floats(BATCH, STEPS, WIDTH),
@@ -90,11 +100,12 @@ def test_multi_head_attention(mask: str, past: bool) -> None:
         "pk": floats(BATCH, HEADS, PAST, SIZE) if past else None,
         "pv": floats(BATCH, HEADS, PAST, SIZE) if past else None,
     }
-    assert_defined("MultiHeadAttention", inputs, 3, num_heads=HEADS)
+    attrs: dict[str, Any] = {"num_heads": HEADS, "mask_filter_value": masked}
+    assert_defined("MultiHeadAttention", inputs, 3, atol=1e-4, **attrs)
     plain = {**inputs, "b": None, "bias": None}
     outputs = 3 if past else 1  # onnxruntime 1.31 ignores the past where the present is not wanted
-    assert_defined("MultiHeadAttention", plain, outputs, num_heads=HEADS, unidirectional=1)
-    assert_defined("MultiHeadAttention", plain, outputs, num_heads=HEADS, scale=0.7)
+    assert_defined("MultiHeadAttention", plain, outputs, unidirectional=1, atol=1e-4, **attrs)
+    assert_defined("MultiHeadAttention", plain, outputs, scale=0.7, atol=1e-4, **attrs)
 
 
 def imported_results(inputs: dict[str, Any]) -> list[Any]:
@@ -167,10 +178,31 @@ def test_group_query_attention_of_a_prompt(packed: bool, rotary: int, softcap: f
     assert_defined("GroupQueryAttention", inputs, 3, rotary_interleaved=0, **attrs)
 
 
-@pytest.mark.parametrize("mask", ["none", "raw", "lengths"])
+def test_keys_that_a_bias_excludes_do_not_make_later_ones_visible() -> None:
+    bias = np.zeros((1, 1, STEPS, STEPS), np.float32)
+    bias[..., :3, :3] = LOWEST  # left padding: the first steps see nothing but padding
+    inputs = {
+        "q": floats(1, STEPS, 64),
+        "k": floats(1, STEPS, 32),
+        "v": floats(1, STEPS, 32),
+        "pk": None,
+        "pv": None,
+        "lengths": np.full(1, STEPS - 1, np.int32),
+        "total": np.array(STEPS, np.int32),
+        "cos": None,
+        "sin": None,
+        "at": None,
+        "bias": bias,
+    }
+    # with the present as outputs, onnxruntime 1.31 gives steps without a key zeros
+    assert_defined("GroupQueryAttention", inputs, num_heads=4, kv_num_heads=2)
+
+
+@pytest.mark.parametrize("mask", ["none", "raw", "left padding", "lengths"])
 @pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("columns", [False, True])
-def test_quantized_attention(mask: str, past: bool, columns: bool) -> None:
+@pytest.mark.parametrize("masked", [-10000.0, LOWEST])
+def test_quantized_attention(mask: str, past: bool, columns: bool, masked: float) -> None:
     count = 3 * WIDTH if columns else 1
     inputs = {
         "x": RNG.integers(0, 255, (BATCH, STEPS, 8)).astype(np.uint8),
@@ -185,5 +217,5 @@ def test_quantized_attention(mask: str, past: bool, columns: bool) -> None:
     }
     constants = ("w", "b", "xs", "ws", "xz", "wz")
     outputs = 2 if past else 1
-    attrs = {"num_heads": HEADS, "unidirectional": 1}
+    attrs = {"num_heads": HEADS, "unidirectional": 1, "mask_filter_value": masked}
     assert_defined("QAttention", inputs, outputs, constants=constants, atol=1e-4, **attrs)
