@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from intarsia.frontend.onnx.contrib.contrib_node import dtype_of
 from intarsia.frontend.onnx.contrib.definition import ContribNode, NoDefinitionError, Results, definition
-from intarsia.ir import Expr
+from intarsia.ir import DType, Expr
 
 
 @definition("LayerNormalization", inputs=(2, 3), axis=-1, epsilon=1e-5, stash_type=1)
@@ -23,18 +23,27 @@ def layer_normalization(node: ContribNode) -> Results:
 
 @definition("SimplifiedLayerNormalization", inputs=(2, 2), axis=-1, epsilon=1e-5, stash_type=1)
 def simplified_layer_normalization(node: ContribNode) -> Results:
-    """RMSNormalization."""
-    if node.wants(1):
-        raise NoDefinitionError("the inverse standard deviation is used")
+    """RMSNormalization, and the inverse of the root mean square."""
     x, scale = node.input(0), node.input(1)
     axis, stash = node.integer("axis"), node.integer("stash_type")
-    return [_by_root_mean_square(node, x, scale, axis, stash)]
+    normalized = _by_root_mean_square(node, x, scale, axis, stash)
+    return [normalized, _inverse_root_mean_square(node, x, axis)] if node.wants(1) else [normalized]
 
 
 def _by_root_mean_square(node: ContribNode, x: Expr, scale: Expr, axis: int = -1, stash: int = 1) -> Expr:
     """The normalised value in the element type of its scale, as onnxruntime has it."""
     x = node.cast(x, dtype_of(scale))
     return node.op("RMSNormalization", x, scale, axis=axis, epsilon=node.number("epsilon"), stash_type=stash)
+
+
+def _inverse_root_mean_square(node: ContribNode, x: Expr, axis: int) -> Expr:
+    """1 / sqrt(mean(x^2) + epsilon) over the axes from one on, which stay with size 1; float32."""
+    x, rank = node.cast(x, DType.FLOAT32), node.rank(x)
+    axes = node.ints(*range(axis % rank, rank))
+    mean = node.op("ReduceMean", node.op("Mul", x, x), axes, keepdims=1)
+    return node.op(
+        "Reciprocal", node.op("Sqrt", node.op("Add", mean, node.scalar(node.number("epsilon"), x)))
+    )
 
 
 @definition("SkipLayerNormalization", inputs=(3, 5), epsilon=1e-12)

@@ -52,6 +52,16 @@ def test_simplified_layer_normalization(opset: int) -> None:
     )
 
 
+@pytest.mark.parametrize("axis", [-1, 1, 0])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_inverse_root_mean_square(axis: int, dynamic: bool, dtype: Any) -> None:
+    inputs = {"x": X.astype(dtype), "s": floats(*X.shape[axis % 3 :], dtype=dtype)}
+    options: dict[str, Any] = {"domain": "", "axis": axis, "epsilon": 1e-3, "dynamic": dynamic}
+    tolerance = 1e-5 if dtype is np.float32 else 4e-3
+    assert_defined("SimplifiedLayerNormalization", inputs, 2, atol=tolerance, **options)
+
+
 @pytest.mark.parametrize("skip", [(2, 3, 8), (1, 3, 8), (3, 8)])
 @pytest.mark.parametrize("outputs", [1, (0, 3)])
 def test_skip_layer_normalization(skip: tuple[int, ...], outputs: Any) -> None:
