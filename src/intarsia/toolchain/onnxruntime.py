@@ -8,6 +8,7 @@ from intarsia.ir import Call, DType, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.onnxruntime_forests import mislabels
 from intarsia.toolchain.onnxruntime_refusals import onnxruntime_refuses
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
@@ -34,10 +35,13 @@ class OnnxRuntime:
         """Any operator of ONNX or ONNX-ML on tensors, strings included; no sequences, no complex numbers.
 
         Opaque operators of the domains that declare this toolchain as well. Calls that ONNX's backend tests
-        have shown it to lack are left out: see `onnxruntime_refusals`.
+        have shown it to lack are left out (`onnxruntime_refusals`), and forests that it labels wrong
+        (`onnxruntime_forests`).
         """
         domains = _DOMAINS | declared_domains(call, self.name)
-        return is_tensor_call(call, domains, _UNKNOWN_TYPES) and not onnxruntime_refuses(call)
+        if not is_tensor_call(call, domains, _UNKNOWN_TYPES):
+            return False
+        return not onnxruntime_refuses(call) and not mislabels(call)
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

@@ -21,6 +21,7 @@ from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.engine_message import onnxruntime_message
 from intarsia.toolchain.input_identity import put_identity_behind_inputs
 from intarsia.toolchain.onnx_port import Port, bindable, input_ports, output_ports, parse_model, refuse_packed
+from intarsia.toolchain.onnxruntime_forests import refuse_mislabelled_forests
 from intarsia.toolchain.onnxruntime_session import create_session
 
 
@@ -39,6 +40,7 @@ def load_kernel(source: KernelSource) -> Kernel:
 def _open(source: KernelSource) -> tuple[Any, object, tuple[Port, ...], tuple[Port, ...]]:
     """Create the session of a source; also what it borrows, and its ports."""
     model = parse_model(source, "onnxruntime")
+    refuse_mislabelled_forests(model.graph)
     if {port.name for port in input_ports(model.graph)} & {port.name for port in output_ports(model.graph)}:
         # onnxruntime 1.31 leaves the buffer untouched that is bound for an output that is an input
         put_identity_behind_inputs(model.graph)
