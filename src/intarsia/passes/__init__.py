@@ -29,12 +29,14 @@ from intarsia.passes.plan_devices import PlanDevices
 from intarsia.passes.plan_devices_lite import PlanDevicesLite
 from intarsia.passes.print_ir import PrintIR
 from intarsia.passes.recurrent_to_scan import RecurrentToScan
+from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.remove_unused_functions import RemoveUnusedFunctions
 from intarsia.passes.simplify_expr import SimplifyExpr
 from intarsia.passes.simplify_inference import SimplifyInference
 from intarsia.passes.to_a_normal_form import ToANormalForm
 from intarsia.passes.to_graph_normal_form import ToGraphNormalForm
 from intarsia.passes.to_mixed_precision import ToMixedPrecision
+from intarsia.passes.unroll_loops import UnrollLoops
 
 __all__ = [
     "AnnotateTarget",
@@ -64,12 +66,14 @@ __all__ = [
     "PlanDevicesLite",
     "PrintIR",
     "RecurrentToScan",
+    "RefineStates",
     "RemoveUnusedFunctions",
     "SimplifyExpr",
     "SimplifyInference",
     "ToANormalForm",
     "ToGraphNormalForm",
     "ToMixedPrecision",
+    "UnrollLoops",
     "default_heuristic",
     "experiment_heuristic",
     "partition_for",
