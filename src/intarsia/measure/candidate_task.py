@@ -20,7 +20,7 @@ from intarsia.measure.wrong_answers import note_wrong_answer
 from intarsia.runtime.artifact_format import ArtifactFormat
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
-from intarsia.support.errors import IntarsiaError, OutputError
+from intarsia.support.errors import CompileError, IntarsiaError, OutputError
 from intarsia.support.files import is_out_of_space
 from intarsia.target import Target
 
@@ -59,6 +59,8 @@ def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, arti
     found = Target.parse(target)
     try:
         module = instantiate(workload.module(), found, Candidate(kind, trace))
+    except CompileError as error:  # a program that the toolchain refuses before it sees it
+        return failure_outcome(MeasureError.COMPILE, error)
     except Exception as error:  # whatever an instantiator raises is a property of the candidate
         return failure_outcome(MeasureError.INSTANTIATION, error)
     try:

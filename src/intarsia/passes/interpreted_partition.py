@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from intarsia.ir import Call, Function, GlobalVar, If, IRModule, Op, post_order
+from intarsia.op.data_structures import is_of_data_structure
 from intarsia.op.operator_predicate import operator_predicate, takes_control_flow
 from intarsia.passes.decompose_recurrent import MOST_STEPS
 from intarsia.passes.infer_type import InferType
@@ -13,18 +15,28 @@ from intarsia.passes.partition_for import partition_for
 from intarsia.passes.pipelines import default_heuristic
 from intarsia.passes.recurrent.form import is_recurrent
 from intarsia.passes.recurrent_to_scan import RecurrentToScan
+from intarsia.passes.refine_states import RefineStates
+from intarsia.passes.unroll_loops import UnrollLoops
+from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.transform import PassContext
 
 _BODY_OPERATORS: Final = frozenset({"Loop", "Scan"})
+_STRUCTURES: Final = "reference"
+"""Toolchain for operators of sequences and optionals."""
+_MOST_SHOWN: Final = 8
 
 
 def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     """Give a toolchain everything but the control flow of a program, which stays to be interpreted.
 
-    Bodies of Loop and Scan become functions (`OutlineBodies`), recurrent layers that the toolchain refuses
-    become scans (`RecurrentToScan`), and regions of what the toolchain supports are marked in all functions.
-    The rest stays unmarked.
+    Recurrent layers that the toolchain refuses become scans (`RecurrentToScan`), states of loops get static
+    types where they have them (`RefineStates`), bodies of Loop and Scan become functions (`OutlineBodies`),
+    and regions of what the toolchain supports are marked in all functions.
+    Where that leaves something, short loops are unrolled (`UnrollLoops`).
+    Operators of sequences and optionals are given to the reference: no toolchain of tensors has them, and
+    they compute nothing. Anything else that the toolchain does not support is refused, as in a program
+    without control flow: it is no program of this toolchain.
 
     Args:
         module: Typed.
@@ -33,17 +45,62 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     Returns:
         The program; None if the toolchain takes control flow itself, if there is none, if the program is
         planned for devices, or if the toolchain supports nothing of it.
+
+    Raises:
+        CompileError: The toolchain does not support an operator that is neither control flow nor of sequences
+            or optionals.
     """
     toolchain = str(target.toolchain)
     if takes_control_flow(toolchain) or not _needs_interpreter(module, toolchain) or _is_planned(module):
         return None
     context = PassContext()
     scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(module, context), context)
-    simplified = default_heuristic()(scanned, context)
-    outlined = InferType()(OutlineBodies()(simplified, context), context)
-    partitioned = partition_for(outlined, str(target))
-    is_marked = any("Compiler" in function.attrs for function in partitioned.graph_functions.values())
-    return partitioned if is_marked else None
+    simplified = default_heuristic()(RefineStates()(scanned, context), context)
+    partitioned = _with_regions(simplified, target, context)
+    if any(unsupported_calls(partitioned)):  # perhaps because a shape depends on the number of an iteration
+        unrolled = UnrollLoops()(simplified, context)
+        if unrolled is not simplified:
+            partitioned = _with_regions(default_heuristic()(unrolled, context), target, context)
+    if all("Compiler" not in function.attrs for function in partitioned.graph_functions.values()):
+        return None
+    _refuse_unsupported(partitioned, toolchain)
+    return partition_for(partitioned, _STRUCTURES)
+
+
+def _with_regions(module: IRModule, target: Target, context: PassContext) -> IRModule:
+    """The program with bodies as functions, and regions of what the toolchain supports in all functions."""
+    outlined = InferType()(OutlineBodies()(module, context), context)
+    return partition_for(outlined, str(target))
+
+
+def unsupported_calls(partitioned: IRModule) -> Iterator[Call]:
+    """Calls outside of marked functions that are neither control flow nor of sequences or optionals.
+
+    Args:
+        partitioned: A program in which all that a toolchain supports is marked for it.
+    """
+    functions = (item for item in partitioned.graph_functions.values() if "Compiler" not in item.attrs)
+    for expr in post_order(*functions):
+        match expr:
+            case Call(op=Op(name=name, domain="")) if name in _BODY_OPERATORS:
+                pass
+            case Call(op=Op()) if not is_of_data_structure(expr):
+                yield expr
+            case _:
+                pass
+
+
+def _refuse_unsupported(partitioned: IRModule, toolchain: str) -> None:
+    calls = tuple(unsupported_calls(partitioned))
+    if not calls:
+        return
+    names = list(dict.fromkeys(str(call.op) for call in calls))
+    shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
+    error = CompileError(f"{toolchain} cannot compile this: it has no kernels for these calls of {shown}")
+    first = calls[0].span
+    if first is not None:
+        error.add_note(f"the first at node {first.node!r}")
+    raise error
 
 
 def _needs_interpreter(module: IRModule, toolchain: str) -> bool:

@@ -39,6 +39,7 @@ class PartitionWhole(ModulePass, opt_level=0):
         Raises:
             UsageError: There is no @main, or the target is none, or names no toolchain.
             UnsupportedModelError: @main is on several devices, or on one that the target is not for.
+            CompileError: As of `partition_whole`.
         """
         target = Target(self.target)
         if target.toolchain is None:
@@ -52,7 +53,12 @@ class PartitionWhole(ModulePass, opt_level=0):
 
 
 def partition_whole(module: IRModule, target: Target) -> IRModule:
-    """What `PartitionWhole` does, whether it is done already or not."""
+    """What `PartitionWhole` does, whether it is done already or not.
+
+    Raises:
+        CompileError: The toolchain takes no control flow, and the program has some, and beside it an operator
+            that the toolchain does not support (`interpreted_partition`).
+    """
     interpreted = interpreted_partition(module, target)
     return _one_function(module, target) if interpreted is None else interpreted
 

@@ -16,12 +16,12 @@ from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import IRModule
 from intarsia.ir.parser import parse_module
-from intarsia.passes import InferType, partition_for, partition_whole
+from intarsia.passes import InferType, OutlineBodies, partition_for, partition_whole
 from intarsia.passes.interpreted_partition import interpreted_partition
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.plan import Repeat
-from intarsia.support.errors import ExecutionError
+from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 
 NATIVE = Target.for_toolchain("native")
@@ -164,11 +164,125 @@ def test_a_loop_ends_when_its_condition_says_so() -> None:
             assert_right(UNTIL, executable, np.array([0.3, 0.9, -1.0], np.float32), np.array(trips))
 
 
-def test_states_whose_shapes_change_run_on_the_reference_beside_native() -> None:
-    with on_native(GROWING) as executable:
+def test_states_whose_shapes_change_are_refused() -> None:
+    with pytest.raises(CompileError) as caught:
+        partition_whole(from_onnx(model(GROWING)), NATIVE)
+    assert caught.value.problem == "native cannot compile this: it has no kernels for these calls of Concat"
+    assert caught.value.__notes__ == ["the first at node 't'"]
+
+
+def refused(text: str, **domains: int) -> str:
+    """What is said of a program that native does not take."""
+    proto = model(text)
+    for domain, version in domains.items():
+        proto.opset_import.add(domain=domain.replace("_", "."), version=version)
+    with pytest.raises(CompileError) as caught:
+        partition_whole(from_onnx(proto), NATIVE)
+    return caught.value.problem.removeprefix(
+        "native cannot compile this: it has no kernels for these calls of "
+    )
+
+
+def test_operators_without_kernel_beside_a_branch_are_refused() -> None:
+    text = """beside (float[4,4] x, bool p, bool[4] c) => (float d, z, float[4,4] y) {
+        d0 = Det(x) e = Exp(x) d1 = Det(e) d = Add(d0, d1) z = Compress <axis = 0>(x, c)
+        y = If (p) <then_branch = then () => (float[4,4] a) { a = Exp(x) },
+          else_branch = otherwise () => (float[4,4] b) { b = Neg(x) }> }"""
+    assert refused(text) == "Det, Compress"
+
+
+def test_operators_without_kernel_in_a_branch_are_refused() -> None:
+    text = """within (float[4,4] x, bool p) => (float y) {
+        y = If (p) <then_branch = then () => (float a) { a = ReduceSum <keepdims = 0>(x) },
+          else_branch = otherwise () => (float b) { b = Det(x) }> }"""
+    assert refused(text) == "Det"
+
+
+def test_operators_without_kernel_in_a_body_are_refused() -> None:
+    text = """body (float[4,4] x, int64 n) => (float[4,4] y, ds) {
+        c = Constant <value = bool {1}>()
+        y, ds = Loop (n, c, x) <body =
+          step (int64 i, bool goes, float[4,4] s) => (bool on, float[4,4] t, float d) {
+          d = Det(s) t = Mul(s, d) on = Identity(goes) }> }"""
+    assert refused(text) == "Det"
+
+
+def test_opaque_operators_in_a_branch_are_refused() -> None:
+    text = """opaque (float[4,4] x, bool p) => (float[4,4] y) {
+        y = If (p) <then_branch = then () => (float[4,4] a) { a = Exp(x) },
+          else_branch = otherwise () => (float[4,4] b) { r = Relu(x) b = com.microsoft.Inverse(r) }> }"""
+    assert refused(text, com_microsoft=1) == "com.microsoft::Inverse"
+
+
+SEQUENCES = """
+sequences (float[6,4] x, int64 n) => (float[k,4] y)
+<float[4,4] w = {1,0,0.5,0, 0,1,0,0, 0,0,0.5,0, 0.25,0,0,1}>
+{
+  c = Constant <value = bool {1}>()
+  two = Constant <value = int64 {2}>()
+  parts = SplitToSequence <axis = 0>(x, two)
+  none = SequenceEmpty <dtype = 1>()
+  rows = Loop (n, c, none) <body = step (int64 i, bool goes, seq(float[2,4]) s)
+      => (bool goes_on, seq(float[2,4]) t) {
+      part = SequenceAt(parts, i)
+      p = MatMul(part, w)
+      q = Tanh(p)
+      t = SequenceInsert(s, q)
+      goes_on = Identity(goes)
+  }>
+  y = ConcatFromSequence <axis = 0>(rows)
+}
+"""
+
+
+@pytest.mark.parametrize("default", [None, str(NATIVE)], ids=["build", "tune"])
+def test_sequences_run_on_the_reference_whatever_the_rest_is_built_for(default: str | None) -> None:
+    partitioned = partition_whole(from_onnx(model(SEQUENCES)), NATIVE)
+    with build(partitioned, default) as executable:
         assert toolchains(executable) == {"native", "reference"}
-        for trips in (0, 3):
-            assert_right(GROWING, executable, random(1, 4), np.array(trips))
+        for trips in (1, 3):
+            assert_right(SEQUENCES, executable, random(6, 4), np.array(trips))
+
+
+SEGMENTS = """
+segments (int64[7] ids) => (float[k,3] y)
+<float[5,3] table = {1,2,3, 4,5,6, 7,8,9, 1,0,1, 2,2,2}, int64[4] ends = {0, 2, 3, 7}>
+{
+  three = Constant <value = int64 {3}>()
+  c = Constant <value = bool {1}>()
+  one = Constant <value = int64 {1}>()
+  zero = Constant <value = int64[1] {0}>()
+  y = Loop (three, c) <body = step (int64 i, bool goes) => (bool goes_on, row) {
+      first = Gather(ends, i)
+      begin = Unsqueeze(first, zero)
+      next = Add(i, one)
+      after = Gather(ends, next)
+      last = Unsqueeze(after, zero)
+      part = Slice(ids, begin, last, zero)
+      rows = Gather(table, part)
+      row = ReduceSum <keepdims = 0>(rows, zero)
+      goes_on = Identity(goes)
+  }>
+}
+"""
+
+
+def test_shapes_that_depend_on_the_iteration_are_known_in_short_loops() -> None:
+    """PyTorch writes a loop over the bags of an EmbeddingBag."""
+    with on_native(SEGMENTS) as executable:
+        assert toolchains(executable) == {"native"}
+        assert_right(SEGMENTS, executable, np.array([4, 0, 1, 3, 3, 2, 0]))
+
+
+def test_loops_that_native_runs_are_not_unrolled() -> None:
+    text = (
+        LOOP.replace("x, int64 n)", "x)")
+        .replace("(n, c, x)", "(n, c, x)")
+        .replace("c = Constant", "n = Constant <value = int64 {3}>() c = Constant", 1)
+    )
+    with on_native(text) as executable:
+        assert any(isinstance(step, Repeat) for step in executable.plan.blocks["main"].steps)
+        assert_right(text, executable, random(2, 4))
 
 
 def test_a_scan_keeps_to_its_axes_and_directions() -> None:
@@ -268,7 +382,8 @@ def test_rows_of_different_shapes_are_refused() -> None:
     text = GROWING.replace("(float[m,4] y)", "(float[m,4] y, ys)").replace("y = Loop", "y, ys = Loop")
     text = text.replace("=> (bool goes_on, float[q,4] t)", "=> (bool goes_on, float[q,4] t, float[q,4] row)")
     text = text.replace("goes_on = Identity(goes)", "goes_on = Identity(goes) row = Identity(t)")
-    with on_native(text) as executable, pytest.raises(ExecutionError) as caught:
+    outlined = InferType()(OutlineBodies()(from_onnx(model(text))))
+    with build(partition_for(outlined, "native")) as executable, pytest.raises(ExecutionError) as caught:
         executable(random(1, 4), np.array(2))
     assert caught.value.problem == "the rows that a loop stacks have the shapes (2, 4) and (3, 4)"
 
