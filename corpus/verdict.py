@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,8 +12,11 @@ from corpus.recipe import Recipe
 
 _OURS: Final = {"right", "refused", "skipped"}
 
-_QUANTISED: Final = re.compile(r"Quantize|QLinear|Integer|MatMulNBits|QAttention|QEmbed|QGemm")
-"""Operators of models that are no models of floats."""
+_QUANTISED: Final = re.compile(r"[Qq]uantize|QLinear|Integer|MatMulNBits|QAttention|QEmbed|QGemm")
+"""Operators of models that are no models of floats: weights behind DequantizeLinear are quantised, too."""
+
+LEAST_NATIVE_PERCENT: Final = 95
+"""Percentage of the models of floats that native must run whole, or whole but for opaque operators."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +52,14 @@ class Verdict:
 
     @property
     def native_whole(self) -> bool:
-        """Whether native runs the whole model right, or all of it but opaque operators."""
+        """Whether native runs the whole model right, or all of it but opaque operators.
+
+        The interpreter may branch, repeat, and store values in sequences and optionals.
+        """
         cover = self.outcomes.get("cover", {})
-        opaque = all("::" in name or "." in name for name in cover.get("refused", {"": 1}))
-        return self.status("native") == "right" or (opaque and self.status(MIXED) == "right")
+        if self.status("native") == "right":
+            return bool(cover.get("whole"))
+        return bool(cover.get("opaque")) and self.status(MIXED) == "right"
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -79,3 +86,21 @@ class Verdict:
         return f"{self.recipe.name}: {steps}, {sum(self.seconds.values()):.1f} s" + (
             f"  [{len(self.problems)} problems]" if self.problems else ""
         )
+
+
+def native_share(verdicts: Sequence[Verdict]) -> tuple[int, int]:
+    """Return how many models of floats native runs whole, and how many there are."""
+    floats = [verdict for verdict in verdicts if verdict.is_float]
+    return sum(verdict.native_whole for verdict in floats), len(floats)
+
+
+def share_problems(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Return what is wrong with all models together, in words."""
+    whole, total = native_share(verdicts)
+    if 100 * whole >= LEAST_NATIVE_PERCENT * total:
+        return ()
+    missing = [verdict.recipe.name for verdict in verdicts if verdict.is_float and not verdict.native_whole]
+    return (
+        f"native runs {whole} of {total} models of floats whole, expected {LEAST_NATIVE_PERCENT} %; "
+        f"not whole: {', '.join(missing)}",
+    )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from corpus.models_page import models_page, short_reason
 from corpus.recipe import recipes
-from corpus.verdict import Verdict
+from corpus.verdict import Verdict, native_share, share_problems
 
 RIGHT = {"status": "right"}
 
@@ -56,6 +56,7 @@ def test_what_onnxruntime_does_not_run_may_be_refused_but_raise_nothing_foreign(
         ({"operators": {"QLinearConv": 1}}, False),
         ({"operators": {"com.microsoft::MatMulNBits": 1}}, False),
         ({"operators": {"DynamicQuantizeLinear": 1}}, False),
+        ({"operators": {"DequantizeLinear": 1, "MatMul": 1}}, False),
         ({"operators": {"Conv": 1}, "texts": True}, False),
     ],
 )
@@ -65,11 +66,33 @@ def test_models_of_floats(record: dict[str, Any], is_float: bool) -> None:
 
 def test_all_but_opaque_operators_counts_as_whole() -> None:
     refused = {"status": "refused", "message": "no"}
-    opaque = {**RIGHT, "refused": {"com.microsoft.Foo": 1}}
-    ordinary = {**RIGHT, "refused": {"com.microsoft.Foo": 1, "If": 1}}
+    opaque = {**RIGHT, "whole": False, "opaque": True}
+    ordinary = {**RIGHT, "whole": False, "opaque": False}
     assert verdict(native=refused, mixed=RIGHT, cover=opaque).native_whole
     assert not verdict(native=refused, mixed=RIGHT, cover=ordinary).native_whole
     assert not verdict(native=refused, mixed=refused, cover=opaque).native_whole
+    assert not verdict(native=refused, mixed=RIGHT).native_whole
+
+
+def test_a_right_result_is_not_enough_to_count_as_whole() -> None:
+    assert verdict(cover={**RIGHT, "whole": True, "opaque": False}).native_whole
+    assert not verdict(cover={**RIGHT, "whole": False, "opaque": False}).native_whole
+    assert not verdict().native_whole
+
+
+@pytest.mark.parametrize(("count", "is_enough"), [(0, True), (5, True), (6, False)])
+def test_too_small_a_share_of_native_is_a_problem(count: int, is_enough: bool) -> None:
+    part, whole = {**RIGHT, "whole": False}, {**RIGHT, "whole": True}
+    verdicts = [verdict(cover=part)] * count + [verdict(cover=whole)] * (100 - count)
+    quantised = Verdict(recipes()["resnet"], {"operators": {"QLinearConv": 1}}, {})
+    verdicts += [quantised] * 50
+    assert native_share(verdicts) == (100 - count, 100)
+    problems = share_problems(verdicts)
+    assert (problems == ()) == is_enough
+    if not is_enough:
+        assert problems[0].startswith(
+            "native runs 94 of 100 models of floats whole, expected 95 %; not whole: resnet"
+        )
 
 
 def test_the_page_gives_a_row_for_each_model_and_reasons() -> None:
