@@ -33,6 +33,7 @@ def multi_head_attention(node: ContribNode) -> Results:
     if node.has(8) or node.has(9) or node.wants(3):
         raise NoDefinitionError("a cache that is written in place, or the scores as a result")
     query, key, value = _heads(node)
+    _refuse_causal_cross_attention(node, query, key)
     past_key, past_value = node.optional(6), node.optional(7)
     key, value = with_past(node, key, past_key), with_past(node, value, past_value)
     total, mask = node.size(key, 2), node.optional(4)
@@ -45,6 +46,19 @@ def multi_head_attention(node: ContribNode) -> Results:
     biases = (masked, node.optional(5))
     result = merge_heads(node, attend(node, query, key, value, node.attributes["scale"], biases))
     return [result, key, value][: len(node.outputs)]
+
+
+def _refuse_causal_cross_attention(node: ContribNode, query: Expr, key: Expr) -> None:
+    """Refuse a causal mask over more keys than queries.
+
+    What onnxruntime 1.31 computes then is neither attention to the first keys nor to the last ones.
+
+    Raises:
+        NoDefinitionError: There are more keys.
+    """
+    steps, keys = node.static(query, 2), node.static(key, 2)
+    if node.integer("unidirectional") and steps is not None and keys is not None and keys > steps:
+        raise NoDefinitionError("a causal mask over more keys than queries")
 
 
 def _heads(node: ContribNode) -> tuple[Expr, Expr, Expr]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contributed_nodes import assert_defined, feeds_of, node_model
+from tests.contributed_nodes import assert_defined, assert_opaque, feeds_of, node_model
 from tests.onnx_models import onnxruntime_outputs
 
 from intarsia.frontend.onnx import from_onnx, to_onnx
@@ -176,6 +176,27 @@ def test_group_query_attention_of_a_prompt(packed: bool, rotary: int, softcap: f
     }
     attrs = {"num_heads": heads, "kv_num_heads": shared, "do_rotary": rotary, "softcap": softcap}
     assert_defined("GroupQueryAttention", inputs, 3, rotary_interleaved=0, **attrs)
+
+
+@pytest.mark.parametrize(("steps", "keys"), [(5, 5), (5, 3), (3, 5), (1, 6)])
+@pytest.mark.parametrize("past", [False, True])
+def test_causal_cross_attention(steps: int, keys: int, past: bool) -> None:
+    inputs = {
+        "q": floats(BATCH, steps, WIDTH),
+        "k": floats(BATCH, keys, WIDTH),
+        "v": floats(BATCH, keys, WIDTH),
+        "b": None,
+        "mask": None,
+        "bias": None,
+        "pk": floats(BATCH, HEADS, PAST, SIZE) if past else None,
+        "pv": floats(BATCH, HEADS, PAST, SIZE) if past else None,
+    }
+    attrs = {"num_heads": HEADS, "unidirectional": 1}
+    outputs = 3 if past else 1
+    if keys <= steps:
+        assert_defined("MultiHeadAttention", inputs, outputs, **attrs)
+    else:  # onnxruntime 1.31 computes neither attention to the first keys nor to the last ones
+        assert_opaque("MultiHeadAttention", inputs, outputs=outputs, **attrs)
 
 
 def test_keys_that_a_bias_excludes_do_not_make_later_ones_visible() -> None:
