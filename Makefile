@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+ISA ?= znver3
 TORCH := .torch
 CORPUS := .corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench backend torch corpus corpus-page slow lock clean
+.PHONY: help demo test check format bench backend isa torch corpus corpus-page slow lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -43,6 +44,9 @@ format: $(READY) ## Format the code
 
 backend: $(READY) ## Run ONNX's backend node tests over every toolchain and print the table
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
+
+isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
 
 $(TORCH)/.ready: $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \

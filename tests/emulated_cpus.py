@@ -31,11 +31,12 @@ CPUS: Mapping[str, Isa] = MappingProxyType(
         "sandybridge": Isa("x86_64", "sandybridge", (*_SSE, "avx")),
         "haswell": Isa("x86_64", "haswell", _AVX2),
         "skylake-avx512": Isa("x86_64", "skylake-avx512", _AVX512),
+        "znver3": Isa("x86_64", "znver3", (*_AVX2, "sse4a")),
         "znver4": Isa("x86_64", "znver4", (*_VNNI, "avx512bf16", "sse4a")),
         "sapphirerapids": Isa("x86_64", "sapphirerapids", (*_VNNI, "avx512bf16", "avx512fp16", "avxvnni")),
     }
 )
-"""By LLVM's names."""
+"""By LLVM's names, with the features that `Isa` keeps: instructions for cryptography (vaes, sha) are none."""
 
 
 def emulate(name: str) -> None:
