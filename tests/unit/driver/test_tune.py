@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.faulty_toolchains import faulty_toolchains
+from tests.onnx_models import model_of
 
 import intarsia as ia
 from intarsia.driver.records import CandidateRecord, Progress, Stage, Status
@@ -39,6 +40,36 @@ def target(name: str) -> str:
 
 def fates(result: ia.TuneResult) -> dict[str, CandidateRecord]:
     return {record.name: record for record in result.candidates}
+
+
+def test_a_program_with_a_loop_takes_part_on_native_as_one_candidate() -> None:
+    text = """g (float[4,4] x, int64 n) => (float[4,4] y) {
+        c = Constant <value = bool {1}>()
+        y = Loop (n, c, x) <body = step (int64 i, bool on, float[4,4] s) => (bool go, float[4,4] t) {
+          p = MatMul(s, x) t = Tanh(p) go = Identity(on) }> }"""
+    inputs = {"x": np.eye(4, dtype=np.float32), "n": np.array(3)}
+    names = ("native", "reference")
+    result = ia.tune(
+        ia.from_onnx(model_of(text)), inputs=inputs, budget="0.5s", targets=[target(name) for name in names]
+    )
+    found = fates(result)
+    assert set(names) <= set(found)
+    assert found["native"].status is Status.MEASURED, found["native"].reason
+    assert found["native"].timing is not None
+
+
+def test_a_program_with_a_branch_and_an_operator_without_kernel_is_unsupported() -> None:
+    text = """g (float[4,4] x, bool c) => (float[4,4] y, float z) {
+        z = Det(x)
+        y = If (c) <then_branch = a () => (float[4,4] t) { t = Relu(x) },
+          else_branch = b () => (float[4,4] e) { e = Neg(x) }> }"""
+    names = ("native", "reference")
+    result = ia.tune(ia.from_onnx(model_of(text)), budget="0.2s", targets=[target(name) for name in names])
+    record = fates(result)["native"]
+    assert record.status is Status.UNSUPPORTED
+    assert record.reason == (
+        "native cannot compile this: it has no kernels for these calls of Det; the first at node 'z'"
+    )
 
 
 def test_only_a_right_candidate_wins_and_the_others_say_why() -> None:
