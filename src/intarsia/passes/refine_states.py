@@ -62,7 +62,7 @@ def _refined(expr: Expr) -> Expr:
         case Call(op=Op(name="Loop", domain=""), args=(_, _, *initial, Function() as body)):
             params, first_result = body.params[2:], 1
         case Call(op=Op(name="Scan", domain=""), args=(*given, Function() as body)):
-            count = len(given) - int(expr.attrs["num_scan_inputs"])  # type: ignore[call-overload]  # an integer
+            count = len(given) - _integer(expr, "num_scan_inputs")
             initial, params, first_result = given[:count], body.params[:count], 0
         case _:
             return expr
@@ -101,8 +101,10 @@ def _with_kept_types(
 
 def _with_types(body: Function, types: dict[Var, Type | None]) -> Function | None:
     """The body with other types of parameters; None where a call in it refuses them."""
-    params = {param: with_fields(param, checked_type=types[param]) for param in body.params if param in types}
-    done: dict[Expr, Expr] = dict(params)
+    params: dict[Expr, Var] = {
+        param: with_fields(param, checked_type=types[param]) for param in body.params if param in types
+    }
+    done: dict[Expr, Expr] = dict(params.items())
     for node in post_order(body.body, stop=params):
         current = over_rewritten(node, done)
         inner = _refined(current)  # a loop in the body whose states have their first types from these
@@ -116,3 +118,9 @@ def _with_types(body: Function, types: dict[Var, Type | None]) -> Function | Non
 
 def _is_static(type_: Type | None) -> bool:
     return isinstance(type_, TensorType) and type_.is_static
+
+
+def _integer(call: Call, name: str) -> int:
+    value = call.attrs[name]
+    assert isinstance(value, int)
+    return value

@@ -112,8 +112,8 @@ def _scalar(value: int | bool, param: Var) -> Constant:
     """A number in place of a parameter of a body, which may be of shape () or (1,)."""
     type_ = param.checked_type
     is_list = isinstance(type_, TensorType) and type_.shape == (1,)
-    array = np.array(value, np.bool_ if isinstance(value, bool) else np.int64)
-    return Constant(array.reshape((1,) if is_list else ()))
+    dtype = np.bool_ if isinstance(value, bool) else np.int64
+    return Constant(np.full((1,) if is_list else (), value, dtype))
 
 
 def _stacked(rows: tuple[Expr, ...]) -> Expr:
