@@ -15,6 +15,7 @@ A program with an operator that only onnxruntime has is computed by onnxruntime 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from intarsia.ir import Expr, Function, IRModule, Tuple
+from intarsia.ir import AttrValue, Expr, Function, IRModule, Tuple
 from intarsia.measure.judge.check_rules import exposed_values, output_checks
 from intarsia.measure.judge.definition_cost import SMALL_SECONDS, definition_seconds
 from intarsia.measure.judge.gate_report import (
@@ -359,5 +360,14 @@ def _exposing(module: IRModule, exprs: Sequence[Expr]) -> IRModule:
         return module
     main = module["main"]
     fields = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
-    attrs = main.attrs.updated(output_names=None)
+    attrs = main.attrs.updated(output_names=_with_fresh_names(main.attrs.get("output_names"), len(exprs)))
     return module.with_function("main", Function(main.params, Tuple((*fields, *exprs)), attrs))
+
+
+def _with_fresh_names(names: AttrValue | None, count: int) -> tuple[str, ...] | None:
+    """Names of outputs with those of so many further ones; None if the outputs have no names."""
+    if not isinstance(names, tuple):
+        return None
+    kept = tuple(map(str, names))
+    fresh = (f"exposed_{number}" for number in itertools.count())
+    return (*kept, *itertools.islice((name for name in fresh if name not in kept), count))

@@ -136,3 +136,16 @@ def test_the_definition_does_not_vote_on_what_it_ignores() -> None:
     assert gate.is_proven
     assert "onnx.reference" not in gate.reference
     assert "confirmed by openvino" in gate.reference
+
+
+def test_outputs_keep_their_names_beside_exposed_values() -> None:
+    """The argument of a step is a further output, whose name must not be that of an output."""
+    x = Var("x", checked_type=TensorType((2, 8), DType.FLOAT32))
+    step = call("Floor", call("Mul", call("Sin", x), Constant(np.float32(7.3))))
+    names = ("exposed_0", "y")
+    main = Function((x,), Tuple((step, call("Sin", step))), Attrs({"output_names": names}))
+    module = IRModule.from_expr(main)
+    gate = Gate.for_module(module, random_inputs(main))
+    assert gate.names == names
+    assert gate.check([gate.expected[0] + 2, gate.expected[1]]).message.startswith('output "exposed_0"[0, 0]')
+    assert gate.check([gate.expected[0], gate.expected[1] + 2]).message.startswith('output "y"')
