@@ -31,6 +31,10 @@ from intarsia.measure.judge.tolerance_check import ToleranceCheck
 from intarsia.measure.work import Work
 
 _FLOATS: Final = frozenset({ElementKind.FLOAT, ElementKind.COMPLEX})
+_JUMP: Final = (2.0**-8, 2.0**-2)
+"""Between these fractions of the slack, noise is a jump. The slack is 8 times the RMS change of runs with
+forced steps. A run in which one of many steps flips is off by 1/32 of that change or more, one in which all
+flip by twice of it at most."""
 _ONE_STEP: Final = Tolerance(atol=1.0)
 
 
@@ -97,9 +101,20 @@ def _default_check(position: int, runs: ReferenceRuns, work: Work, step: float |
         tolerance = tolerance_for(expected.dtype, work.reduction_length, work.depth, work.quantized)
         return ToleranceCheck(position, name, expected, tolerance)
     allowed = max(_step(expected, noise), step or 0.0) if work.quantized else 0.0
-    if slack is not None:  # a jump is no noise of the rows and columns around it
-        noise = np.where(slack > 0, 0, noise).astype(noise.dtype)
+    if slack is not None:
+        noise = _without_jumps(noise, slack)
     return NumericCheck(position, name, expected, noise, allowed, slack=slack)
+
+
+def _without_jumps(noise: Array, slack: Array) -> Array:
+    """The noise with 0 where it is the jump of a step: that is no noise of the rows and columns around it.
+
+    The noise of elements that may jump but did not in any run stays: without it the noise of a group would be
+    that of the few elements that are left, which may have none by chance.
+    """
+    least, most = _JUMP
+    is_jump = (noise > least * slack) & (noise <= most * slack)
+    return np.where(is_jump, 0, noise).astype(noise.dtype)
 
 
 def _flipping_check(position: int, name: str, expected: Array, flips: Array) -> OutputCheck:

@@ -314,3 +314,43 @@ def test_results_behind_a_step_may_be_those_of_either_side(operator: str) -> Non
     wrong = result.copy()
     wrong[1, 3] += 0.01
     assert not gate.check([wrong, count]).passed
+
+
+def fractions_of(scale: float, seed: int) -> tuple[IRModule, dict[str, Array]]:
+    """Numbers without their whole part, as of phases: of some, both ends of 0 to 1 are right."""
+    rng = np.random.default_rng(seed)
+    x = Var("x", checked_type=TensorType((500, SIZE), DType.FLOAT32))
+    weights = numbers(rng.standard_normal((SIZE, 8)) * scale)
+    phases = call("MatMul", x, weights)
+    inputs = {"x": rng.standard_normal((500, SIZE)).astype(np.float32)}
+    return module_of(x, call("Sub", phases, call("Floor", phases))), inputs
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1000.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_fractions_of_large_numbers_may_be_those_of_either_side(scale: float, seed: int) -> None:
+    module, inputs = fractions_of(scale, seed)
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    expected = gate.expected[0]
+    middle = np.abs(expected - 0.5) < 0.3
+    moved = np.where(middle, expected * np.float32(1.1), expected)
+    for wrong in (moved, np.roll(expected, 1), np.zeros_like(expected)):
+        assert not gate.check([wrong]).passed
+
+
+@pytest.mark.parametrize("bounding", ["Relu", "Clip", "Max"])
+def test_elements_at_a_bound_are_on_no_side_of_a_step(bounding: str) -> None:
+    """Engines agree in what a Relu or Clip cuts off, so that a step there is none by chance."""
+    x, inputs = halves()
+    inputs["x"][:, 1:] = -np.abs(inputs["x"][:, 1:])
+    least = numbers(0.0 if bounding == "Relu" else 0.75)
+    bounded = call(bounding, computed(x), *([least] if bounding != "Relu" else []))
+    step = call("Cast", call("Greater", bounded, least), to=1)
+    weights = numbers(np.random.default_rng(2).standard_normal((SIZE, 4)))
+    module = module_of(x, call("MatMul", step, weights))
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    wrong = gate.expected[0].copy()
+    wrong[1, 3] += 0.001
+    assert not gate.check([wrong]).passed

@@ -20,9 +20,11 @@ from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.reference_runs import ReferenceRuns
 from intarsia.measure.judge.steps.arguments import static_shape
 from intarsia.measure.judge.steps.bounds import bounds_of, has_step, is_step, leaves
-from intarsia.measure.judge.steps.movement import outputs_of
+from intarsia.measure.judge.steps.movement import moved_from, operator_name, outputs_of
+from intarsia.op.known_value import known_value
 from intarsia.support.errors import IntarsiaError
 
+_BOUNDING: Final = frozenset({"Clip", "Max", "Min"})
 _FORCED_RUNS: Final = 4
 MOST_STEPS: Final = 32
 MOST_ELEMENTS: Final = 1 << 22
@@ -114,9 +116,26 @@ def _is_small(step: Call) -> bool:
 
 
 def _moves(step: Call, keys: Mapping[Expr, str], runs: ReferenceRuns) -> Array:
-    """Where an argument differs in some run: zeros behind a Relu do not, and are on no side by chance."""
+    """Where an argument may differ between engines.
+
+    That no run differs in an element says little: numbers on a coarse grid stay equal by chance. It says that
+    the element is exact where no run differs in any other element either, and of zeros behind a Relu and the
+    bounds of a Clip.
+    """
     moved = np.zeros((), np.bool_)
     for arg in step.args:
-        spread = runs.exposed_spreads.get(keys[arg])
-        moved = moved | (np.zeros((), np.bool_) if spread is None else np.asarray(spread > 0))
+        value, spread = runs.exposed.get(keys[arg]), runs.exposed_spreads.get(keys[arg])
+        if value is None or spread is None or not spread.any():
+            continue
+        moved = moved | (spread > 0) | ~np.isin(value, _exact_values(arg))
     return moved
+
+
+def _exact_values(arg: Expr) -> Array:
+    """Numbers that elements of an argument have for certain where no run differs: zero, and bounds of it."""
+    source = moved_from(arg)[0]
+    values = [np.zeros(1)]
+    if isinstance(source, Call) and operator_name(source) in _BOUNDING:
+        bounds = (known_value(item) for item in source.args)
+        values += [bound.reshape(-1) for bound in bounds if bound is not None and bound.size == 1]
+    return np.concatenate(values)
