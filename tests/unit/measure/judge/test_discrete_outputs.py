@@ -354,3 +354,90 @@ def test_elements_at_a_bound_are_on_no_side_of_a_step(bounding: str) -> None:
     wrong = gate.expected[0].copy()
     wrong[1, 3] += 0.001
     assert not gate.check([wrong]).passed
+
+
+def best_along(
+    axis: int, *, is_sorted: bool, largest: bool, outputs: str = "values indices"
+) -> tuple[IRModule, dict[str, Array]]:
+    """The best of computed numbers along an axis, of which two in each row are equal but for rounding."""
+    rng = np.random.default_rng(9)
+    x = Var("x", checked_type=TensorType((4, 8, SIZE), DType.FLOAT32))
+    data = rng.uniform(-9, 9, (4, 8, SIZE)).astype(np.float32)
+    ties = np.moveaxis(data, axis, 0)
+    ties[:2] = 20.0 if largest else -20.0
+    count = numbers([3], "int64")
+    best = call("TopK", computed(x), count, outputs=2, axis=axis, sorted=int(is_sorted), largest=int(largest))
+    table = numbers(rng.standard_normal((4, 8, SIZE)))
+    results = {
+        "values": tuple_get(best, 0),
+        "indices": call("Cast", tuple_get(best, 1), to=6),
+        "gathered": call("GatherElements", table, tuple_get(best, 1), axis=axis),
+    }
+    return module_of(x, *(results[name] for name in outputs.split())), {"x": data}
+
+
+def in_order(results: list[Array], axis: int, order: list[int]) -> list[Array]:
+    return [np.take(array, order, axis) for array in results]
+
+
+OUTPUTS = ["values indices", "indices", "values indices gathered", "values gathered", "gathered"]
+
+
+@pytest.mark.parametrize(("axis", "largest"), [(0, True), (1, False), (-1, True)])
+@pytest.mark.parametrize("outputs", OUTPUTS)
+def test_the_best_along_any_axis_may_be_in_either_order_of_equal_ones(
+    axis: int, largest: bool, outputs: str
+) -> None:
+    module, inputs = best_along(axis, is_sorted=True, largest=largest, outputs=outputs)
+    gate = restored(Gate.for_module(module, inputs))
+    engines_pass(module, inputs, gate)
+    results = list(gate.expected)
+    assert gate.check(in_order(results, axis, [1, 0, 2])).passed
+    for order in ([0, 2, 1], [0, 1, 1], [0, 0, 2]):
+        assert not gate.check(in_order(results, axis, order)).passed
+    for number in range(len(results)):
+        wrong = [array.copy() for array in results]
+        wrong[number][-1, -1, -1] += 1
+        assert not gate.check(wrong).passed
+
+
+@pytest.mark.parametrize(("axis", "largest"), [(0, True), (1, False), (-1, True)])
+@pytest.mark.parametrize("outputs", ["values", *OUTPUTS])
+def test_the_best_that_are_not_sorted_may_be_in_any_order(axis: int, largest: bool, outputs: str) -> None:
+    module, inputs = best_along(axis, is_sorted=False, largest=largest, outputs=outputs)
+    gate = restored(Gate.for_module(module, inputs))
+    engines_pass(module, inputs, gate)
+    results = list(gate.expected)
+    for order in ([1, 0, 2], [2, 1, 0], [1, 2, 0]):
+        assert gate.check(in_order(results, axis, order)).passed
+    assert not gate.check([np.roll(results[0], 1, axis), *results[1:]]).passed or len(results) == 1
+    for fault in ([0, 1, 1], [2, 2, 2]):
+        assert not gate.check(in_order(results, axis, fault)).passed
+    for number in range(len(results)):
+        wrong = [array.copy() for array in results]
+        wrong[number][-1, -1, -1] += 1
+        assert not gate.check(wrong).passed
+
+
+def test_the_fourth_best_is_none_of_three() -> None:
+    """Where the best three are not sorted, one of them is missing."""
+    module, inputs = best_along(-1, is_sorted=False, largest=True)
+    gate = Gate.for_module(module, inputs)
+    order = np.argsort(-inputs["x"], axis=-1)[..., [0, 1, 3]]
+    report = gate.check([np.take_along_axis(inputs["x"], order, -1), order.astype(np.int32)])
+    assert not report.passed
+    assert "below the best 3" in report.message
+
+
+def test_inputs_that_are_not_sorted_may_be_in_any_order() -> None:
+    """No rounding is there, but no order either; integers have no noise."""
+    for dtype in (DType.FLOAT32, DType.INT64):
+        x = Var("x", checked_type=TensorType((4, SIZE), dtype))
+        best = call("TopK", x, numbers([5], "int64"), outputs=2, sorted=0)
+        data = np.random.default_rng(1).permuted(np.tile(np.arange(SIZE), (4, 1)), axis=1)
+        module = module_of(x, tuple_get(best, 0), tuple_get(best, 1))
+        gate = Gate.for_module(module, {"x": data.astype(dtype.numpy)})
+        results = list(gate.expected)
+        assert gate.check(in_order(results, 1, [4, 0, 2, 1, 3])).passed
+        assert not gate.check([results[0] - 1, results[1]]).passed
+        assert not gate.check([results[0], (results[1] + 1) % SIZE]).passed

@@ -2,14 +2,15 @@
 
 Each of the outputs is a table, of which the indices select rows: the index itself, the score, a box, a label.
 At each rank every row is right whose score is within noise of the score that the reference has there; no row
-may be selected twice, and all outputs must have selected the same one.
+may be selected twice, and all outputs must have selected the same one. Where the operator promises no order
+(TopK with sorted=0) the ranks of a row are compared as a set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from intarsia.measure.judge.gate_report import (
     structure_report,
 )
 from intarsia.measure.judge.output_check import CHECK_KINDS, Facts
+
+_FACTS: Final = (
+    *("where", "names", "delta", "count", "largest", "allowed"),
+    *("inner", "is_sorted", "index"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +43,10 @@ class PickCheck:
         largest: Whether the largest are selected.
         tables: What an output has for each element of the scores: of shape (rows, elements, ...).
         allowed: Allowed difference of elements of each table.
+        inner: Product of the sizes of the axes behind the selected one, in scores and outputs: rows are
+            numbered by the axes before it and those behind it.
+        is_sorted: Whether the order of the ranks counts.
+        index: Which of the outputs holds indices; None if all hold what was gathered.
     """
 
     kind: ClassVar[str] = "pick"
@@ -50,6 +60,9 @@ class PickCheck:
     largest: bool
     tables: tuple[Array, ...]
     allowed: tuple[float, ...]
+    inner: int = 1
+    is_sorted: bool = True
+    index: int | None = None
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -62,8 +75,9 @@ class PickCheck:
         for name, array, expected in zip(self.names, actual, self.expected, strict=True):
             if complaint := structural_complaint(array, expected):
                 return structure_report(f'output "{name}" has {complaint}')
-        is_single = self.count == 1 and len(actual) == 1 and self.allowed == (0.0,)
-        complaint = self._single_complaint(actual[0]) if is_single else next(self._complaints(actual), "")
+        found = list(map(self._by_rows, actual, self.tables))
+        complaints = self._gathered_complaints(found) if self.index is None else self._index_complaints(found)
+        complaint = next(complaints, "")
         off = max(map(_difference, actual, self.expected), default=0.0)
         if complaint:
             return GateReport(False, off, 1.0, None, complaint, np.inf)
@@ -72,44 +86,117 @@ class PickCheck:
         )
         return GateReport(True, 0.0, 0.0, None, message, 0.0)
 
-    def _single_complaint(self, actual: Array) -> str:
-        """What is wrong with indices of one element a row: as `_complaints`, for all rows at once."""
-        indices = actual.reshape(-1, 1)
-        if ((indices < 0) | (indices >= self.scores.shape[1])).any():
-            return f"{self._listed()} has an index outside of 0 to {self.scores.shape[1] - 1}"
-        picked = np.take_along_axis(self.scores, indices, 1)[:, 0]
-        best = self.scores.max(axis=1) if self.largest else self.scores.min(axis=1)
-        wrong = np.flatnonzero(np.abs(picked - best) > 2 * self.delta)
-        if not wrong.size:
-            return ""
-        row = int(wrong[0])
-        return (
-            f"{self._listed()} selects {picked[row]:.6g} in row {row}, "
-            f"expected {best[row]:.6g} within {2 * self.delta:.2g}"
-        )
+    def _by_rows(self, array: Array, table: Array) -> Array:
+        """What an output has at each rank of each row, of shape (rows, ranks, ...)."""
+        rows, tail = len(self.scores), table.shape[2:]
+        split = array.reshape(rows // self.inner, self.count, self.inner, *tail)
+        return np.moveaxis(split, 1, 2).reshape(rows, self.count, *tail)
 
-    def _complaints(self, actual: Sequence[Array]) -> Iterator[str]:
-        for row, scores in enumerate(self.scores):
-            order = np.argsort(scores, kind="stable")
-            ascending, ordered = scores[order], scores[order[::-1] if self.largest else order]
-            free = np.ones(scores.size, bool)
-            found = [
-                array.reshape(len(self.scores), self.count, *table.shape[2:])[row]
-                for array, table in zip(actual, self.tables, strict=True)
-            ]
-            for rank in range(self.count):
-                ends = ordered[rank] - 2 * self.delta, ordered[rank] + 2 * self.delta
-                low, high = np.searchsorted(ascending, ends[0]), np.searchsorted(ascending, ends[1], "right")
-                near = order[low:high]
-                near = near[free[near]]
-                fits = self._fitting(row, near, [array[rank] for array in found])
-                if not fits.size:
-                    yield (
-                        f"{self._listed()} at rank {rank} of row {row} are of no element whose score is "
-                        f"{ordered[rank]:.6g} within {2 * self.delta:.2g}, or of one selected before"
-                    )
-                    return
-                free[fits[np.abs(scores[fits] - ordered[rank]).argmax()]] = False
+    @property
+    def _signed(self) -> Array:
+        """The scores with a sign with which the largest are selected."""
+        return self.scores if self.largest else -self.scores
+
+    def _index_complaints(self, found: Sequence[Array]) -> Iterator[str]:
+        """What is wrong where it is known which elements are selected: all rows at once."""
+        assert self.index is not None
+        indices, scores = found[self.index], self._signed
+        if ((indices < 0) | (indices >= scores.shape[1])).any():
+            yield f"{self._listed()} has an index outside of 0 to {scores.shape[1] - 1}"
+            return
+        repeated = np.flatnonzero((np.diff(np.sort(indices, axis=1), axis=1) == 0).any(axis=1))
+        if repeated.size:
+            yield f"{self._listed()} selects an element twice in row {int(repeated[0])}"
+        picked = np.take_along_axis(scores, indices, 1)
+        best = -np.sort(-scores, axis=1)[:, : self.count]
+        yield from (
+            self._order_complaints(picked, best) if self.is_sorted else self._set_complaints(picked, best)
+        )
+        for name, table, allowed, values in zip(self.names, self.tables, self.allowed, found, strict=True):
+            places = indices.reshape(*indices.shape, *[1] * (table.ndim - 2))
+            off = np.abs(np.take_along_axis(table, places, 1).astype(np.float64) - values.astype(np.float64))
+            wrong = np.argwhere(~(off <= allowed))
+            if wrong.size:
+                row, rank = map(int, wrong[0, :2])
+                yield f'output "{name}" at rank {rank} of row {row} is of another element than the index'
+
+    def _order_complaints(self, picked: Array, best: Array) -> Iterator[str]:
+        wrong = np.argwhere(np.abs(picked - best) > 2 * self.delta)
+        if wrong.size:
+            row, rank = map(int, wrong[0])
+            score, wanted = ((1 if self.largest else -1) * array[row, rank] for array in (picked, best))
+            yield (
+                f"{self._listed()} selects {score:.6g} at rank {rank} of row {row}, "
+                f"expected {wanted:.6g} within {2 * self.delta:.2g}"
+            )
+
+    def _set_complaints(self, picked: Array, best: Array) -> Iterator[str]:
+        """What is wrong with the selected scores in any order: one is too low, or a higher one is missing."""
+        cut, scores, reach = best[:, -1:], self._signed, 2 * self.delta
+        low = np.flatnonzero((picked < cut - reach).any(axis=1))
+        if low.size:
+            yield f"{self._listed()} selects an element below the best {self.count} in row {int(low[0])}"
+        certain = (scores > cut + reach).sum(axis=1)
+        lost = np.flatnonzero((picked > cut + reach).sum(axis=1) < certain)
+        if lost.size:
+            yield f"{self._listed()} lacks one of the best {self.count} in row {int(lost[0])}"
+
+    def _gathered_complaints(self, found: Sequence[Array]) -> Iterator[str]:
+        """What is wrong where only values at the selected elements are known."""
+        complaint_of = self._rank_complaint if self.is_sorted else self._row_complaint
+        for row, scores in enumerate(self._signed):
+            if complaint := complaint_of(row, scores, [array[row] for array in found]):
+                yield complaint
+
+    def _rank_complaint(self, row: int, scores: Array, found: Sequence[Array]) -> str:
+        """The first rank of a row that has no element of about the score that it should have."""
+        order = np.argsort(scores, kind="stable")
+        ascending, ordered = scores[order], scores[order[::-1]]
+        free = np.ones(scores.size, bool)
+        for rank in range(self.count):
+            ends = ordered[rank] - 2 * self.delta, ordered[rank] + 2 * self.delta
+            low, high = np.searchsorted(ascending, ends[0]), np.searchsorted(ascending, ends[1], "right")
+            near = order[low:high]
+            near = near[free[near]]
+            fits = self._fitting(row, near, [array[rank] for array in found])
+            if not fits.size:
+                score = ordered[rank] if self.largest else -ordered[rank]
+                return (
+                    f"{self._listed()} at rank {rank} of row {row} are of no element whose score is "
+                    f"{score:.6g} within {2 * self.delta:.2g}, or of one selected before"
+                )
+            free[fits[np.abs(scores[fits] - ordered[rank]).argmax()]] = False
+        return ""
+
+    def _row_complaint(self, row: int, scores: Array, found: Sequence[Array]) -> str:
+        """What is wrong with a row whose ranks are in any order."""
+        order = np.argsort(-scores, kind="stable")
+        cut, reach = scores[order[self.count - 1]], 2 * self.delta
+        free = np.ones(self.count, bool)
+        for element in order[scores[order] >= cut - reach]:
+            ranks = np.flatnonzero(free)
+            off = self._distances(row, int(element), [array[ranks] for array in found])
+            if off.size and off.min() < np.inf:
+                free[ranks[off.argmin()]] = False
+            elif scores[element] > cut + reach:
+                return (
+                    f"{self._listed()} lack element {int(element)} of row {row}, one of the best {self.count}"
+                )
+        if free.any():
+            rank = int(np.flatnonzero(free)[0])
+            return (
+                f"{self._listed()} at rank {rank} of row {row} are of none of the best {self.count} elements"
+            )
+        return ""
+
+    def _distances(self, row: int, element: int, found: Sequence[Array]) -> Array:
+        """How far the values at some ranks are from those of an element; infinite if it is another."""
+        total = np.zeros(len(found[0]))
+        for table, allowed, values in zip(self.tables, self.allowed, found, strict=True):
+            off = np.abs(values.astype(np.float64) - table[row][element].astype(np.float64))
+            largest = off.reshape(len(values), -1).max(axis=1, initial=0.0)
+            total += np.where(largest <= allowed, largest, np.inf)
+        return total
 
     def _fitting(self, row: int, candidates: Array, found: Sequence[Array]) -> Array:
         """Those of some elements that have in all tables what was found."""
@@ -135,8 +222,7 @@ class PickCheck:
 
     def facts(self) -> Facts:
         """See OutputCheck.facts."""
-        names = ("where", "names", "delta", "count", "largest", "allowed")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _FACTS}
 
     def arrays(self) -> Mapping[str, Array]:
         """See OutputCheck.arrays."""
@@ -156,6 +242,9 @@ class PickCheck:
             bool(facts["largest"]),
             tuple(arrays[f"table_{number}"] for number in range(len(where))),
             tuple(map(float, facts["allowed"])),
+            int(facts["inner"]),
+            bool(facts["is_sorted"]),
+            None if facts["index"] is None else int(facts["index"]),
         )
 
 

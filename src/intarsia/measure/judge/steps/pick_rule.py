@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -58,9 +59,18 @@ def _groups(module: IRModule) -> Iterator[list[_Pick]]:
     groups: dict[Call, list[_Pick]] = {}
     for number, output in enumerate(outputs_of(module)):
         pick = _pick(number, output)
-        if pick is not None and not is_exact(pick.call.args[0]) and is_real(pick.call.args[0]):
+        if pick is not None and _may_vary(pick.call):
             groups.setdefault(pick.call, []).append(pick)
-    yield from (picks for picks in groups.values() if any(pick.table != "score" for pick in picks))
+    yield from (
+        picks
+        for call, picks in groups.items()
+        if any(pick.table != "score" for pick in picks) or not _is_sorted(call)
+    )
+
+
+def _may_vary(call: Call) -> bool:
+    """Whether engines may select differently, or in another order."""
+    return not _is_sorted(call) or (is_real(call.args[0]) and not is_exact(call.args[0]))
 
 
 def _pick(number: int, output: Expr) -> _Pick | None:
@@ -71,7 +81,7 @@ def _pick(number: int, output: Expr) -> _Pick | None:
         return _Pick(number, source, "index")
     match output:
         case TupleGetItem(tuple_value=Call() as call, index=0) if operator_name(call) == "TopK":
-            return _Pick(number, call, "score") if _is_last_axis(call) else None
+            return _Pick(number, call, "score")
         case Call(args=(table, indices)) if operator_name(output) == "Gather":
             source = _index_source(_unmoved(indices))
             axis = output.attrs.get("axis", 0)
@@ -104,20 +114,21 @@ def _not_repeated(indices: Expr) -> Expr:
 def _selects_rows(output: Call, source: Call) -> bool:
     """Whether a GatherElements or GatherND has, for each index of the source, one row of its table."""
     scores, table = static_shape(source.args[0]), static_shape(output.args[0])
-    indices = static_shape(output.args[1])
-    if not scores or not table or not indices or operator_name(source) != "TopK":
+    indices, layout = static_shape(output.args[1]), _layout(source, scores)
+    if not scores or not table or not indices or layout is None or operator_name(source) != "TopK":
         return False
-    if table[: len(scores)] != scores or len(table) > len(scores) + 1:
+    axis = layout.axis
+    # Axes behind that of the selection come before the row of a table, unless they have one element.
+    lead = len(scores) if layout.inner > 1 else axis + 1
+    if table[:lead] != scores[:lead]:
         return False
-    axis = len(scores) - 1
     if operator_name(output) == "GatherND":
         # One index for each row of each batch.
-        return (
-            output.attrs.get("batch_dims", 0) == axis and indices[-1] == 1 and len(indices) == len(scores) + 1
-        )
+        is_plain = axis == len(scores) - 1 and len(indices) == len(scores) + 1 and indices[-1] == 1
+        return is_plain and output.attrs.get("batch_dims", 0) == axis
     given = output.attrs.get("axis", 0)
-    is_last = isinstance(given, int) and given % len(table) == axis
-    return is_last and len(indices) == len(table) and indices[len(scores) :] == table[len(scores) :]
+    is_along = isinstance(given, int) and given % len(table) == axis and len(indices) == len(table)
+    return is_along and (*indices[:axis], *indices[axis + 1 :]) == (*table[:axis], *table[axis + 1 :])
 
 
 def _unmoved(expr: Expr) -> Expr:
@@ -142,20 +153,54 @@ def _index_source(expr: Expr) -> Call | None:
         and operator_name(call) in _PICKS
         and (call is expr) == (operator_name(call) != "TopK")
     )
-    return call if is_pick and isinstance(call, Call) and (call is expr or _is_last_axis(call)) else None
+    return call if is_pick and isinstance(call, Call) else None
 
 
-def _is_last_axis(call: Call) -> bool:
-    shape = static_shape(call.args[0])
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the axis of a selection lies among those of the scores.
+
+    Attributes:
+        axis: The axis.
+        outer: Product of the sizes of the axes before it.
+        size: Its size.
+        inner: Product of the sizes of the axes behind it.
+    """
+
+    axis: int
+    outer: int
+    size: int
+    inner: int
+
+    def by_rows(self, values: Array) -> Array:
+        """Values by elements of the scores, as (rows, elements, ...), rows by the axes before and behind."""
+        split = values.reshape(self.outer, self.size, self.inner, -1)
+        return np.moveaxis(split, 1, 2).reshape(self.outer * self.inner, self.size, -1)
+
+
+def _layout(call: Call, shape: tuple[int, ...] | None) -> _Layout | None:
+    """The layout of a selection; None of scores without elements or of unknown shape.
+
+    Args:
+        call: The TopK, ArgMax or ArgMin.
+        shape: The shape of its scores.
+    """
     axis = call.attrs.get("axis", -1 if operator_name(call) == "TopK" else 0)
-    is_sorted = call.attrs.get("sorted", 1) == 1
-    return shape is not None and bool(shape) and axis in (-1, len(shape) - 1) and is_sorted
+    if not shape or 0 in shape or not isinstance(axis, int):
+        return None
+    axis %= len(shape)
+    return _Layout(axis, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+
+
+def _is_sorted(call: Call) -> bool:
+    """Whether what a call selects has an order."""
+    return call.attrs.get("sorted", 1) == 1
 
 
 def _rows(call: Call) -> int:
     """How many selections a call makes; 0 if that is not known."""
-    shape = static_shape(call.args[0])
-    return int(np.prod(shape[:-1])) if shape and _is_last_axis(call) else 0
+    layout = _layout(call, static_shape(call.args[0]))
+    return 0 if layout is None else layout.outer * layout.inner
 
 
 def _leads_with(table: Expr, axis: int) -> bool:
@@ -166,19 +211,14 @@ def _leads_with(table: Expr, axis: int) -> bool:
 
 def _pick_check(number: int, picks: Sequence[_Pick], runs: ReferenceRuns) -> PickCheck | None:
     key, call = f"pick{number}", picks[0].call
-    noise = argument_noise(runs, key)
-    count = _count(call)
-    if noise is None or count is None:
+    delta, count = _score_noise(call, key, runs), _count(call)
+    layout = _layout(call, runs.exposed[key].shape) if key in runs.exposed else None
+    if delta is None or count is None or layout is None:
         return None
-    value = runs.exposed[key]
-    axis = call.attrs.get("axis", -1 if operator_name(call) == "TopK" else 0)
-    assert isinstance(axis, int)
-    # A selection of one element each has its results in the order of the other axes, keepdims or not.
-    moved = np.moveaxis(value, axis, -1)
-    scores = moved.reshape(-1, moved.shape[-1]).astype(np.float64)
+    scores = layout.by_rows(runs.exposed[key])[:, :, 0].astype(np.float64)
     tables, allowed = [], []
     for pick in picks:
-        table, limit = _table(f"{key}.{pick.output}", pick, runs, scores, float(noise.max(initial=0)))
+        table, limit = _table(f"{key}.{pick.output}", pick, runs, scores, layout, delta)
         if table is None:
             return None
         tables.append(table)
@@ -186,11 +226,36 @@ def _pick_check(number: int, picks: Sequence[_Pick], runs: ReferenceRuns) -> Pic
     where = tuple(pick.output for pick in picks)
     is_largest = call.attrs.get("largest", 1) == 1 and operator_name(call) != "ArgMin"
     names, expected = tuple(runs.names[i] for i in where), tuple(runs.outputs[i] for i in where)
-    sizes = [len(scores) * count * int(np.prod(table.shape[2:])) for table in tables]
+    sizes = [len(scores) * count * prod(table.shape[2:]) for table in tables]
     if any(array.size != size for array, size in zip(expected, sizes, strict=True)):
         return None
-    delta = float(noise.max(initial=0))
-    return PickCheck(where, names, expected, scores, delta, count, is_largest, tuple(tables), tuple(allowed))
+    return PickCheck(
+        where,
+        names,
+        expected,
+        scores,
+        delta,
+        count,
+        is_largest,
+        tuple(tables),
+        tuple(allowed),
+        inner=layout.inner,
+        is_sorted=_is_sorted(call),
+        index=next((i for i, pick in enumerate(picks) if pick.table == "index"), None),
+    )
+
+
+def _score_noise(call: Call, key: str, runs: ReferenceRuns) -> float | None:
+    """How far an engine may be off in a score; None if that is not known."""
+    scores = call.args[0]
+    if is_exact(scores):
+        return 0.0
+    if not is_real(scores):
+        # Integers behind a step are off by one where a run differs.
+        spread = runs.exposed_spreads.get(key)
+        return None if spread is None else float(spread.any())
+    noise = argument_noise(runs, key)
+    return None if noise is None else float(noise.max(initial=0))
 
 
 def _count(call: Call) -> int | None:
@@ -201,7 +266,7 @@ def _count(call: Call) -> int | None:
 
 
 def _table(
-    key: str, pick: _Pick, runs: ReferenceRuns, scores: Array, delta: float
+    key: str, pick: _Pick, runs: ReferenceRuns, scores: Array, layout: _Layout, delta: float
 ) -> tuple[Array | None, float]:
     """What the output has for each element, and how much that may be off."""
     if pick.table == "index":
@@ -211,7 +276,7 @@ def _table(
     value = runs.exposed.get(key)
     if value is None:
         return None, 0.0
-    table = value.reshape(*scores.shape, -1) if value.size and value.size % scores.size == 0 else None
+    table = layout.by_rows(value) if value.size and value.size % scores.size == 0 else None
     if value.dtype.kind in "biu":
         return table, 0.0
     noise = argument_noise(runs, key)
