@@ -9,7 +9,8 @@ pick_rule, pick_check
 selection_rule, selection_check
                 NonZero: which elements are selected, and what is gathered there
 suppression_rule, suppression_check, overlap
-                NonMaxSuppression: which boxes are selected
+                NonMaxSuppression: which boxes are selected, and what is gathered for them
+row_axis        results with a row for each selected box
 inner_steps     steps within a program: runs in which undecided elements fall on the other side
 movement        following a value back through operators that only move it
 """
