@@ -127,6 +127,13 @@ class NumericCheck:
         size, off = (_finite_rms(real_parts(array)) for array in (self.expected, self.spread))
         return off / size if size else 0.0
 
+    @property
+    def undecided(self) -> float:
+        """Share of the elements that a step within the program may move by the size of the output."""
+        if self.slack is None or not self.slack.size:
+            return 0.0
+        return float(np.mean(self.slack > _finite_rms(real_parts(self.expected))))
+
     @cached_property
     def profile(self) -> NoiseProfile:
         """The noise of each part."""

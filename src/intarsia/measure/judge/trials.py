@@ -15,6 +15,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.numeric_check import UNSTABLE, NumericCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
+from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE
 from intarsia.support.errors import IntarsiaError
 
 _SIZES: Final = (1.0, 2.0**-4, 2.0**-8)
@@ -101,13 +102,16 @@ def _is_finite(array: Array) -> bool:
 
 
 def _unstable_outputs(trials: Sequence[Trial]) -> Iterator[str]:
-    """A sentence about each output that ties or overflow decide: trusted runs differ in it, so others may."""
+    """A sentence about each output that ties, steps or overflow decide: in these, engines may differ."""
     for trial in trials:
         for check in trial.gate.checks:
-            if isinstance(check, NumericCheck) and check.disagreement > UNSTABLE:
-                share = f"{100 * check.disagreement:.0f} %"
-                about = f'output "{check.name}" is unstable for {trial.name} inputs'
-                yield f"{about}: trusted runs differ by {share}"
+            if not isinstance(check, NumericCheck):
+                continue
+            about = f'output "{check.name}" is unstable for {trial.name} inputs'
+            if check.disagreement > UNSTABLE:
+                yield f"{about}: trusted runs differ by {100 * check.disagreement:.0f} %"
+            elif check.undecided > UNSTABLE_SHARE:
+                yield f"{about}: {100 * check.undecided:.2g} % of it lies behind a step that is near"
 
 
 def _constant_outputs(trials: Sequence[Trial]) -> Iterator[str]:

@@ -55,6 +55,7 @@ def detector(form: str, seed: int = 3) -> tuple[IRModule, dict[str, Array]]:
     x, boxes, scores, inputs = head(seed, 1 if form == "ranked" else CLASSES)
     limits = integers(20), numbers([0.3]), numbers([0.2])
     places = call("Squeeze", boxes, integers(0))
+    outputs: list[Expr]
     if form == "ranked":
         best = call("TopK", call("Reshape", scores, integers(BOXES)), integers(BOXES * 3 // 4), outputs=2)
         places = call("Gather", places, tuple_get(best, 1))

@@ -13,6 +13,7 @@ from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.output_check import CHECK_KINDS
 from intarsia.measure.judge.steps.range_check import RangeCheck
+from intarsia.measure.judge.trials import trials_for
 from intarsia.op import call, tuple_get
 from intarsia.passes import partition_whole
 from intarsia.support.errors import CompileError, UnsupportedModelError
@@ -368,7 +369,7 @@ def best_along(
     count = numbers([3], "int64")
     best = call("TopK", computed(x), count, outputs=2, axis=axis, sorted=int(is_sorted), largest=int(largest))
     table = numbers(rng.standard_normal((4, 8, SIZE)))
-    results = {
+    results: dict[str, Expr] = {
         "values": tuple_get(best, 0),
         "indices": call("Cast", tuple_get(best, 1), to=6),
         "gathered": call("GatherElements", table, tuple_get(best, 1), axis=axis),
@@ -441,3 +442,27 @@ def test_inputs_that_are_not_sorted_may_be_in_any_order() -> None:
         assert gate.check(in_order(results, 1, [4, 0, 2, 1, 3])).passed
         assert not gate.check([results[0] - 1, results[1]]).passed
         assert not gate.check([results[0], (results[1] + 1) % SIZE]).passed
+
+
+def test_the_report_says_how_much_of_an_output_lies_behind_steps_that_are_near() -> None:
+    """Of large numbers, few digits of the fraction are known: where it is near 0 or 1, either passes."""
+    for scale, is_told in ((1.0, False), (1000.0, True)):
+        module, inputs = fractions_of(scale, 0)
+        reference = trials_for(module, inputs)[0].gate.reference
+        assert ('output "output_0" is unstable for ordinary inputs' in reference) is is_told
+
+
+def test_what_is_near_the_last_of_the_best_may_be_left_out() -> None:
+    """Six of eight equal rows are selected in any order; which of them, no engine has to agree on."""
+    rng = np.random.default_rng(5)
+    x = Var("x", checked_type=TensorType((2, SIZE), DType.FLOAT32))
+    data = rng.uniform(0, 1, (2, SIZE)).astype(np.float32)
+    data[:, 8:16] = 2.0
+    best = call("TopK", computed(x), numbers([6], "int64"), outputs=2, sorted=0)
+    table = numbers(rng.standard_normal((2, SIZE)))
+    rows = call("GatherElements", table, tuple_get(best, 1), axis=1)
+    gate = Gate.for_module(module_of(x, rows), {"x": data})
+    assert gate.is_proven
+    assert gate.check([table.data[:, [15, 9, 10, 14, 12, 8]]]).passed
+    for wrong in ([15, 9, 10, 14, 12, 7], [15, 9, 10, 14, 12, 12]):
+        assert not gate.check([table.data[:, wrong]]).passed

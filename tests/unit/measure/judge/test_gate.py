@@ -141,7 +141,7 @@ def test_the_definition_does_not_vote_on_what_it_ignores() -> None:
 def test_outputs_keep_their_names_beside_exposed_values() -> None:
     """The argument of a step is a further output, whose name must not be that of an output."""
     x = Var("x", checked_type=TensorType((2, 8), DType.FLOAT32))
-    step = call("Floor", call("Mul", call("Sin", x), Constant(np.float32(7.3))))
+    step = call("Floor", call("Mul", call("Sin", x), Constant(np.asarray(7.3, np.float32))))
     names = ("exposed_0", "y")
     main = Function((x,), Tuple((step, call("Sin", step))), Attrs({"output_names": names}))
     module = IRModule.from_expr(main)

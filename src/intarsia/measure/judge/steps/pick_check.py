@@ -175,8 +175,10 @@ class PickCheck:
         free = np.ones(self.count, bool)
         for element in order[scores[order] >= cut - reach]:
             ranks = np.flatnonzero(free)
+            if not ranks.size:
+                break
             off = self._distances(row, int(element), [array[ranks] for array in found])
-            if off.size and off.min() < np.inf:
+            if off.min() < np.inf:
                 free[ranks[off.argmin()]] = False
             elif scores[element] > cut + reach:
                 return (

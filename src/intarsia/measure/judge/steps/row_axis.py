@@ -137,14 +137,14 @@ def _moved_axis(call: Call, name: str, first: int) -> int:
 def _reshaped_axis(call: Call, first: int) -> int:
     """The row axis after a Reshape that leaves rows together: nothing but ones stands before the rows."""
     before, target = _shape(call.args[0]), _integers(call, 1)
-    behind = before[first + 1 :]
+    behind = [size for size in before[first + 1 :] if isinstance(size, int)]
     result = next((axis for axis, size in enumerate(target) if size != 1), 0)
     is_open = target[result] == -1 or (target[result] == 0 and result == first)
-    if any(size != 1 for size in before[:first]) or not all(isinstance(size, int) for size in behind):
+    if any(size != 1 for size in before[:first]) or len(behind) < len(before) - first - 1:
         raise _NotByRowsError
     if not is_open or min(target[result + 1 :], default=1) < 1:
         raise _NotByRowsError
-    return _unless(prod(target[result + 1 :]) != prod(map(int, behind)), result)
+    return _unless(prod(target[result + 1 :]) != prod(behind), result)
 
 
 def _unless(is_wrong: bool, axis: int) -> int:

@@ -69,8 +69,8 @@ class _Group:
         if self.best is not None:
             values["rank"] = TupleGetItem(self.best, 1)
         rows = _all_rows(values["scores"])
-        for number, (output, _) in self.outputs.items() if rows is not None else ():
-            if output is not self.call:
+        for number, (output, _) in self.outputs.items():
+            if output is not self.call and rows is not None:
                 with contextlib.suppress(IntarsiaError):  # shapes that other numbers of rows do not fit
                     values[f"table{number}"] = self._unranked(_replaced(output, {self.call: rows}))
         return values
@@ -246,4 +246,4 @@ def _column_noise(table: Array, spread: Array) -> Array:
         return np.zeros(table.shape[1])
     wide = table.astype(np.float64)
     size, usual = (np.sqrt(np.mean(array * array, axis=0)) for array in (wide, spread.astype(np.float64)))
-    return NOISES * np.maximum(np.maximum(spread.max(axis=0), usual), 8 * 2.0**-23 * size)
+    return np.asarray(NOISES * np.maximum(np.maximum(spread.max(axis=0), usual), 8 * 2.0**-23 * size))
