@@ -2,7 +2,7 @@
 
 Outputs are the selected rows of batch, class and box, or what a program gathers for them: boxes, scores,
 labels. Each gathered row is looked up in a table of all boxes that could be selected. The boxes found are
-judged as if they were an output, unless some row may be of one of several boxes.
+judged as if they were an output; where some row may be of one of several boxes, by their order only.
 """
 
 from __future__ import annotations
@@ -117,9 +117,32 @@ class SuppressionCheck:
             yield f"row {int(found.argmin())} of {self._listed()} is of no box, or of one that was before"
             return
         complaints = self._selection_complaints(np.stack(np.unravel_index(found, self.scores.shape), axis=1))
-        complaint = next(complaints, "")
-        if complaint and all(self._is_alike(self._boxes_of(row)) for row in zip(*rows, strict=True)):
+        if complaint := next(complaints, ""):
+            yield from self._doubted(complaint, [self._boxes_of(row) for row in zip(*rows, strict=True)])
+
+    def _doubted(self, complaint: str, boxes: Sequence[Array]) -> Iterator[str]:
+        """A complaint about the boxes that were found, if no others that the rows may be of are right."""
+        if all(map(self._is_alike, boxes)):
             yield complaint
+            return
+        row = self._unordered_row(boxes)
+        if row is not None:
+            yield f"row {row} of {self._listed()} is not in the order of batch, class and score"
+
+    def _unordered_row(self, boxes: Sequence[Array]) -> int | None:
+        """The first row that is out of order whichever boxes the rows are of; None if there is none."""
+        scores, size = self.scores.reshape(-1), self.scores.shape[-1]
+        # By batch and class that the row before may be of: the largest score that it may have there.
+        before = {-1: np.inf}
+        for row, candidates in enumerate(boxes):
+            current: dict[int, float] = {}
+            for group, score in zip((candidates // size).tolist(), scores[candidates].tolist(), strict=True):
+                if group > min(before) or score <= before.get(group, -np.inf) + 2 * self.delta:
+                    current[group] = max(current.get(group, -np.inf), score)
+            if not current:
+                return row
+            before = current
+        return None
 
     def _fitting(self, rows: Sequence[Array], boxes: Array) -> Iterator[Array]:
         """Of each output, which rows are those of some boxes."""
