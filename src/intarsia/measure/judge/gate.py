@@ -154,7 +154,7 @@ def _notes(gate: Gate) -> Iterator[str]:
     """What the input set says nothing about."""
     empty = [name for name, array in zip(gate.names, gate.expected, strict=True) if not array.size]
     unstable = [
-        f"{100 * check.undecided:.2g} % of {' and '.join(gate.names[number] for number in check.positions)}"
+        f"{100 * check.undecided:.3g} % of {' and '.join(gate.names[number] for number in check.positions)}"
         for check in gate.checks
         if isinstance(check, RangeCheck | SelectionCheck) and check.undecided > UNSTABLE_SHARE
     ]

@@ -111,7 +111,7 @@ def _unstable_outputs(trials: Sequence[Trial]) -> Iterator[str]:
             if check.disagreement > UNSTABLE:
                 yield f"{about}: trusted runs differ by {100 * check.disagreement:.0f} %"
             elif check.undecided > UNSTABLE_SHARE:
-                yield f"{about}: {100 * check.undecided:.2g} % of it lies behind a step that is near"
+                yield f"{about}: {100 * check.undecided:.3g} % of it lies behind a step that is near"
 
 
 def _constant_outputs(trials: Sequence[Trial]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import intarsia as ia
-from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Tuple, Var
+from intarsia.ir import Call, Constant, DType, Expr, Function, IRModule, TensorType, Tuple, Var
 from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.output_check import CHECK_KINDS
@@ -466,3 +466,29 @@ def test_what_is_near_the_last_of_the_best_may_be_left_out() -> None:
     assert gate.check([table.data[:, [15, 9, 10, 14, 12, 8]]]).passed
     for wrong in ([15, 9, 10, 14, 12, 7], [15, 9, 10, 14, 12, 12]):
         assert not gate.check([table.data[:, wrong]]).passed
+
+
+def test_functions_that_saturate_are_near_a_step_though_no_run_differs() -> None:
+    """The largest number below 1 is a right result for a Sigmoid, too."""
+    x = Var("x", checked_type=TensorType((16, SIZE), DType.FLOAT32))
+    places = call("Mul", call("Sigmoid", computed(x)), numbers(31.0))
+    cell = call("Floor", places)
+    table = np.random.default_rng(1).standard_normal(33).astype(np.float32)
+    module = module_of(x, call("Gather", numbers(table), call("Cast", cell, to=7)))
+    inputs = {"x": np.where(np.random.default_rng(2).random((16, SIZE)) < 0.5, 300, -300).astype(np.float32)}
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    below = np.where(inputs["x"] > 0, table[30], table[0])
+    assert gate.check([below]).passed
+    assert not gate.check([np.where(inputs["x"] > 0, table[31], table[1])]).passed
+
+
+def test_a_step_may_be_an_output_and_an_inner_step() -> None:
+    """What is computed of it is off by as much as it is, and may be by more than its noise."""
+    module, inputs = fractions_of(1000.0, 0)
+    (x,), body = module["main"].params, module["main"].body
+    assert isinstance(body, Call)
+    both = IRModule.from_expr(Function((x,), Tuple((body.args[1], body))))
+    gate = Gate.for_module(both, inputs)
+    engines_pass(both, inputs, gate)
+    assert not gate.check([gate.expected[0], np.roll(gate.expected[1], 1)]).passed

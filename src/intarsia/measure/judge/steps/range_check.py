@@ -66,7 +66,7 @@ class RangeCheck:
 
     def _message(self, differing: int) -> str:
         if self.undecided > UNSTABLE_SHARE:
-            share = f"{100 * self.undecided:.2g} % of it lies within noise of a step"
+            share = f"{100 * self.undecided:.3g} % of it lies within noise of a step"
             return f'unstable output "{self.name}": {share}'
         text = f'{differing} elements of output "{self.name}" lie on the other side of a step'
         return text if differing else EQUAL
