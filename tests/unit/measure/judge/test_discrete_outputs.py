@@ -492,3 +492,41 @@ def test_a_step_may_be_an_output_and_an_inner_step() -> None:
     gate = Gate.for_module(both, inputs)
     engines_pass(both, inputs, gate)
     assert not gate.check([gate.expected[0], np.roll(gate.expected[1], 1)]).passed
+
+
+@pytest.mark.parametrize("operator", ["Cast", "Greater", "Round"])
+def test_what_follows_a_step_jumps_only_where_it_does(operator: str) -> None:
+    """The numbers that Floor gives are exact: 3 is not near 2.9 for a conversion to integers."""
+    x, inputs = halves()
+    whole = call("Clip", call("Floor", computed(x)), numbers(-8.0), numbers(8.0))
+    result = {
+        "Cast": lambda: call("Cast", whole, to=7),
+        "Greater": lambda: call("Cast", call("Greater", whole, numbers(1.0)), to=7),
+        "Round": lambda: call("Round", whole),
+    }[operator]()
+    gate = Gate.for_module(module_of(x, result), inputs)
+    engines_pass(module_of(x, result), inputs, gate)
+    (check,) = gate.checks
+    assert isinstance(check, RangeCheck)
+    is_near = inputs["x"] == 2
+    assert (check.low != check.high).sum() == is_near.sum()
+    expected = gate.expected[0]
+    assert gate.check([np.where(is_near, check.low, expected)]).passed
+    assert not gate.check([expected - 1]).passed
+
+
+def test_places_in_a_grid_are_on_either_side_only_near_its_lines() -> None:
+    """Floor and the Cast behind it jump together."""
+    x, inputs = halves()
+    cell = call("Floor", computed(x))
+    table = np.random.default_rng(1).standard_normal(32).astype(np.float32)
+    place = call("Add", call("Cast", cell, to=7), numbers([16], "int64"))
+    module = module_of(x, call("Add", call("Gather", numbers(table), place), call("Sub", computed(x), cell)))
+    gate = Gate.for_module(module, inputs)
+    engines_pass(module, inputs, gate)
+    is_near = inputs["x"] == 2
+    below = np.where(is_near, table[17] + 1, gate.expected[0]).astype(np.float32)
+    assert gate.check([below]).passed
+    for mask in (inputs["x"] > 3, inputs["x"] < 1):
+        wrong = gate.expected[0] + np.where(mask, np.float32(0.01), 0)
+        assert not gate.check([wrong.astype(np.float32)]).passed

@@ -18,12 +18,15 @@ from intarsia.ir import Call, Constant, DType, Expr, TensorType, with_fields
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.reference_runs import ReferenceRuns
 from intarsia.measure.judge.steps.arguments import argument_noise, is_exact, is_real
-from intarsia.measure.judge.steps.movement import is_move, move, operator_name
+from intarsia.measure.judge.steps.movement import is_move, move, moved_from, operator_name
 from intarsia.op.evaluate import evaluate_call
 
 _MONOTONE: Final = frozenset({"Floor", "Ceil", "Round", "Sign", "Cast"})
 _COMPARISONS: Final = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 _LOGIC: Final = frozenset({"And", "Or", "Xor", "Not", "Where", "Cast"})
+_ROUNDING: Final = frozenset({"Floor", "Ceil", "Round", "Sign"})
+_KEEPING: Final = frozenset({"Cast", "Clip", "Relu"})
+"""Monotone operators after which the results of a step are exact numbers, too."""
 _DEEPEST: Final = 32
 """Operators on a path from a result to its steps; deeper ones are not followed."""
 
@@ -54,6 +57,8 @@ def leaves(expr: Expr) -> tuple[Expr, ...]:
         if is_step(item):
             assert isinstance(item, Call)
             values.update(dict.fromkeys(item.args))
+            for arg in filter(is_stepped, item.args):
+                values.update(dict.fromkeys(leaves(arg)))
             if operator_name(item) == "Equal":
                 values[item] = None
         elif not _operands(item) and not isinstance(item, Constant):
@@ -101,8 +106,8 @@ class _Evaluation:
         return self._logic(expr)
 
     def _stepped(self, step: Call) -> Bounds:
-        values = [self._real(arg) for arg in step.args]
-        return Bounds(*(_stepped(step, values, sign) for sign in (-1, 1)))
+        intervals = [self._interval(arg) for arg in step.args]
+        return Bounds(*(_stepped(step, intervals, sign) for sign in (-1, 1)))
 
     def _equal(self, call: Call) -> Bounds:
         (left, left_noise), (right, right_noise) = (self._real(arg) for arg in call.args)
@@ -140,14 +145,29 @@ class _Evaluation:
                 ]
                 return Bounds(np.minimum(*chosen), np.maximum(*chosen))
             case _:
-                return parts[0].mapped(lambda array: _computed(call, (Constant(array),)))
+                return parts[0].mapped(lambda array: _computed(call, (Constant(array), *call.args[1:])))
+
+    def _interval(self, arg: Expr) -> Bounds:
+        """Smallest and largest value of an argument of a step; those of a step before it are exact."""
+        if not is_stepped(arg):
+            value, noise = self._real(arg)
+            return Bounds(*((value + sign * noise).astype(value.dtype) for sign in (-1, 1)))
+        if has_step(arg):
+            return self.bounds(arg)
+        value, flips = self._truth(arg)
+        if flips.any():
+            raise _UnknownError
+        return Bounds(value, value)
 
     def _real(self, arg: Expr) -> tuple[Array, Array]:
+        """The value, and how far an engine may be off: not at all in a constant or an input."""
         key = self.keys.get(arg, "")
-        noise = argument_noise(self.runs, key)
-        if noise is None:
+        value, noise = self.runs.exposed.get(key), argument_noise(self.runs, key)
+        if value is not None and is_exact(arg):
+            noise = np.zeros(value.shape)
+        if value is None or noise is None:
             raise _UnknownError
-        return self.runs.exposed[key], noise
+        return value, noise
 
     def _truth(self, expr: Expr) -> tuple[Array, Array]:
         """The value, and where it was another one in some run."""
@@ -158,16 +178,13 @@ class _Evaluation:
         return value, np.asarray(spread, np.bool_)
 
 
-def _stepped(step: Call, values: Sequence[tuple[Array, Array]], sign: int) -> Array:
-    """The smallest (sign -1) or largest (sign 1) result within noise of the arguments."""
+def _stepped(step: Call, intervals: Sequence[Bounds], sign: int) -> Array:
+    """The smallest (sign -1) or largest (sign 1) result of a step of arguments within intervals."""
     signs = (sign, -sign) if operator_name(step) in _COMPARISONS else (sign,)
     if operator_name(step).startswith("Less"):
         signs = (-sign, sign)
-    args = [
-        Constant((value + way * noise).astype(value.dtype))
-        for (value, noise), way in zip(values, signs, strict=True)
-    ]
-    return _computed(step, args)
+    pairs = zip(intervals, signs, strict=True)
+    return _computed(step, [Constant(interval.high if way > 0 else interval.low) for interval, way in pairs])
 
 
 def _computed(call: Call, args: Sequence[Expr]) -> Array:
@@ -198,6 +215,18 @@ def is_step(expr: Expr) -> bool:
     return not (name == "Cast" and is_real(expr)) and not all(map(is_exact, expr.args))
 
 
+def is_stepped(expr: Expr) -> bool:
+    """Whether numbers are those of a step, such as Cast(Clip(Floor(x), 0, 9)): exact but for its jumps."""
+    source = moved_from(expr)[0]
+    if not isinstance(source, Call):
+        return False
+    name = operator_name(source)
+    if name == "Cast" and is_real(source) and _is_discrete(source.args[0]):
+        return True
+    is_kept = name in _KEEPING and all(isinstance(arg, Constant) for arg in source.args[1:])
+    return name in _ROUNDING or (is_kept and is_stepped(source.args[0]))
+
+
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     """The arguments of an operator on truth values and integers that bounds pass through; () of a leaf."""
     if not isinstance(expr, Call) or is_step(expr):
@@ -205,6 +234,8 @@ def _operands(expr: Expr) -> tuple[Expr, ...]:
     if is_move(expr):
         return expr.args[:1]
     name = operator_name(expr)
+    if name in _KEEPING and is_stepped(expr) and is_real(expr.args[0]):
+        return expr.args[:1]
     if name not in _LOGIC or not _is_discrete(expr.args[0]):
         return ()
     if name == "Where" and not all(isinstance(arg, Constant) for arg in expr.args[1:]):

@@ -19,7 +19,7 @@ from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.reference_runs import ReferenceRuns
 from intarsia.measure.judge.steps.arguments import static_shape
-from intarsia.measure.judge.steps.bounds import bounds_of, has_step, is_step, leaves
+from intarsia.measure.judge.steps.bounds import bounds_of, has_step, is_step, is_stepped, leaves
 from intarsia.measure.judge.steps.movement import moved_from, operator_name, outputs_of
 from intarsia.op.infer import infer_types
 from intarsia.op.known_value import known_value
@@ -107,7 +107,7 @@ def _inner_steps(module: IRModule) -> list[Call]:
         seen.add(expr)
         match expr:
             case Call() as call:
-                if is_step(call) and _is_small(call):
+                if is_step(call) and _is_small(call) and not _follows_step(call):
                     steps.append(call)
                 waiting.extend(call.args)
             case TupleGetItem(tuple_value=value):
@@ -117,6 +117,11 @@ def _inner_steps(module: IRModule) -> list[Call]:
             case _:
                 pass
     return steps
+
+
+def _follows_step(step: Call) -> bool:
+    """Whether a step only jumps where one before it does, which is forced itself."""
+    return all(isinstance(arg, Constant) or is_stepped(arg) for arg in step.args)
 
 
 def _is_small(step: Call) -> bool:
