@@ -160,6 +160,8 @@ class IntegerRanges:
         if rule is None or not intervals or intervals[0] is None:
             return None
         known = [item for item in intervals if item is not None]
+        if name == "Mod" and not call.attrs.get("fmod", 0) and known[-1][0] > 0 and known[0][0] < 0:
+            known[0] = 0, math.inf  # the sign is that of the divisor
         count = _count(call) if name.startswith("Reduce") or name == "CumSum" else len(known)
         interval = rule(known, count)
         return None if interval is None or any(map(math.isnan, interval)) else interval

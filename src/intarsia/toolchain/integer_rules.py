@@ -74,13 +74,35 @@ def _quotient(items: list[Interval], _count: int) -> Interval | None:
     low, high = items[0]
     if not all(isinstance(bound, int) for item in items for bound in item):
         smallest = max(items[-1][0], -items[-1][1])
+        if smallest > 0 and smallest == items[-1][0]:
+            corners = [bound / divisor for bound in items[0] for divisor in items[-1]]
+            return min(corners), max(corners)
         return (-largest(items[0]) / smallest, largest(items[0]) / smallest) if smallest > 0 else None
-    return (0, high) if low >= 0 and items[-1][0] >= 0 else (-largest(items[0]), largest(items[0]))
+    least, most = items[-1]
+    if low >= 0 and least > 0:
+        return low // most, high // least
+    return (0, high) if low >= 0 and least >= 0 else (-largest(items[0]), largest(items[0]))
 
 
 def _remainder(items: list[Interval], _count: int) -> Interval:
     size = largest(items[-1])
-    return (0, size) if min(items[0][0], items[-1][0]) >= 0 else (-size, size)
+    if size > 0 and isinstance(size, int):
+        size -= 1  # of integers it is smaller than the divisor
+    is_positive = min(items[0][0], items[-1][0]) >= 0
+    return (0, min(size, items[0][1])) if is_positive else (-size, size)
+
+
+def _rounded(function: Callable[[float], int], interval: Interval) -> Interval:
+    low, high = (function(bound) if math.isfinite(bound) else bound for bound in interval)
+    return low, high
+
+
+def _largest_of(items: list[Interval], _count: int) -> Interval:
+    return max(low for low, _ in items), max(high for _, high in items)
+
+
+def _smallest_of(items: list[Interval], _count: int) -> Interval:
+    return min(low for low, _ in items), min(high for _, high in items)
 
 
 def _clipped(items: list[Interval], _count: int) -> Interval | None:
@@ -110,10 +132,14 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "ReduceL1": lambda items, count: (0, largest(items[0]) * count),
         "ReduceSumSquare": _squares,
         **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean"), lambda items, _: items[0]),
-        **dict.fromkeys(("Ceil", "Floor", "Round"), lambda items, _: (items[0][0] - 1, items[0][1] + 1)),
+        "Ceil": lambda items, _: _rounded(math.ceil, items[0]),
+        "Floor": lambda items, _: _rounded(math.floor, items[0]),
+        "Round": lambda items, _: _rounded(round, items[0]),
         "Log": lambda *_: (-745, 710),  # of the smallest and the largest float64
         "Sqrt": lambda items, _: (0, math.sqrt(max(0.0, items[0][1]))),
-        **dict.fromkeys(("Range", "Max", "Min"), lambda items, _: union(items)),
+        "Max": _largest_of,
+        "Min": _smallest_of,
+        "Range": lambda items, _: union(items),
     }
 )
 """Intervals of results by operator, from those of the arguments and the number of reduced elements."""

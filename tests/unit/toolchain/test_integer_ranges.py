@@ -174,3 +174,37 @@ def test_a_flat_position_may_exceed_every_axis() -> None:
     interval = IntegerRanges(Function((images,), position)).interval(position)
     assert interval is not None
     assert interval[1] >= 2**24 - 1
+
+
+def _tight(value: Expr, *limits: tuple[Expr, Interval]) -> Interval | None:
+    return IntegerRanges(limits=dict(limits)).interval(value)
+
+
+def test_remainders_quotients_and_extremes_have_tight_intervals() -> None:
+    x = var("x", ROWS)
+    positive: Interval = (0, 119)
+    ten = constant(10)
+    assert _tight(call("Mod", x, ten)) == (0, 9)
+    assert _tight(call("Mod", x, ten, fmod=1)) == (-9, 9)
+    assert _tight(call("Mod", x, ten), (x, (0, 5))) == (0, 5)
+    assert _tight(call("Div", x, ten), (x, positive)) == (0, 11)
+    floats = call("Div", call("Cast", x, to=1), Constant(np.array(10, np.float32)))
+    assert _tight(call("Cast", call("Floor", floats), to=7), (x, positive)) == (0, 11)
+    assert _tight(call("Min", x, ten), (x, positive)) == (0, 10)
+    assert _tight(call("Max", x, ten), (x, positive)) == (10, 119)
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_lie_within_their_interval(fmod: int) -> None:
+    numbers = np.arange(-7, 8)
+    left, right = (array.reshape(-1) for array in np.meshgrid(numbers, numbers[numbers != 0]))
+    for dividend, divisor in (
+        (left, right),
+        (np.abs(left), right),
+        (left, np.abs(right)),
+        np.abs((left, right)),
+    ):
+        result = call("Mod", Constant(np.asarray(dividend)), Constant(np.asarray(divisor)), fmod=fmod)
+        low, high = IntegerRanges().interval(result) or (0, 0)
+        (values,) = evaluate([], [result])
+        assert low <= values.min() <= values.max() <= high
