@@ -12,7 +12,7 @@ from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.whole_run import run_arrays
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
-from intarsia.support.errors import IntarsiaError
+from intarsia.support.errors import CompileError, IntarsiaError
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
 
@@ -47,7 +47,10 @@ UNOPTIMISED: Final = Judge(
 OPENVINO: Final = Judge("openvino", Target.for_toolchain("openvino"), "oneDNN")
 NATIVE: Final = Judge(
     "native without fusion",
-    Target.for_toolchain("native").with_options(fused=False, convolutions="direct", attention=False),
+    # Checked: indices out of range are an error, as for the other engines. Otherwise native clamps them.
+    Target.for_toolchain("native").with_options(
+        fused=False, convolutions="direct", attention=False, checked=True
+    ),
     "native",
 )
 
@@ -73,6 +76,10 @@ class JudgeSession:
                 self._executable = build(partition_whole(self.module, self.judge.target))
         except IntarsiaError as error:
             self._refusal = error
+        # Engines are foreign code: while they compile they raise what they like, such as RuntimeError.
+        except Exception as error:
+            self._refusal = CompileError(f"{type(error).__name__} while compiling: {error}")
+            self._refusal.__cause__ = error
         if self._executable is None:
             assert self._refusal is not None
             return self._refusal
@@ -81,6 +88,11 @@ class JudgeSession:
             return tuple(array.copy() for array in run_arrays(self._executable, inputs))
         except IntarsiaError as error:
             return error
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether the engine has not compiled the program; False before the first run."""
+        return self._refusal is not None
 
     def names(self) -> tuple[str, ...]:
         """The outputs' names; () before the first run, or if the engine refuses the program."""

@@ -8,7 +8,9 @@ engine that shares code with the first proves nothing. So judges have groups, on
 3. A second judge of another group is checked against the first with this noise, before its own differences
    may widen it: a wrong judge that is taken in unchecked hides all mistakes like its own.
 4. If they differ, further judges are called, until two of different groups agree. The others are outvoted.
-5. If no two agree, nothing is proven, and no candidate passes.
+5. If no two agree, nothing is proven, and no candidate passes. The word of a single judge counts only if the
+   others are not installed or cannot compile the program. If one of them fails at run time, the inputs may be
+   what is wrong, such as an index that is out of range.
 
 A program with an operator that only onnxruntime has is computed by onnxruntime without optimisations alone.
 """
@@ -141,8 +143,12 @@ class Panel:
             return vote.ruling(first, noise)
         while (found := vote.count(noise)) is None:
             if vote.call_next() is None:
-                return vote.ruling(first, noise, is_proven=len(vote.results) == 1)
+                return vote.ruling(first, noise, is_proven=vote.is_unopposed)
         return vote.ruling(found, noise)
+
+    def has_refused(self, judge: Judge) -> bool:
+        """Whether a judge that was called cannot compile the program."""
+        return self._session(judge).has_refused
 
     def run(self, judge: Judge, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
         """What a judge computes: outputs, then exposed values."""
@@ -241,6 +247,7 @@ class _Vote:
         self._panel, self._inputs = panel, inputs
         self._waiting = iter(panel.judges())
         self._failed: list[tuple[str, str]] = list(panel.limits.left_out)
+        self._refused: list[tuple[str, str]] = []
         self._has_failed = False
         self._slacks: Sequence[Array | None] = ()
 
@@ -253,9 +260,14 @@ class _Vote:
                 return judge
             if not self._has_failed:
                 self.error, self._has_failed = results, True
-            if isinstance(results, ExecutionError):
-                self._failed.append((judge.name, results.problem))
+            kind = self._refused if self._panel.has_refused(judge) else self._failed
+            kind.append((judge.name, results.problem))
         return None
+
+    @property
+    def is_unopposed(self) -> bool:
+        """Whether there is one result, and no judge has failed at run time; judges left out do not count."""
+        return len(self.results) == 1 and len(self._failed) == len(self._panel.limits.left_out)
 
     def measure_noise(self) -> list[Array | None]:
         """The differences of perturbed runs to the run of the same engine; onnxruntime's if it can."""
@@ -308,6 +320,7 @@ class _Vote:
                 (other.name, report.message) for other, report in reports.items() if other not in agreeing
             ),
             failed=tuple(self._failed),
+            refused=tuple(self._refused),
             is_proven=is_proven,
             opaque=panel.only_judge_of(),
         )

@@ -20,7 +20,8 @@ class Ruling:
         difference: Largest difference among them, relative to the largest value of the output.
         outvoted: Names of the judges that were contradicted, each with what was wrong.
         failed: Names of the judges that raised an error, each with the error.
-        is_proven: Whether judges of two groups agree, or there is only one.
+        refused: Names of the judges that cannot compile the program, each with the reason.
+        is_proven: Whether judges of two groups agree, or there is only one and none failed.
         opaque: Names of the operators that no other judge has; () if others could confirm the result.
     """
 
@@ -32,6 +33,7 @@ class Ruling:
     outvoted: tuple[tuple[str, str], ...]
     failed: tuple[tuple[str, str], ...]
     is_proven: bool
+    refused: tuple[tuple[str, str], ...] = ()
     opaque: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -42,8 +44,17 @@ class Ruling:
         if self.agreeing:
             text += f", confirmed by {' and '.join(self.agreeing)} (difference {self.difference:.1e})"
         if not self.is_proven:
-            names = " and ".join(name for name, _ in self.outvoted)
-            text = f"unproven: {self.judge} and {names} disagree, and no two judges agree"
+            text = self._doubt()
         verb = "outvoted" if self.is_proven else "in its eyes wrong"
         text += "".join(f"; {verb}: {name} ({reason})" for name, reason in self.outvoted)
-        return text + "".join(f"; failed: {name} ({reason})" for name, reason in self.failed)
+        text += "".join(f"; failed: {name} ({reason})" for name, reason in self.failed)
+        if self.agreeing:
+            return text
+        return text + "".join(f"; cannot compile it: {name} ({reason})" for name, reason in self.refused)
+
+    def _doubt(self) -> str:
+        """Why nothing is proven."""
+        if not self.outvoted:
+            return f"unproven: only {self.judge} computes it, and others fail"
+        names = " and ".join(name for name, _ in self.outvoted)
+        return f"unproven: {self.judge} and {names} disagree, and no two judges agree"
