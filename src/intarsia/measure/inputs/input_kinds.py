@@ -13,11 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from ml_dtypes import iinfo
 
 from intarsia.ir import Function
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.inputs.integer_use import UNKNOWN, IntegerUse, integer_uses
 from intarsia.measure.inputs.random_inputs import declared_ranges
+from intarsia.measure.string_inputs import vocabularies
 
 Array = npt.NDArray[Any]
 
@@ -25,6 +27,12 @@ _OCTAVES: Final = 10
 _OUTLIER: Final = 1e3
 _OFFSET: Final = 1e3
 _LARGE_INTEGER: Final = 1000
+_BEYOND_INT32: Final = 2**33 + 1
+
+_SIZES: Final = (1.0, 1.0, 2.0**-4, 2.0**-8)
+"""What floating-point numbers are multiplied by, for each attempt."""
+
+ATTEMPTS: Final = len(_SIZES)
 
 
 class InputKind(StrEnum):
@@ -36,7 +44,7 @@ class InputKind(StrEnum):
 
 
 def input_set(
-    function: Function, ordinary: Mapping[str, Array], kind: InputKind, seed: int = 0, size: float = 1.0
+    function: Function, ordinary: Mapping[str, Array], kind: InputKind, seed: int = 0, attempt: int = 0
 ) -> dict[str, Array]:
     """Arrays of a kind for the parameters of a function.
 
@@ -44,25 +52,31 @@ def input_set(
         function: The program.
         ordinary: Arrays of the shapes and types that are wanted, with valid integers.
         kind: LARGE: floating-point numbers with heavy tails, rows of different magnitudes; integers from both
-            ends of their range. EDGES: zeros, ties, negative numbers, offsets; the least integers.
+            ends of their range. EDGES: zeros, ties, negative numbers, offsets; the least integers. Strings
+            and truth values are drawn anew.
         seed: Equal seeds give equal arrays.
-        size: What floating-point numbers are multiplied by. Below 1, integers that nothing is known of are
-            those of `ordinary` as well: where large ones failed.
+        attempt: How far to go back where the program fails on such numbers, below `ATTEMPTS`: at 1 without
+            the limits of integer types, from 2 on with floating-point numbers scaled down, and with those
+            integers of `ordinary` that nothing is known of.
     """
     if kind is InputKind.ORDINARY:
         return dict(ordinary)
     generator = np.random.default_rng((seed, list(InputKind).index(kind)))
     uses = integer_uses(function)
     uses |= {name: IntegerUse(low, high) for name, (low, high) in declared_ranges(function).items()}
+    words = vocabularies(function)
     return {
-        name: _array(array, kind, uses.get(name, UNKNOWN), generator, size)
+        name: words[name].draw(array.shape, generator)
+        if name in words
+        else _array(array, kind, uses.get(name, UNKNOWN), generator, attempt)
         for name, array in ordinary.items()
     }
 
 
 def _array(
-    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, size: float
+    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, attempt: int
 ) -> Array:
+    size = _SIZES[attempt]
     match element_kind(array.dtype):
         case ElementKind.FLOAT:
             values = _FLOATS[kind](array.shape, generator) * size
@@ -72,28 +86,39 @@ def _array(
             return np.asarray(parts[0] + 1j * parts[1]).astype(array.dtype)
         case ElementKind.INTEGER if array.dtype.kind == "b":
             return generator.random(array.shape) < (0.9 if kind is InputKind.LARGE else 0.1)
-        case ElementKind.INTEGER if use.is_certain or size == 1.0:
-            return _integers(array, kind, use, generator)
+        case ElementKind.INTEGER if use.is_certain:
+            return _integers_in_range(array, kind, use, generator)
+        case ElementKind.INTEGER if size == 1.0:
+            return _integers(array, kind, use, generator, has_limits=attempt == 0)
         case _:
             return array
 
 
-def _integers(array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator) -> Array:
-    if use.is_certain and kind is InputKind.LARGE:
+def _integers_in_range(
+    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator
+) -> Array:
+    if kind is InputKind.LARGE:
         ends = np.array([use.low, use.high - 1])
         return generator.choice(ends, array.shape).astype(array.dtype)
-    if use.is_certain:  # ties, most of them at the low end
-        width = max(1, use.high - use.low)
-        return (use.low + generator.geometric(0.5, array.shape) % width).astype(array.dtype)
-    information = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
-    if information is None:  # four bits: no room for more
-        return array
+    width = max(1, use.high - use.low)  # ties, most of them at the low end
+    return (use.low + generator.geometric(0.5, array.shape) % width).astype(array.dtype)
+
+
+def _integers(
+    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, *, has_limits: bool
+) -> Array:
+    limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" else iinfo(array.dtype)
+    least = limits.min if use.least is None else max(limits.min, use.least)
+    most = limits.max if use.most is None else min(limits.max, use.most)
     if kind is InputKind.LARGE:
-        low, high = max(information.min, -_LARGE_INTEGER), min(information.max, _LARGE_INTEGER)
+        middle = min(max(0, least), most)
+        low, high = max(least, middle - _LARGE_INTEGER), min(most, middle + _LARGE_INTEGER)
         return generator.integers(low, high, array.shape, endpoint=True).astype(array.dtype)
-    # Beyond 32 bits where there are 64: who computes with fewer shows it.
-    edges = [0, 1, min(information.max // 2, 2**33 + 1), max(information.min, -1)]
-    return generator.choice(np.array(edges, array.dtype), array.shape)
+    # Beyond 32 bits where there are 64, and where float64 has gaps: who computes with fewer bits shows it.
+    edges = [0, 1, -1, min(limits.max // 2, _BEYOND_INT32)]
+    edges += [limits.min, limits.max] if has_limits else []
+    chosen = dict.fromkeys(min(max(edge, least), most) for edge in edges)
+    return generator.choice(np.array(list(chosen), array.dtype), array.shape)
 
 
 def _large(shape: tuple[int, ...], generator: np.random.Generator) -> Array:

@@ -1,71 +1,30 @@
 """What integers that a program is given are used for: which numbers they may be.
 
 A random index must be one of the table's, a mask is 0 or 1, a length is within its axis. The program says so:
-each parameter is followed through operators that only move its values, to those that use them.
+each parameter is followed through operators to those that make demands (`integer_demands`). Where values are
+only moved on the way, the demand is the parameter's own. Where something is computed of them, as of positions
+that are cumulative sums of a mask, numbers are sought for which interval arithmetic shows that every demand
+is met (`index_ranges`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.ir import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    Op,
-    TensorType,
-    TupleGetItem,
-    Var,
-    children,
-    post_order,
-)
+from intarsia.ir import Call, Expr, Function, Op, TensorType, TupleGetItem, Var, children, post_order
+from intarsia.measure.inputs.index_ranges import WIDEST, Place, Range, can_be_met, meeting_ranges
+from intarsia.measure.inputs.integer_demands import MOVING, Demand, demand_of
+from intarsia.toolchain.integer_ranges import type_interval
+from intarsia.toolchain.integer_rules import RULES
 
-_MOVING: Final = {
-    **dict.fromkeys(
-        (
-            *(
-                "Reshape",
-                "Squeeze",
-                "Unsqueeze",
-                "Identity",
-                "Flatten",
-                "Transpose",
-                "Expand",
-                "Slice",
-                "Tile",
-            ),
-            *("Gather", "GatherND", "GatherElements", "Split", "Pad", "Trilu", "Clip"),
-        ),
-        (0,),
-    ),
-    "Where": (1, 2),
-    "Concat": tuple(range(64)),
-}
-"""Operators whose results are values of the arguments at these places."""
+_POSITIONS: Final = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "Unique", "TopK"})
+"""Operators whose integers are positions or counts, whatever their arguments are."""
 
-_SIZES: Final = {
-    **dict.fromkeys(
-        ("Reshape", "Expand", "Tile", "TopK", "Pad", "OneHot", "Split", "Trilu", "CenterCropPad"), (1,)
-    ),
-    "ConstantOfShape": (0,),
-    "Range": (0, 1, 2),
-    "Slice": (1, 2, 3, 4),
-    "Resize": (3,),
-    "Loop": (0,),
-    "Squeeze": (1,),
-    "Unsqueeze": (1,),
-    "CumSum": (1,),
-    "AffineGrid": (1,),
-    "Col2Im": (1, 2),
-}
-"""Arguments that sizes, positions or axes are read from."""
-
-_LENGTHS: Final = {**dict.fromkeys(("LSTM", "GRU", "RNN"), 4), "ReverseSequence": 1}
-_COMPARISONS: Final = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
+_WIDE: Final = 2**20
+"""Numbers in a range from which small ones are drawn ordinarily."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +32,26 @@ class IntegerUse:
     """Which integers an input may hold.
 
     Attributes:
-        low: The least one.
-        high: The first that is too large.
-        is_certain: Whether the program says so; otherwise any number may do, and these are harmless.
+        low: The least one that is drawn ordinarily.
+        high: The first that is too large for that.
+        is_certain: Whether others are wrong; if not, any number may do, and these are harmless.
+        least: The least number that may do, if others do; None if that is not known.
+        most: The largest one; None if that is not known.
     """
 
     low: int
     high: int
     is_certain: bool = True
+    least: int | None = None
+    most: int | None = None
 
 
 UNKNOWN: Final = IntegerUse(0, 8, is_certain=False)
-MASK: Final = IntegerUse(0, 2)
-SIZE: Final = IntegerUse(0, 8)
-"""What sizes are computed from stays small: they would fill the memory otherwise."""
+REAL: Final = IntegerUse(0, 8, is_certain=False, least=-1000, most=1000)
+"""For what floating-point numbers are computed of: sums of larger ones cancel, and rounding decides."""
+
+HARMLESS: Final = IntegerUse(0, 2, is_certain=False, least=0, most=1)
+"""For indices that are computed in a way that nothing is known of."""
 
 
 def integer_uses(function: Function) -> dict[str, IntegerUse]:
@@ -95,38 +60,86 @@ def integer_uses(function: Function) -> dict[str, IntegerUse]:
     for expr in post_order(function.body):
         for child in dict.fromkeys(children(expr)):
             users[child].append(expr)
-    return {
-        param.name: _use(param, users)
+    params = [
+        param
         for param in function.params
         if isinstance(param.checked_type, TensorType) and param.checked_type.dtype.is_integer
+    ]
+    paths = {param: tuple(_paths(param, users)) for param in params}
+    uses = {}
+    for param, found in paths.items():
+        own = _intersection(_own_demands(found))
+        uses[param.name] = REAL if own is None and any(path.is_to_real for path in found) else _use(own)
+    return uses | _computed_uses(paths)
+
+
+def _computed_uses(paths: Mapping[Var, Sequence[_Path]]) -> dict[str, IntegerUse]:
+    """The uses of parameters that indices or sizes are computed of."""
+    places = {param: found for param, items in paths.items() if (found := _computed_places(items))}
+    limits = {param: _limits(param, _intersection(_own_demands(paths[param]))) for param in places}
+    distinct = dict.fromkeys(place for items in places.values() for place in items)
+    met = {place: can_be_met(limits, place) for place in distinct}
+    unclear = {param for param, items in places.items() if not all(met[place] for place in items)}
+    limits |= dict.fromkeys(unclear, (0, 1))
+    ranges = meeting_ranges(limits, [place for place in distinct if met[place]])
+    return {
+        param.name: HARMLESS if ranges is None or param in unclear else _use(ranges[param], items)
+        for param, items in places.items()
     }
 
 
-def _use(param: Var, users: dict[Expr, list[Expr]]) -> IntegerUse:
-    uses = [use for use in _uses(param, users) if use is not None]
-    if not uses:
-        return UNKNOWN
-    return IntegerUse(max(use.low for use in uses), min(use.high for use in uses))
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A way from a parameter to an operator that makes a demand, or computes real numbers.
+
+    Attributes:
+        value: The operator's argument.
+        demand: What it demands, if it does.
+        is_moved: Whether the argument consists of elements of the parameter.
+        is_to_real: Whether the operator computes floating-point numbers of integers.
+    """
+
+    value: Expr
+    demand: Demand | None
+    is_moved: bool
+    is_to_real: bool
 
 
-def _uses(param: Var, users: dict[Expr, list[Expr]]) -> Iterator[IntegerUse | None]:
-    waiting: list[Expr] = [param]
-    seen: set[Expr] = set()
+def _paths(param: Var, users: Mapping[Expr, list[Expr]]) -> Iterator[_Path]:
+    waiting: list[tuple[Expr, bool]] = [(param, True)]
+    seen: set[tuple[Expr, bool]] = set()
     while waiting:
-        value = waiting.pop()
-        if value in seen:
+        value, is_moved = item = waiting.pop()
+        if item in seen:
             continue
-        seen.add(value)
-        for user in users[value]:
+        seen.add(item)
+        for user in users.get(value, ()):
             if isinstance(user, TupleGetItem):
-                waiting.append(user)
+                waiting.append((user, is_moved))
             elif isinstance(user, Call) and isinstance(user.op, Op):
-                for place, argument in enumerate(user.args):
-                    if argument is not value:
-                        continue
-                    yield _use_in(user, place, users)
-                    if place in _MOVING.get(user.op.name, ()) or _keeps_integers(user):
-                        waiting.append(user)
+                for place in (place for place, argument in enumerate(user.args) if argument is value):
+                    demand = demand_of(user, place, users)
+                    is_to_real = demand is None and _is_real(user) and not _is_real(value)
+                    if demand is not None or is_to_real:
+                        yield _Path(value, demand, is_moved, is_to_real)
+                    if place in MOVING.get(user.op.name, ()) or _keeps_integers(user):
+                        waiting.append((user, is_moved))
+                    elif _computes(user):
+                        waiting.append((user, False))
+
+
+def _computes(call: Call) -> bool:
+    """Whether a result is computed of the numbers of an argument, rather than looked up or counted."""
+    assert isinstance(call.op, Op)
+    type_ = call.checked_type
+    if call.op.name in _POSITIONS or call.op.name in MOVING or not isinstance(type_, TensorType):
+        return False
+    return type_.dtype.is_integer or call.op.name in RULES or call.op.name == "Cast"
+
+
+def _is_real(expr: Expr) -> bool:
+    type_ = expr.checked_type
+    return isinstance(type_, TensorType) and type_.dtype.is_float
 
 
 def _keeps_integers(call: Call) -> bool:
@@ -136,69 +149,45 @@ def _keeps_integers(call: Call) -> bool:
     return is_cast and isinstance(type_, TensorType) and type_.dtype.is_integer
 
 
-def _use_in(call: Call, place: int, users: dict[Expr, list[Expr]]) -> IntegerUse | None:
-    assert isinstance(call.op, Op)
-    name = call.op.name
-    if name in ("Gather", "GatherElements", "ScatterElements", "Scatter") and place == 1:
-        return _within(_dim(call.args[0], _axis(call, 0)))
-    if name in ("GatherND", "ScatterND") and place == 1:
-        dims = _dims(call.args[0])
-        depth = _dims(call.args[1])[-1:] or (0,)
-        batch = _axis(call, 0, "batch_dims")
-        return _within(min(dims[batch : batch + depth[0]], default=0))
-    if name == "OneHot" and place == 0:
-        depth_value = call.args[1]
-        return _within(int(depth_value.data.reshape(-1)[0])) if isinstance(depth_value, Constant) else None
-    if place in _SIZES.get(name, ()):
-        return SIZE
-    if _LENGTHS.get(name) == place:
-        steps = _dim(call.args[0], _axis(call, 0, "time_axis") if name == "ReverseSequence" else 0)
-        return IntegerUse(1, steps + 1) if steps > 0 else None
-    if name == "Cast" and isinstance(call.checked_type, TensorType):
-        return _use_of_cast(call, call.checked_type, users)
-    if name in _COMPARISONS:
-        other = call.args[1 - place]
-        if isinstance(other, Constant) and other.data.size > 1 and other.data.dtype.kind in "iu":
-            return IntegerUse(1, int(other.data.max()) + 2)  # a length, compared with positions
-    return None
+def _own_demands(paths: Sequence[_Path]) -> list[Demand]:
+    return [path.demand for path in paths if path.demand is not None and path.is_moved]
 
 
-def _use_of_cast(call: Call, type_: TensorType, users: dict[Expr, list[Expr]]) -> IntegerUse | None:
-    """A mask is cast to truth values, or to numbers that are subtracted from 1."""
-    if type_.dtype.is_integer:
-        return None
-    if not type_.dtype.is_float:
-        return MASK
-    waiting: list[Expr] = [call]
-    while waiting:
-        for user in users[waiting.pop()]:
-            if not isinstance(user, Call) or not isinstance(user.op, Op):
-                continue
-            if user.op.name in _MOVING:
-                waiting.append(user)
-            first = user.args[0] if user.args else None
-            if user.op.name == "Sub" and isinstance(first, Constant) and bool((first.data == 1).all()):
-                return MASK
-    return None
+def _intersection(demands: Sequence[Demand]) -> Range | None:
+    """Numbers that meet all demands, if there are demands; those that are only sensible give way."""
+    chosen: Range | None = None
+    for demand in sorted(demands, key=lambda demand: not demand.is_needed):
+        least, most = demand.low, demand.high - 1
+        if chosen is not None:
+            least, most = max(least, chosen[0]), min(most, chosen[1])
+        if least <= most:
+            chosen = least, most
+    return chosen
 
 
-def _within(size: int) -> IntegerUse | None:
-    return IntegerUse(0, size) if size > 0 else None
+def _computed_places(paths: Sequence[_Path]) -> tuple[Place, ...]:
+    return tuple(
+        Place(path.value, path.demand.low, path.demand.high - 1)
+        for path in paths
+        if path.demand is not None and path.demand.is_needed and not path.is_moved
+    )
 
 
-def _axis(call: Call, default: int, name: str = "axis") -> int:
-    value = call.attrs.get(name, default)
-    return value if isinstance(value, int) else default
+def _limits(param: Var, own: Range | None) -> Range:
+    """What the range of a parameter may be widened to."""
+    if own is not None:
+        return own
+    least, most = type_interval(param) or WIDEST
+    return int(max(least, WIDEST[0])), int(min(most, WIDEST[1]))
 
 
-def _dim(expr: Expr, axis: int) -> int:
-    dims = _dims(expr)
-    return dims[axis] if -len(dims) <= axis < len(dims) else 0
-
-
-def _dims(expr: Expr) -> tuple[int, ...]:
-    """The sizes of a value; 0 where they are not known."""
-    type_ = expr.checked_type
-    if not isinstance(type_, TensorType) or type_.shape is None:
-        return ()
-    return tuple(dim if isinstance(dim, int) else 0 for dim in type_.shape)
+def _use(range_: Range | None, places: Sequence[Place] = ()) -> IntegerUse:
+    """The use of a parameter that has to be in a range; in a wide one, numbers like the places' are drawn."""
+    if range_ is None:
+        return UNKNOWN
+    least, most = range_
+    if most - least < _WIDE:
+        return IntegerUse(least, most + 1)
+    low = min(max(0, least), most)
+    width = min((place.most for place in places), default=UNKNOWN.high)
+    return IntegerUse(low, min(low + max(2, width), most) + 1, is_certain=False, least=least, most=most)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.ir import Attrs, DType, Function, IRModule, TensorType, Var, with_fields
+from intarsia.ir import Attrs, DType, Function, IRModule, TensorType, Type, with_fields
 from intarsia.measure.inputs.integer_use import integer_uses
 from intarsia.measure.string_inputs import Vocabulary, vocabularies
 from intarsia.support.errors import UnsupportedModelError, UsageError
@@ -16,7 +16,9 @@ from intarsia.support.errors import UnsupportedModelError, UsageError
 _SMALL_INTEGERS = (0, 8)
 
 
-def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+def random_inputs(
+    function: Function, seed: int = 0, types: Mapping[str, Type] | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """Arrays for every parameter: standard normal numbers, integers in the model's declared range.
 
     Without a declared range (attribute `input_ranges`) integers are what the program uses them for: rows of a
@@ -24,8 +26,9 @@ def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[An
     are even. Strings are those that the program compares its inputs with, and one that it does not know.
 
     Args:
-        function: Its parameters must be tensors of static shape.
+        function: The program.
         seed: Equal seeds give equal arrays, in every process.
+        types: Parameters for which arrays are drawn, with types of static shape; all with their own if None.
 
     Raises:
         UsageError: A dimension is symbolic, so the shape must be given.
@@ -35,9 +38,13 @@ def random_inputs(function: Function, seed: int = 0) -> dict[str, npt.NDArray[An
     used = {name: (use.low, use.high) for name, use in integer_uses(function).items()}
     ranges = {**used, **declared_ranges(function)}
     words = vocabularies(function)
+    if types is None:
+        own = {param.name: param.checked_type for param in function.params}
+    else:
+        own = {param.name: types[param.name] for param in function.params if param.name in types}
     return {
-        param.name: _random(param, ranges.get(param.name), words.get(param.name), generator)
-        for param in function.params
+        name: _random(name, type_, ranges.get(name), words.get(name), generator)
+        for name, type_ in own.items()
     }
 
 
@@ -76,21 +83,21 @@ def declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
 
 
 def _random(
-    param: Var,
+    name: str,
+    type_: Type | None,
     declared: tuple[int, int] | None,
     words: Vocabulary | None,
     generator: np.random.Generator,
 ) -> npt.NDArray[Any]:
-    type_ = param.checked_type
     if not isinstance(type_, TensorType):
         raise UnsupportedModelError(
-            f"no random input can be made for {param.name!r} of type {type_}", help="pass it with --input"
+            f"no random input can be made for {name!r} of type {type_}", help="pass it with --input"
         )
     if not type_.is_static:
         example = ",".join(map(str, example_shape(type_)))
         raise UsageError(
-            f"input {param.name!r} has the symbolic shape {type_}",
-            help=f"fix it: --shape {param.name}={example}, or shapes={{...}} in Python",
+            f"input {name!r} has the symbolic shape {type_}",
+            help=f"fix it: --shape {name}={example}, or shapes={{...}} in Python",
         )
     shape = type_.static_shape
     if words is not None:

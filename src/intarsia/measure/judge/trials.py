@@ -8,18 +8,19 @@ from typing import Final, Self
 
 import numpy as np
 
-from intarsia.ir import IRModule
+from intarsia.ir import IRModule, TensorType, Var
 from intarsia.measure.element_kind import ElementKind, element_kind
-from intarsia.measure.inputs import InputKind, input_set
+from intarsia.measure.inputs import ATTEMPTS, InputKind, input_set, random_inputs
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.numeric_check import UNSTABLE, NumericCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
+from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE
 from intarsia.support.errors import IntarsiaError
 
-_SIZES: Final = (1.0, 2.0**-4, 2.0**-8)
-"""What an input set is scaled by until the expected result is finite."""
+_SETS: Final = 3
+"""Input sets that are tried to be had: fewer do not show results that are kept from earlier calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ def trials_for(
     """Input sets of three kinds, each with what judges say is right.
 
     Sets for which the program's own result is not finite are scaled down; those that no judge computes, or on
-    which judges do not agree, are left out.
+    which judges do not agree, are left out, and further ordinary ones take their place.
 
     Args:
         module: The program, for which no toolchain is chosen yet.
@@ -70,6 +71,7 @@ def trials_for(
             for kind in (InputKind.LARGE, InputKind.EDGES)
             if (trial := _trial(panel, ordinary, kind, seed)) is not None
         ]
+        others += _further_trials(panel, ordinary, seed, _SETS - 1 - len(others))
     trials = (first, *others)
     notes = [f"inputs: {', '.join(trial.name for trial in trials)}"]
     if names := ", ".join(f'"{name}"' for name in _constant_outputs(trials)):
@@ -80,20 +82,50 @@ def trials_for(
 
 
 def _trial(panel: Panel, ordinary: Mapping[str, Array], kind: InputKind, seed: int) -> Trial | None:
-    main = panel.module["main"]
-    for size in _SIZES:
-        inputs = input_set(main, ordinary, kind, seed, size)
-        if all(
-            inputs[name] is array or np.array_equal(inputs[name], array) for name, array in ordinary.items()
-        ):
-            return None  # nothing in it can be varied
-        try:
-            ruling = panel.ruling(inputs)
-        except IntarsiaError:  # such as an index that is out of range
+    main, tried = panel.module["main"], dict(ordinary)
+    for attempt in range(ATTEMPTS):
+        inputs = input_set(main, ordinary, kind, seed, attempt)
+        if _is_equal(inputs, tried) or _is_equal(inputs, ordinary):
             continue
-        if ruling.is_proven and all(map(_is_finite, ruling.runs.outputs)):
+        tried = inputs
+        ruling = _proven_ruling(panel, inputs)
+        if ruling is not None and all(map(_is_finite, ruling.runs.outputs)):
             return Trial(kind, inputs, Gate.of_ruling(ruling))
     return None
+
+
+def _further_trials(panel: Panel, ordinary: Mapping[str, Array], seed: int, count: int) -> Iterator[Trial]:
+    """Ordinary input sets of other seeds.
+
+    Their results need not be finite: those of the first set may not be either.
+    """
+    main = panel.module["main"]
+    shapes = {param.name: _with_shape(param, ordinary[param.name]) for param in main.params}
+    for number in range(1, count + 1):
+        inputs = random_inputs(main, seed + number, shapes)
+        if _is_equal(inputs, ordinary):
+            return
+        ruling = _proven_ruling(panel, inputs)
+        if ruling is not None:
+            yield Trial(f"{InputKind.ORDINARY} {number + 1}", inputs, Gate.of_ruling(ruling))
+
+
+def _with_shape(param: Var, array: Array) -> TensorType:
+    """The type of a parameter, of whose dimensions some are known from an array only."""
+    assert isinstance(param.checked_type, TensorType)
+    return TensorType(array.shape, param.checked_type.dtype)
+
+
+def _proven_ruling(panel: Panel, inputs: Mapping[str, Array]) -> Ruling | None:
+    try:
+        ruling = panel.ruling(inputs)
+    except IntarsiaError:  # such as an index that is out of range
+        return None
+    return ruling if ruling.is_proven else None
+
+
+def _is_equal(inputs: Mapping[str, Array], others: Mapping[str, Array]) -> bool:
+    return all(np.array_equal(array, others[name]) for name, array in inputs.items())
 
 
 def _is_finite(array: Array) -> bool:

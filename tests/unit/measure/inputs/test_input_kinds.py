@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
@@ -16,3 +17,14 @@ def test_declared_ranges_hold_in_every_set(kind: InputKind) -> None:
     inputs = input_set(module["main"], random_inputs(module["main"]), kind)
     assert set(inputs["x"].tolist()) <= {3, 4, 5}
     assert len(set(inputs["x"].tolist())) > 1
+
+
+@pytest.mark.parametrize("kind", [InputKind.LARGE, InputKind.EDGES])
+@pytest.mark.parametrize("dtype", [DType.STRING, DType.INT4, DType.UINT4])
+def test_strings_and_four_bit_integers_are_drawn_anew(kind: InputKind, dtype: DType) -> None:
+    x = Var("x", checked_type=TensorType((50,), dtype))
+    main = IRModule.from_expr(Function((x,), call("Identity", x)))["main"]
+    ordinary = random_inputs(main)
+    inputs = input_set(main, ordinary, kind)
+    assert inputs["x"].dtype == ordinary["x"].dtype
+    assert not np.array_equal(inputs["x"], ordinary["x"])

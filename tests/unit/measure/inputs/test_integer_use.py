@@ -7,8 +7,10 @@ import pytest
 
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Tuple, Var
 from intarsia.measure.inputs import InputKind, input_set, random_inputs
-from intarsia.measure.inputs.integer_use import MASK, SIZE, UNKNOWN, IntegerUse, integer_uses
-from intarsia.op import call
+from intarsia.measure.inputs.integer_use import HARMLESS, REAL, UNKNOWN, IntegerUse, integer_uses
+from intarsia.op import call, tuple_get
+
+MASK = IntegerUse(0, 2)
 
 
 def ids(*shape: int) -> Var:
@@ -61,12 +63,110 @@ def test_lengths_are_compared_with_positions() -> None:
 
 def test_sizes_stay_small() -> None:
     x = ids(2)
-    assert use_of(x, call("ConstantOfShape", x)) == SIZE
+    assert use_of(x, call("ConstantOfShape", x)) == IntegerUse(0, 8)
 
 
 def test_other_integers_may_be_anything() -> None:
     x = ids(2, 3)
     assert use_of(x, call("Add", x, constant([1], "int64"))) == UNKNOWN
+
+
+def integers(*values: int) -> Constant:
+    return constant(values, "int64")
+
+
+def scalar(value: int) -> Constant:
+    return constant(value, "int64")
+
+
+def test_an_index_that_is_shifted_shifts_the_range() -> None:
+    x = ids(4, 3)
+    assert use_of(x, call("Gather", table(60), call("Add", x, integers(0, 10, 30)))) == IntegerUse(0, 30)
+    assert use_of(x, call("Gather", table(10), call("Sub", x, scalar(1000)))) == IntegerUse(1000, 1010)
+
+
+def test_an_index_that_is_scaled_scales_the_range() -> None:
+    x = ids(6)
+    odd = call("Add", call("Mul", x, scalar(2)), scalar(1))
+    assert use_of(x, call("Gather", table(31), odd)) == IntegerUse(0, 15)
+    assert use_of(x, call("Gather", table(12), call("Div", x, scalar(10)))) == IntegerUse(0, 120)
+    floats = call("Floor", call("Div", call("Cast", x, to=1), constant(10.0)))
+    assert use_of(x, call("Gather", table(12), call("Cast", floats, to=7))) == IntegerUse(0, 120)
+
+
+def test_positions_that_are_counted_from_a_mask_stay_within_their_table() -> None:
+    mask = ids(2, 8)
+    positions = call("Add", call("Mul", call("CumSum", mask, scalar(1)), mask), scalar(1))
+    assert use_of(mask, call("Gather", table(40), positions)) == IntegerUse(0, 3)
+    is_mask = call("Cast", mask, to=9)
+    assert use_of(mask, Tuple((call("Gather", table(40), positions), is_mask))) == MASK
+
+
+def test_two_inputs_of_one_index_share_its_range() -> None:
+    x, y = ids(7), Var("other", checked_type=TensorType((7,), DType.INT64))
+    index = call("Add", call("Sub", x, y), scalar(4))
+    main = IRModule.from_expr(Function((x, y), call("Gather", table(9), index)))["main"]
+    assert integer_uses(main) == {"ids": IntegerUse(0, 5), "other": IntegerUse(0, 5)}
+
+
+def test_an_index_that_is_hashed_or_clipped_may_come_from_anything() -> None:
+    x = ids(6)
+    hashed = use_of(x, call("Gather", table(50), call("Mod", call("Mul", x, scalar(7919)), scalar(50))))
+    assert (hashed.low, hashed.high, hashed.is_certain) == (0, 50, False)
+    clipped = use_of(x, call("Gather", table(9), call("Clip", x, scalar(0), scalar(8))))
+    assert (clipped.low, clipped.high, clipped.is_certain) == (0, 9, False)
+    assert clipped.least is not None
+    assert clipped.least < -1000
+
+
+def test_an_index_of_unknown_operators_gets_the_least_numbers() -> None:
+    x = ids(6)
+    assert use_of(x, call("Gather", table(8), call("BitwiseAnd", x, scalar(7)))) == HARMLESS
+
+
+def test_what_is_cast_to_numbers_stays_small() -> None:
+    x = ids(6)
+    assert use_of(x, call("Mul", call("Cast", x, to=1), constant(2.0))) == REAL
+
+
+def test_a_divisor_is_positive() -> None:
+    x = ids(6)
+    use = use_of(x, call("Div", scalar(7), x))
+    assert (use.low, use.least) == (1, 1)
+
+
+def top_k(counts: Expr) -> Expr:
+    return tuple_get(call("TopK", Constant(np.ones((3, 5), np.float32)), counts, outputs=2), 0)
+
+
+def test_sizes_stay_within_their_axis() -> None:
+    x = ids(1)
+    assert use_of(x, top_k(x)) == IntegerUse(1, 6)
+    assert use_of(x, top_k(call("Add", x, integers(1)))) == IntegerUse(0, 5)
+    rows = Constant(np.ones((3, 12), np.float32))
+    assert use_of(x, call("Slice", rows, x, integers(12), integers(1))) == IntegerUse(0, 6)
+    assert use_of(x, call("Slice", rows, integers(0), x, integers(1))) == IntegerUse(6, 13)
+    assert use_of(x, call("Range", scalar(0), call("Squeeze", x), scalar(1))) == IntegerUse(4, 12)
+
+
+def test_lengths_are_compared_with_computed_positions() -> None:
+    x = ids(3, 1)
+    rows = Constant(np.ones((3, 6), np.float32))
+    count = call("Gather", call("Shape", rows), scalar(1))
+    assert use_of(x, call("Less", call("Range", scalar(0), count, scalar(1)), x)) == IntegerUse(1, 7)
+
+
+def test_integers_of_unknown_use_reach_the_limits_of_their_type() -> None:
+    x = ids(64, 16)
+    main = IRModule.from_expr(Function((x,), call("Neg", x)))["main"]
+    ordinary = random_inputs(main)
+    limits = np.iinfo(np.int64)
+    edges = input_set(main, ordinary, InputKind.EDGES)["ids"]
+    assert (edges.min(), edges.max()) == (limits.min, limits.max)
+    milder = input_set(main, ordinary, InputKind.EDGES, attempt=1)["ids"]
+    assert (milder.min(), milder.max()) == (-1, 2**33 + 1)
+    mildest = input_set(main, ordinary, InputKind.EDGES, attempt=2)["ids"]
+    np.testing.assert_array_equal(mildest, ordinary["ids"])
 
 
 @pytest.mark.parametrize("kind", list(InputKind))
