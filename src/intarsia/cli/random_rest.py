@@ -39,7 +39,7 @@ def with_random_rest(
     Raises:
         UsageError: A shape for an unknown input, or none for one that needs it; the message has the flags.
     """
-    from intarsia.ir import Function, Tuple, with_fields
+    from intarsia.ir import with_fields
     from intarsia.measure.inputs import random_inputs
 
     names = [param.name for param in main.params]
@@ -51,7 +51,7 @@ def with_random_rest(
         note(f"no --input for {', '.join(param.name for param in rest)}: random numbers (seed {seed})")
     fixed = [with_fields(param, checked_type=_fixed(param, shapes, sizes)) for param in rest]
     _refuse_symbolic(fixed, examples)
-    return {**given, **random_inputs(Function(tuple(fixed), Tuple(()), main.attrs), seed)}
+    return {**given, **random_inputs(main, seed, {param.name: param.checked_type for param in fixed})}
 
 
 def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from intarsia.cli.random_rest import with_random_rest
-from intarsia.ir import DType, Function, SymbolicDim, TensorType, Tuple, Var
+from intarsia.ir import Constant, DType, Function, SymbolicDim, TensorType, Tuple, Var
+from intarsia.op import call
 from intarsia.support.errors import UsageError
 
 BATCH = SymbolicDim("batch")
@@ -57,3 +58,10 @@ def test_a_shape_for_an_unknown_input() -> None:
     with pytest.raises(UsageError) as caught:
         with_random_rest(main(), {}, {"z": (1,)}, 0, pytest.fail)
     assert str(caught.value) == "there is no input 'z'\nhelp: the inputs: a, b, c"
+
+
+def test_integers_follow_their_use_in_the_program() -> None:
+    ids = Var("ids", checked_type=TensorType((BATCH,), DType.INT64))
+    masked = call("Gather", Constant(np.ones((4, 3), np.float32)), call("Sub", ids, Constant(np.array(100))))
+    found = with_random_rest(Function((ids,), masked), {}, {"ids": (200,)}, 0, pytest.fail)
+    assert set(found["ids"].tolist()) == {100, 101, 102, 103}
