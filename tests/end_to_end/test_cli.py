@@ -248,8 +248,62 @@ def test_verify_takes_ranges_for_all_input_sets(tmp_path: Path, monkeypatch: pyt
     assert outcome.code == 0
     assert outcome.document["reference"].endswith("inputs: ordinary, large, edges")
     # Without a range, the logarithm of 0 is infinite, and that of negative numbers is none.
-    assert within(arguments).document["reference"].endswith("inputs: ordinary")
+    assert within(arguments).document["reference"].endswith("inputs: ordinary, ordinary 2, ordinary 3")
     assert within([*arguments, "--range", "z=1,50"]).code == 2
+
+
+def random_model(path: Path) -> None:
+    onnx.save(model_of("g (float[3,4] x) => (float[3,4] y) { r = RandomNormalLike(x) y = Add(x, r) }"), path)
+
+
+def test_verify_says_that_random_numbers_cannot_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_model(Path("random.onnx"))
+    outcome = within(["verify", "random.onnx", "--toolchain", "onnxruntime", "--json"])
+    assert outcome.code == 4
+    assert [check["result"] for check in outcome.document["checks"]] == ["unproven"]
+    note = (
+        "the model draws random numbers (RandomNormalLike), and results that depend on them cannot be checked"
+    )
+    assert note in outcome.document["reference"]
+    shown = within(["verify", "random.onnx", "--toolchain", "onnxruntime"])
+    assert shown.err.startswith("error: onnxruntime cannot be checked: the expected result is unproven: ")
+    assert shown.err.endswith(f"\nhelp: {note}\n")
+    assert "wrong " not in shown.out + shown.err
+
+
+def test_compare_says_that_random_numbers_cannot_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    random_model(Path("random.onnx"))
+    names = [f"random.onnx@{name}" for name in ("onnxruntime", "openvino")]
+    shown = within(["compare", *names, "--budget", "0.05", "-q"])
+    assert shown.code == 4
+    assert f"error: {', '.join(names)} cannot be checked: " in shown.err
+    assert "draws random numbers (RandomNormalLike)" in shown.err
+    assert shown.out.count("unproven\n") == 2
+
+
+def test_verify_passes_honest_engines_on_computed_indices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one table for several features, as recommenders have them."""
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "g (int64[4,3] ids) => (float[4,3,8] y) <int64[3] offsets = {0, 10, 30}> {"
+        " rows = Add(ids, offsets)"
+        " shape = Constant<value_ints = [60, 8]>()"
+        " table = ConstantOfShape<value = float[1] {0.5}>(shape)"
+        " y = Gather(table, rows) }"
+    )
+    onnx.save(model_of(text), "recommender.onnx")
+    outcome = within(["verify", "recommender.onnx", "--json"])
+    assert outcome.code == 0
+    assert {check["result"] for check in outcome.document["checks"]} == {"right"}
+    assert outcome.document["reference"].count("inputs: ordinary, large, edges") == 1
 
 
 def test_bench(here: Path) -> None:

@@ -56,6 +56,7 @@ def compare(
     from intarsia.measure.interleaved import time_interleaved
     from intarsia.measure.judge.trials import trials_for
     from intarsia.measure.timing import TimingPolicy
+    from intarsia.measure.work import random_text
 
     console: Console = context.obj
     seconds = parse_budget(budget)
@@ -70,7 +71,8 @@ def compare(
     policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
     with console.measuring() as on_round:
         comparison = time_interleaved(calls, policy, on_round=on_round)
-    return _report([_Contender(p, verdicts[p.name], comparison) for p in programs], trials[0].gate.reference)
+    contenders = [_Contender(program, verdicts[program.name], comparison) for program in programs]
+    return _report(contenders, trials[0].gate.reference, random_text(programs[0].module))
 
 
 def _check(program: Program, trials: Sequence[Trial]) -> GateReport:
@@ -106,7 +108,7 @@ class _Contender:
             duration_text(self.comparison.timings[name].median),
             ratio_text(self.comparison.ratio(name, self.comparison.best)),
             error_text(self.verdict.max_rel_error),
-            "right" if self.verdict.passed else "wrong",
+            self.verdict.verdict,
         )
 
     def record(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class _Contender:
         }
 
 
-def _report(contenders: Sequence[_Contender], reference: str) -> Report:
+def _report(contenders: Sequence[_Contender], reference: str, random_note: str) -> Report:
     best = next(index for index, contender in enumerate(contenders) if contender.is_best)
     table = Table(HEADERS, tuple(each.cells() for each in contenders), NUMERIC, chosen=best)
     wrong = [(each.program.name, each.verdict) for each in contenders if not each.verdict.passed]
@@ -135,4 +137,4 @@ def _report(contenders: Sequence[_Contender], reference: str) -> Report:
         "reference": reference,
     }
     lines = (f"reference result: {reference}, of {contenders[0].program.name}", MAX_ERROR_MEANS)
-    return Report(document, (table, *lines), difference_error(wrong))
+    return Report(document, (table, *lines), difference_error(wrong, random_note=random_note))

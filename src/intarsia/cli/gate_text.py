@@ -14,21 +14,27 @@ MAX_ERROR_MEANS: Final = (
 
 
 def difference_error(
-    wrong: Sequence[tuple[str, GateReport]], agreeing: tuple[str, str] | None = None
+    wrong: Sequence[tuple[str, GateReport]], agreeing: tuple[str, str] | None = None, random_note: str = ""
 ) -> VerificationError | None:
     """The error that names the worst element of each wrong result; None if there is no wrong result.
 
     Args:
-        wrong: The results by name.
+        wrong: The results that did not pass, by name.
         agreeing: Two of them that agree with each other.
+        random_note: What to say of a model that draws random numbers; "" if it draws none.
     """
     if not wrong:
         return None
-    (name, verdict), *others = wrong
-    help_line = (
+    (name, report), *others = wrong
+    if not report.is_proven:
+        names = ", ".join(name for name, _ in wrong)
+        return VerificationError(f"{names} cannot be checked: {report.message}", help=random_note)
+    agreement = (
         "" if agreeing is None else f"{' and '.join(agreeing)} agree: the reference may be what is wrong"
     )
-    error = VerificationError(f"{name} differs from the reference: {verdict.message}", help=help_line)
-    for other, other_verdict in others:
-        error.add_note(f"{other} differs too: {other_verdict.message}")
+    error = VerificationError(
+        f"{name} differs from the reference: {report.message}", help=agreement or random_note
+    )
+    for other, other_report in others:
+        error.add_note(f"{other} differs too: {other_report.message}")
     return error

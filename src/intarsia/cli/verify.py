@@ -43,7 +43,7 @@ class _Check:
     def result(self) -> str:
         if self.verdict is None:
             return "failed" if isinstance(self.obstacle, ExecutionError) else "unsupported"
-        return "right" if self.verdict.passed else "wrong"
+        return self.verdict.verdict
 
     @property
     def message(self) -> str:
@@ -93,6 +93,7 @@ def verify(
     from intarsia.measure.inputs import with_input_ranges
     from intarsia.measure.judge.accuracy import error_bound
     from intarsia.measure.judge.trials import trials_for
+    from intarsia.measure.work import random_text
 
     console: Console = context.obj
     argument = ModelArgument.parse(model)
@@ -115,7 +116,7 @@ def verify(
     else:
         checks = [_of_run(program.toolchains, program.executable, trials)]
         checks += _of_self_test(program.executable, trials[0].gate)
-    return _report(model, trials[0].gate, checks)
+    return _report(model, trials[0].gate, checks, random_text(module))
 
 
 def _of_target(module: IRModule, target: Target, trials: Sequence[Trial]) -> _Check:
@@ -156,18 +157,18 @@ def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
     return [_of_run(SELF_TEST, executable, [trial])]
 
 
-def _report(model: str, gate: Gate, checks: Sequence[_Check]) -> Report:
+def _report(model: str, gate: Gate, checks: Sequence[_Check], random_note: str) -> Report:
     document = {"model": model, "reference": gate.reference, "checks": [check.record() for check in checks]}
     table = Table(HEADERS, tuple(check.cells() for check in checks), frozenset({2}))
     lines = (f"reference result: {gate.reference}", MAX_ERROR_MEANS)
-    return Report(document, (table, *lines), _error(checks, gate))
+    return Report(document, (table, *lines), _error(checks, gate, random_note))
 
 
-def _error(checks: Sequence[_Check], gate: Gate) -> IntarsiaError | None:
+def _error(checks: Sequence[_Check], gate: Gate, random_note: str) -> IntarsiaError | None:
     wrong = [(each.name, each.verdict) for each in checks if each.verdict and not each.verdict.passed]
     if wrong:
         agreeing = gate.agreeing({each.name: each.outputs for each in checks if each.result == "wrong"})
-        return difference_error(wrong, agreeing)
+        return difference_error(wrong, agreeing, random_note)
     crashes = [each.obstacle for each in checks if isinstance(each.obstacle, ExecutionError)]
     if crashes:
         return crashes[0]

@@ -43,14 +43,14 @@ class Contest:
         measurer: Measures them.
         report: Told what is being done.
         should_stop: A yes ends the contest where it stands.
-        random_operators: Names of those that the model has: their results cannot be checked.
+        random_text: What to say of a model that draws random numbers; "" if it draws none.
         entrants: Who takes part so far.
     """
 
     measurer: Measurer
     report: Callable[[Progress], object]
     should_stop: Callable[[], bool]
-    random_operators: Sequence[str] = ()
+    random_text: str = ""
     entrants: list[Entrant] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
     _race: RaceResult | None = None
@@ -220,9 +220,7 @@ class Contest:
         message = f"no candidate computes the model right: {fates}"
         if not any(fate.status is Status.WRONG for fate in self._fates.values()):
             return UnsupportedModelError(message)
-        drawn = ", ".join(self.random_operators)
-        reason = f"the model draws random numbers ({drawn}), so no result can be checked"
-        return VerificationError(message, help=reason if drawn else "")
+        return VerificationError(message, help=self.random_text)
 
     def _record(self, item: Entrant) -> CandidateRecord:
         fate, is_raced = self._fates[item.name], False

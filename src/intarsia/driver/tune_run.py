@@ -31,7 +31,7 @@ from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed import Testbed
-from intarsia.measure.work import random_operators
+from intarsia.measure.work import random_text
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
@@ -201,7 +201,7 @@ class TuneRun:
 
     def _contest(self) -> Contest:
         """Each toolchain alone, whatever the time: the result is never worse than the best of them."""
-        drawn = random_operators(self.workload.module)
+        drawn = random_text(self.workload.module)
         measurer = Measurer(self.testbed, self.database, patience=self.patience)
         contest = Contest(measurer, self.report, self.should_stop, drawn)
         first = baselines(self.workload, self.targets)
@@ -239,7 +239,7 @@ class TuneRun:
 
     def _is_free(self, contest: Contest) -> bool:
         """Whether there may be more candidates than toolchains alone, and their results can be checked."""
-        return self.trials is None and not contest.random_operators and not self.should_stop()
+        return self.trials is None and not contest.random_text and not self.should_stop()
 
     def _able(self, contest: Contest) -> list[Target]:
         """Who may run parts of the model: of native with and without a schedule book the faster one."""

@@ -156,3 +156,11 @@ def random_operators(module: IRModule) -> tuple[str, ...]:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and is_random(expr)
     )
     return tuple(dict.fromkeys(found))
+
+
+def random_text(module: IRModule) -> str:
+    """A clause about a module that draws random numbers; "" if it draws none."""
+    names = ", ".join(random_operators(module))
+    if not names:
+        return ""
+    return f"the model draws random numbers ({names}), and results that depend on them cannot be checked"

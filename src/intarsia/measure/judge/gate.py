@@ -12,7 +12,7 @@ from intarsia.measure.judge.compare_outputs import holds_only_nan
 from intarsia.measure.judge.gate_report import Array, GateReport
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel, checked
-from intarsia.measure.judge.ruling import Ruling
+from intarsia.measure.judge.ruling import DETAILS, Ruling
 from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE, RangeCheck
 from intarsia.measure.judge.steps.selection_check import SelectionCheck
 from intarsia.measure.judge.tolerance import Tolerance, tolerance_for
@@ -118,13 +118,14 @@ class Gate:
         Where the reference has no numbers at all, or judges do not agree on it, nothing passes.
         """
         report = checked(self.checks, outputs, len(self.names))
-        if report.passed and not self.is_proven:
-            return replace(report, passed=False, message=f"the expected result is {self.reference}")
+        if not self.is_proven:
+            message = f"the expected result is {self.reference.partition(DETAILS)[0]}"
+            return replace(report, passed=False, message=message, is_proven=False)
         unproven = self.unproven
         if not report.passed or not unproven or len(unproven) < len(self.names):
             return report
         message = f"every output of the reference is NaN, so that nothing can be verified; {_OTHER_INPUTS}"
-        return replace(report, passed=False, message=message)
+        return replace(report, passed=False, message=message, is_proven=False)
 
     def around(self, outputs: Sequence[Array], reference: str) -> Self:
         """The gate with another expected result of the same program."""

@@ -61,6 +61,7 @@ class GateReport:
         worst: The element nearest to its limit or furthest beyond; None if all are equal or shapes differ.
         message: For people: what is wrong, or how right it is.
         excess: Largest error in units of the allowed one, over all tests; above 1 is wrong.
+        is_proven: Whether the expected result is proven. If not, they may be right although nothing passes.
     """
 
     passed: bool
@@ -69,6 +70,14 @@ class GateReport:
     worst: WorstElement | None
     message: str
     excess: float = field(default=0.0, compare=False)
+    is_proven: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """One word for tables: "right", "wrong" or "unproven"."""
+        if not self.is_proven:
+            return "unproven"
+        return "right" if self.passed else "wrong"
 
 
 EQUAL = "every output equals the reference"

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.reference_runs import ReferenceRuns
+
+DETAILS: Final = "; "
+"""Separates the details of a decision from each other."""
+
+_LONGEST_REASON: Final = 120
+"""Characters; onnx.reference lists all operators that it has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,15 +53,22 @@ class Ruling:
         if not self.is_proven:
             text = self._doubt()
         verb = "outvoted" if self.is_proven else "in its eyes wrong"
-        text += "".join(f"; {verb}: {name} ({reason})" for name, reason in self.outvoted)
-        text += "".join(f"; failed: {name} ({reason})" for name, reason in self.failed)
-        if self.agreeing:
-            return text
-        return text + "".join(f"; cannot compile it: {name} ({reason})" for name, reason in self.refused)
+        details = [f"{verb}: {name} ({reason})" for name, reason in self.outvoted]
+        details += [f"failed: {name} ({reason})" for name, reason in self.failed]
+        if not self.agreeing:
+            details += [f"cannot compile it: {name} ({_shortened(reason)})" for name, reason in self.refused]
+        return DETAILS.join((text, *details))
 
     def _doubt(self) -> str:
         """Why nothing is proven."""
         if not self.outvoted:
-            return f"unproven: only {self.judge} computes it, and others fail"
+            name, reason = self.failed[-1]
+            return f"unproven: only {self.judge} computes it, and {name} fails ({_shortened(reason)})"
         names = " and ".join(name for name, _ in self.outvoted)
         return f"unproven: {self.judge} and {names} disagree, and no two judges agree"
+
+
+def _shortened(reason: str) -> str:
+    """A reason that fits into a clause; without semicolons, which separate details."""
+    text = reason.replace(DETAILS, ", ")
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

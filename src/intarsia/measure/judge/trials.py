@@ -17,6 +17,7 @@ from intarsia.measure.judge.numeric_check import UNSTABLE, NumericCheck
 from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
 from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE
+from intarsia.measure.work import random_text
 from intarsia.support.errors import IntarsiaError
 
 _SETS: Final = 3
@@ -74,6 +75,8 @@ def trials_for(
         others += _further_trials(panel, ordinary, seed, _SETS - 1 - len(others))
     trials = (first, *others)
     notes = [f"inputs: {', '.join(trial.name for trial in trials)}"]
+    if drawn := random_text(module):
+        notes.append(drawn)
     if names := ", ".join(f'"{name}"' for name in _constant_outputs(trials)):
         notes.append(f"nearly the same for all inputs, which proves little: {names}")
     notes += _unstable_outputs(trials)
