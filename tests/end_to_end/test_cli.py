@@ -9,11 +9,13 @@ import numpy as np
 import onnx
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
+from tests.faulty_toolchains import FORGETFUL, Forgetful
 from tests.onnx_models import model_of
 
 from intarsia import __version__, from_onnx
 from intarsia.cli.array_summary import HEADERS
 from intarsia.ir import TensorType
+from intarsia.runtime.kernel import TOOLCHAINS
 
 pytest.importorskip("onnxruntime", reason="the commands are shown on two engines")
 pytest.importorskip("openvino", reason="the commands are shown on two engines")
@@ -250,6 +252,18 @@ def test_verify_takes_ranges_for_all_input_sets(tmp_path: Path, monkeypatch: pyt
     # Without a range, the logarithm of 0 is infinite, and that of negative numbers is none.
     assert within(arguments).document["reference"].endswith("inputs: ordinary, ordinary 2, ordinary 3")
     assert within([*arguments, "--range", "z=1,50"]).code == 2
+
+
+@pytest.mark.parametrize("toolchain", FORGETFUL)
+def test_verify_calls_a_toolchain_wrong_that_is_right_at_first_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: type[Forgetful]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model_of("g (float[3,4] x) => (float[3,4] y) { y = Relu(x) }"), "relu.onnx")
+    with TOOLCHAINS.holding(toolchain.name, toolchain):
+        outcome = within(["verify", "relu.onnx", "--toolchain", toolchain.name, "--json"])
+    assert '"result": "wrong"' in outcome.out
+    assert outcome.code == 4
 
 
 def random_model(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.faulty_toolchains import faulty_toolchains
+from tests.faulty_toolchains import FORGETFUL, Forgetful, faulty_toolchains
 from tests.onnx_models import model_of
 
 import intarsia as ia
@@ -18,6 +18,7 @@ from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.testbed import local
 from intarsia.op import call
+from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
 
 
@@ -188,8 +189,20 @@ def test_random_models_are_told_apart_from_wrong_toolchains() -> None:
     with pytest.raises(VerificationError) as caught:
         ia.tune(module, budget="0.2s", targets=[target("reference")])
     assert caught.value.help == (
-        "the model draws random numbers (RandomNormalLike), so no result can be checked"
+        "the model draws random numbers (RandomNormalLike), and results that depend on them cannot be checked"
     )
+
+
+@pytest.mark.parametrize("toolchain", FORGETFUL)
+def test_a_toolchain_that_is_right_at_first_only_does_not_win(toolchain: type[Forgetful]) -> None:
+    module = relu()
+    with TOOLCHAINS.holding(toolchain.name, toolchain):
+        result = ia.tune(module, budget="0.2s", targets=[target(toolchain.name), target("right")])
+    found = fates(result)
+    assert result.chosen.name == "right"
+    assert found[toolchain.name].status is Status.WRONG
+    # Stale returns the result of the first call; the other one is right on the first call only.
+    assert found[toolchain.name].reason.startswith("large inputs: output ")
 
 
 def test_the_self_test_keeps_its_own_copy_of_the_inputs() -> None:

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 from tests.unit.measure.hazards import bad_to_build, bad_to_run
-from tests.unit.measure.quick_testbed import as_input, quick_testbed
+from tests.unit.measure.quick_testbed import WORKLOAD, as_input, quick_testbed
 
 from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measure_result import MeasureError
@@ -129,6 +129,15 @@ def test_who_goes_bad_after_many_calls_never_wins(
     assert (race.result.winner, race.result.end) == ("fast", RaceEnd.ONE_LEFT)
     assert {name: outcome.error for name, outcome in race.failures.items()} == {"bad": error}
     assert [each.name for each in race.ranking] == ["fast", "slow"]
+
+
+def test_who_goes_wrong_while_it_is_timed_alone_is_wrong(testbed: LocalTestbed) -> None:
+    """Calls on all input sets and on the first one again are right; the first one that is timed is not."""
+    checks = len(testbed.prepare(WORKLOAD).trials()) + 1
+    bad, good = bad_to_run(50, wrong_from=checks + 2), bad_to_run(50)
+    outcomes = [measured.outcome for measured in testbed.measure([as_input(bad), as_input(good)])]
+    assert [outcome.error for outcome in outcomes] == [MeasureError.WRONG_ANSWER, MeasureError.OK]
+    assert outcomes[0].message.startswith("in poisoned memory: ")
 
 
 def test_who_cannot_be_built_does_not_start(testbed: LocalTestbed) -> None:
