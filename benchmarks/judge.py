@@ -2,10 +2,11 @@
 
 Usage: python -m benchmarks.judge [MODEL ...] [--seeds 2] [--random 20]
 
-MODEL is a name of the zoo; without one, several small families and random programs are taken. For each model,
-seed and input set, results of onnxruntime, OpenVINO and native must pass, and every fault planted in one of
-them must fail. A fault that changes no element by more than the model's own noise is no fault: it is counted
-as one, and listed. Prints Markdown.
+MODEL is a name of the zoo; without one, several small families and random programs are taken. The first table
+has faults planted in results of native on the first input set, all of which must be caught. A fault that
+changes no element by more than the model's own noise is no fault: it is counted as one, and listed. The
+second table has candidates (`benchmarks.judge_candidates`): honest engines and other right ways to compute,
+which must pass, and toolchains with a mistake, which must be caught. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.judge_candidates import (
+    ENGINES,
+    PROGRAMS,
+    Finding,
+    engine_findings,
+    engines_for,
+    forgetful_findings,
+    program_findings,
+)
 
 from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
@@ -25,19 +35,17 @@ from intarsia.frontend.zoo import build_model
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.judge.examination import examine, examine_buffers
 from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.whole_run import run_arrays
+from intarsia.measure.work import work_of
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.support.errors import IntarsiaError
-from intarsia.target import Target
 
 Array = npt.NDArray[Any]
 Fault = Callable[[Array], Array]
 
 FAMILIES = ("mnist", "bert_tiny", "gpt2_tiny", "squeezenet", "mobilenet_v2", "shufflenet", "lstm")
-ENGINES = ("onnxruntime", "openvino", "native")
 
 
 def _zero_where(y: Array, mask: Array) -> Array:
@@ -126,34 +134,61 @@ def _plants(outputs: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
 
 
 class Table:
-    """What was planted and caught, and which honest results passed."""
+    """What was planted and caught, and which candidates passed."""
 
     def __init__(self) -> None:
         self.planted: Counter[str] = Counter()
         self.caught: Counter[str] = Counter()
-        self.honest, self.passed, self.largest = 0, 0, 0.0
+        self.honest: dict[str, bool] = {}
+        self.checked: Counter[str] = Counter()
+        self.passed: Counter[str] = Counter()
+        self.largest = 0.0
         self.notes: list[str] = []
 
     def model(self, name: str, module: IRModule, seed: int) -> None:
-        """Judge one model."""
+        """Judge the results of engines and of forgetful toolchains on a model, and planted faults."""
+        trials = self._trials(name, module, seed)
+        engines = engines_for(module, work_of(module).multiply_adds)
+        for finding in engine_findings(module, trials, engines):
+            self.note(finding, f"{name}, seed {seed}")
+        try:
+            executable = build(partition_whole(module, ENGINES["native"]))
+        except IntarsiaError:
+            return
+        with executable:
+            self.faults(name, trials[0], run_arrays(executable, trials[0].inputs))
+            for finding in forgetful_findings(executable, trials):
+                self.note(finding, f"{name}, seed {seed}")
+
+    def programs(self, seed: int) -> None:
+        """Judge right and wrong ways to compute small programs, and engines on them."""
+        for make in PROGRAMS:
+            program = make(seed)
+            trials = self._trials(make.__name__, program.module, seed)
+            findings = (
+                *engine_findings(program.module, trials, ENGINES),
+                *program_findings(program, trials),
+            )
+            for finding in findings:
+                self.note(finding, f"{make.__name__}, seed {seed}")
+
+    def _trials(self, name: str, module: IRModule, seed: int) -> tuple[Trial, ...]:
         begun = time.perf_counter()
         trials = trials_for(module, random_inputs(module["main"], seed), seed=seed)
         seconds = time.perf_counter() - begun
         print(f"| {name} | {seed} | {seconds:.1f} | {trials[0].gate.reference} |", flush=True)
-        for engine in ENGINES:
-            try:
-                executable = build(partition_whole(module, Target.for_toolchain(engine)))
-            except IntarsiaError:
-                continue
-            with executable:
-                for report in (examine(executable, trials), examine_buffers(executable, trials)):
-                    self.honest += 1
-                    self.passed += report.passed
-                    self.largest = max(self.largest, report.excess)
-                    if not report.passed:
-                        self.notes.append(f"{engine} on {name}, seed {seed}: {report.message}")
-                if engine == ENGINES[-1]:
-                    self.faults(name, trials[0], run_arrays(executable, trials[0].inputs))
+        return trials
+
+    def note(self, finding: Finding, where: str) -> None:
+        """Count what the judge said of a candidate."""
+        report = finding.report
+        self.honest[finding.name] = finding.is_honest
+        self.checked[finding.name] += 1
+        self.passed[finding.name] += report.passed
+        if finding.is_honest:
+            self.largest = max(self.largest, report.excess)
+        if report.passed != finding.is_honest:
+            self.notes.append(f"{finding.name} on {where}: {report.message}")
 
     def faults(self, name: str, trial: Trial, outputs: Sequence[Array]) -> None:
         """Plant every fault in a result."""
@@ -165,30 +200,46 @@ class Table:
                 self.caught[fault] += 1
 
     def print(self) -> None:
-        """Print the table as Markdown."""
+        """Print the tables as Markdown."""
         print("\n| fault | planted | caught |\n|---|---|---|")
         for fault, count in self.planted.items():
             print(f"| {fault} | {count} | {self.caught[fault]} |")
         print(f"| all | {self.planted.total()} | {self.caught.total()} |")
-        print(f"\nhonest checks passed: {self.passed} of {self.honest}; largest excess {self.largest:.2f}\n")
+        for is_honest, header in (
+            (True, "honest candidate | checks | passed"),
+            (False, "wrong toolchain | checks | caught"),
+        ):
+            print(f"\n| {header} |\n|---|---|---|")
+            counts = [self._counts(name) for name, honest in self.honest.items() if honest is is_honest]
+            for name, checks, right in counts:
+                print(f"| {name} | {checks} | {right} |")
+            print(f"| all | {sum(row[1] for row in counts)} | {sum(row[2] for row in counts)} |")
+        print(f"\nlargest share of the allowed error that an honest candidate used: {self.largest:.2f}\n")
         print("\n".join(f"* {note}" for note in self.notes))
 
+    def _counts(self, name: str) -> tuple[str, int, int]:
+        """A candidate, its checks, and those with the right verdict."""
+        checks, passed = self.checked[name], self.passed[name]
+        return name, checks, passed if self.honest[name] else checks - passed
 
-def main() -> None:
-    """Run the command line."""
+
+def main(arguments: Sequence[str] | None = None) -> Table:
+    """Run the command line, and return what was counted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=FAMILIES)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--random", type=int, default=20, help="random programs besides")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     table = Table()
     print("| model | seed | judge, s | reference result |\n|---|---|---|---|")
     for seed in range(options.seeds):
         for name in options.models:
             table.model(name, from_onnx(build_model(name, seed)), seed)
+        table.programs(seed)
     for seed in range(options.random):
         table.model(f"random {seed}", random_program(seed), seed)
     table.print()
+    return table
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 from intarsia.ir import Constant, Expr, Var, children
 from intarsia.runtime.kernel import Array
 from intarsia.toolchain.integer_ranges import IntegerRanges, type_interval
+from intarsia.toolchain.integer_rules import Interval
 
 Range = tuple[int, int]
 """The least and the largest number."""
@@ -55,8 +56,8 @@ def meeting_ranges(limits: Mapping[Var, Range], places: Sequence[Place]) -> dict
     """
 
     def fits(ranges: Mapping[Var, Range]) -> bool:
-        known = IntegerRanges(limits=ranges)
-        return all(_is_within(known, place) for place in places)
+        intervals = _intervals(ranges)
+        return all(_is_within(intervals, place) for place in places)
 
     start = next((ranges for ranges in _starts(limits, places) if fits(ranges)), None)
     if start is None:
@@ -82,7 +83,7 @@ def _widest(
 def can_be_met(limits: Mapping[Var, Range], place: Place) -> bool:
     """Whether a number is found for which a place is known to be within its bounds."""
     starts = _starts(limits, [place])
-    return any(_is_within(IntegerRanges(limits=ranges), place) for ranges in starts)
+    return any(_is_within(_intervals(ranges), place) for ranges in starts)
 
 
 def _starts(limits: Mapping[Var, Range], places: Sequence[Place]) -> Iterator[dict[Var, Range]]:
@@ -124,6 +125,11 @@ def _largest(fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _is_within(ranges: IntegerRanges, place: Place) -> bool:
-    interval = ranges.interval(place.value)
+def _intervals(ranges: Mapping[Var, Range]) -> IntegerRanges:
+    limits: dict[Expr, Interval] = dict(ranges.items())
+    return IntegerRanges(limits=limits)
+
+
+def _is_within(intervals: IntegerRanges, place: Place) -> bool:
+    interval = intervals.interval(place.value)
     return interval is not None and place.least <= interval[0] and interval[1] <= place.most

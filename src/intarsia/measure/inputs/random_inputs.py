@@ -17,7 +17,7 @@ _SMALL_INTEGERS = (0, 8)
 
 
 def random_inputs(
-    function: Function, seed: int = 0, types: Mapping[str, Type] | None = None
+    function: Function, seed: int = 0, types: Mapping[str, Type | None] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """Arrays for every parameter: standard normal numbers, integers in the model's declared range.
 

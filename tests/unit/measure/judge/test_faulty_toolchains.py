@@ -49,9 +49,8 @@ def test_what_was_right_when_it_was_timed_is_caught_in_its_buffers(toolchain: ty
 def test_a_result_that_is_not_all_written_is_caught_in_poisoned_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module = product(
-        4096
-    )  # larger than COPIED_RESULT_BYTES: computed in the caller's memory
+    # Larger than COPIED_RESULT_BYTES, so that it is computed in the caller's memory.
+    module = product(4096)
     trials = trials_for(module, random_inputs(module["main"]))
     with TOOLCHAINS.holding(Partial.name, Partial):
         executable = build(partition_whole(module, Target.for_toolchain(Partial.name)))

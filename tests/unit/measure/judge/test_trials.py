@@ -68,7 +68,7 @@ def mean_of_masked() -> IRModule:
     x = ids(2, 8)
     floats = call("Cast", x, to=1)
     axes = Constant(np.array([1], np.int64))
-    total = call("Clip", call("ReduceSum", floats, axes), Constant(np.float32(1e-9)))
+    total = call("Clip", call("ReduceSum", floats, axes), Constant(np.array(1e-9, np.float32)))
     return module_of(x, call("Div", call("ReduceSum", call("Mul", floats, floats), axes), total))
 
 
