@@ -9,7 +9,8 @@ from intarsia.measure.judge.gate_report import GateReport
 from intarsia.support.errors import VerificationError
 
 MAX_ERROR_MEANS: Final = (
-    "max error: largest difference to the reference result, relative to its largest value"
+    "max error: largest difference to the reference result, relative to its largest value "
+    "(errors beside a larger value hide in it, but not from the verdict)"
 )
 
 

@@ -21,7 +21,7 @@ PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, P
 """What JSON holds."""
 
 
-_CHECKED_BY: Final = "quorum, three input sets"
+_CHECKED_BY: Final = "quorum, three input sets, integers by their use"
 """How results are checked: a verdict of a laxer check, in a database, is not one about this workload."""
 
 
