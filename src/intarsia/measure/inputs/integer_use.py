@@ -23,6 +23,17 @@ from intarsia.toolchain.integer_rules import RULES
 _POSITIONS: Final = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "Unique", "TopK"})
 """Operators whose integers are positions or counts, whatever their arguments are."""
 
+_SUMS: Final = frozenset(
+    {"ReduceSum", "ReduceMean", "ReduceL1", "ReduceProd", "CumSum", "MatMul", "Gemm", "Einsum"}
+)
+"""Operators that sum or multiply many integers."""
+
+_SUMMED_BITS: Final = 12
+"""Bits that sums may have more than their terms. Where sums overflow, engines wrap or saturate."""
+
+_LONG_SUM: Final = 2**33 + 1
+"""The largest of 64-bit terms: beyond 32 bits, and onnxruntime sums in float64, exact below 2**53."""
+
 _WIDE: Final = 2**20
 """Numbers in a range from which small ones are drawn ordinarily."""
 
@@ -69,7 +80,7 @@ def integer_uses(function: Function) -> dict[str, IntegerUse]:
     uses = {}
     for param, found in paths.items():
         own = _intersection(_own_demands(found))
-        uses[param.name] = REAL if own is None and any(path.is_to_real for path in found) else _use(own)
+        uses[param.name] = _free_use(param, found) if own is None else _use(own)
     return uses | _computed_uses(paths)
 
 
@@ -90,19 +101,21 @@ def _computed_uses(paths: Mapping[Var, Sequence[_Path]]) -> dict[str, IntegerUse
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A way from a parameter to an operator that makes a demand, or computes real numbers.
+    """A way from a parameter to an operator that makes a demand, computes real numbers, or sums integers.
 
     Attributes:
         value: The operator's argument.
         demand: What it demands, if it does.
         is_moved: Whether the argument consists of elements of the parameter.
         is_to_real: Whether the operator computes floating-point numbers of integers.
+        is_to_sum: Whether the operator sums many integers.
     """
 
     value: Expr
     demand: Demand | None
     is_moved: bool
     is_to_real: bool
+    is_to_sum: bool
 
 
 def _paths(param: Var, users: Mapping[Expr, list[Expr]]) -> Iterator[_Path]:
@@ -120,8 +133,9 @@ def _paths(param: Var, users: Mapping[Expr, list[Expr]]) -> Iterator[_Path]:
                 for place in (place for place, argument in enumerate(user.args) if argument is value):
                     demand = demand_of(user, place, users)
                     is_to_real = demand is None and _is_real(user) and not _is_real(value)
-                    if demand is not None or is_to_real:
-                        yield _Path(value, demand, is_moved, is_to_real)
+                    is_to_sum = demand is None and user.op.name in _SUMS
+                    if demand is not None or is_to_real or is_to_sum:
+                        yield _Path(value, demand, is_moved, is_to_real, is_to_sum)
                     if place in MOVING.get(user.op.name, ()) or _keeps_integers(user):
                         waiting.append((user, is_moved))
                     elif _computes(user):
@@ -147,6 +161,17 @@ def _keeps_integers(call: Call) -> bool:
     type_ = call.checked_type
     is_cast = isinstance(call.op, Op) and call.op.name == "Cast"
     return is_cast and isinstance(type_, TensorType) and type_.dtype.is_integer
+
+
+def _free_use(param: Var, paths: Sequence[_Path]) -> IntegerUse:
+    """The use of a parameter of which nothing is demanded."""
+    if any(path.is_to_real for path in paths):
+        return REAL
+    if not any(path.is_to_sum for path in paths):
+        return UNKNOWN
+    _, most = type_interval(param) or WIDEST
+    largest = _LONG_SUM if most >= 2**62 else max(7, int(most) >> _SUMMED_BITS)
+    return IntegerUse(0, 8, is_certain=False, least=-largest, most=largest)
 
 
 def _own_demands(paths: Sequence[_Path]) -> list[Demand]:
@@ -181,10 +206,8 @@ def _limits(param: Var, own: Range | None) -> Range:
     return int(max(least, WIDEST[0])), int(min(most, WIDEST[1]))
 
 
-def _use(range_: Range | None, places: Sequence[Place] = ()) -> IntegerUse:
+def _use(range_: Range, places: Sequence[Place] = ()) -> IntegerUse:
     """The use of a parameter that has to be in a range; in a wide one, numbers like the places' are drawn."""
-    if range_ is None:
-        return UNKNOWN
     least, most = range_
     if most - least < _WIDE:
         return IntegerUse(least, most + 1)

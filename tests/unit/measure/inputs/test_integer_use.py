@@ -129,6 +129,14 @@ def test_what_is_cast_to_numbers_stays_small() -> None:
     assert use_of(x, call("Mul", call("Cast", x, to=1), constant(2.0))) == REAL
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("int64", 2**33 + 1), ("int32", 2**19 - 1)])
+def test_what_is_summed_neither_overflows_nor_loses_bits_in_float64(dtype: str, most: int) -> None:
+    x = Var("ids", checked_type=TensorType((64, 16), DType(dtype)))
+    main = IRModule.from_expr(Function((x,), call("ReduceSum", x, integers(1))))["main"]
+    edges = input_set(main, random_inputs(main), InputKind.EDGES)["ids"]
+    assert (edges.min(), edges.max()) == (-most, most)
+
+
 def test_a_divisor_is_positive() -> None:
     x = ids(6)
     use = use_of(x, call("Div", scalar(7), x))
