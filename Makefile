@@ -9,7 +9,7 @@ TORCH := .torch
 CORPUS := .corpus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench backend isa torch corpus corpus-page slow lock clean
+.PHONY: help demo test test-all check format bench backend isa torch corpus corpus-page processes slow lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -29,8 +29,10 @@ demo: $(READY) ## Tune a real network with every toolchain on this machine, save
 	@echo; echo "The saved file in a new process, against each toolchain alone:"
 	cd demo-output && ../$(BIN)/intarsia compare squeezenet.intarsia squeezenet.onnx@onnxruntime squeezenet.onnx@openvino
 
-test: $(READY) ## Run the tests (without those marked slow or backend)
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not backend'
+test: $(READY) ## Run the tests that take under three minutes on two cores
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not processes and not backend'
+
+test-all: test processes slow isa backend torch ## Run everything but the corpus
 
 check: $(READY) ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check .
@@ -46,7 +48,7 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
 
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
+	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
 
 $(TORCH)/.ready: $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
@@ -67,8 +69,11 @@ corpus: $(CORPUS)/.ready ## Check about a hundred models of many exporters with 
 corpus-page: $(CORPUS)/.ready ## Write docs/models.md anew
 	$(BIN)/python -m corpus.check_corpus --write
 
-slow: $(READY) ## Run the tests that need minutes
-	$(BIN)/pytest -n $(WORKERS) -m slow
+processes: $(READY) ## Run the tests that start many processes
+	$(BIN)/pytest -n $(WORKERS) -m 'processes and not slow'
+
+slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its examples
+	$(BIN)/pytest -n $(WORKERS) --full -m 'slow or hypothesis'
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
 	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done

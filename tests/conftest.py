@@ -7,34 +7,55 @@ from collections.abc import Generator, Iterator
 
 import pluggy
 import pytest
-from hypothesis import settings
+from tests.effort import choose_effort
+from tests.emitted_kernels import x86_sets
 from tests.emulated_cpus import CPUS, emulate, skip_what_cannot_run
 from tests.fake_kernels import FakeToolchain
 from tests.numpy_toolchain import NumpyToolchain
 
 from intarsia.runtime.kernel import TOOLCHAINS
 
-# No test asserts wall-clock time: a busy machine must not fail one.
-settings.register_profile("intarsia", deadline=None)
-settings.load_profile("intarsia")
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hear the signals that a shell has told background jobs, and nohup its command, to ignore.
 
-    Commands that name no database get one of this run, and not the user's own; the same holds for the
-    cache of compiled kernels.
+    Commands that name no database get one of this process, and not the user's own. The cache of compiled
+    kernels belongs to the whole run: processes of pytest-xdist share that of the process that started them.
     """
+    choose_effort(full=config.getoption("--full"))
     if config.getoption("--isa"):
         emulate(config.getoption("--isa"))
-    data = tempfile.TemporaryDirectory(prefix="intarsia-tests-")
-    config.add_cleanup(data.cleanup)
-    os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"] = data.name
+    os.environ["XDG_DATA_HOME"] = _temporary_folder(config, "data")
+    if not hasattr(config, "workerinput"):
+        os.environ["XDG_CACHE_HOME"] = _temporary_folder(config, "cache")
     os.environ.pop("INTARSIA_DATABASE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _temporary_folder(config: pytest.Config, purpose: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix=f"intarsia-tests-{purpose}-")
+    config.add_cleanup(folder.cleanup)
+    return folder.name
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests that name another instruction set than this CPU's own to `make slow`."""
+    narrower = {name: isa for name, isa in x86_sets().items() if name != "host"}
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if params.get("isa_name") in narrower or params.get("isa") in narrower.values():
+            item.add_marker("slow")
+
+
+@pytest.fixture(params=[2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def length(request: pytest.FixtureRequest) -> int:
+    """Return how deep programs are that must be traversed without recursion: deeper than Python's limit."""
+    length: int = request.param
+    return length
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +77,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden",
         action="store_true",
         help="rewrite the files in tests/golden to what is produced now",
+    )
+    parser.addoption(
+        "--full", action="store_true", help="let hypothesis try as many examples as a test asks for"
     )
     parser.addoption("--isa", choices=sorted(CPUS), help="generate native code as if on this CPU")
 

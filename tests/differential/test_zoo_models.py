@@ -17,11 +17,12 @@ from intarsia.measure.judge.gate import Gate, run_arrays
 from intarsia.op import verify
 from intarsia.passes import partition_for, partition_whole
 
-HEAVY = frozenset({"vgg19", "alexnet", "zfnet512", "bert_base", "gpt2", "vit_base"})
+LIGHT = frozenset({"mnist", "bert_tiny", "gpt2_tiny", "squeezenet", "dcgan"})
+"""Models that a quick run checks."""
 ENGINES = ("onnxruntime", "openvino")
 
 MODELS = [
-    pytest.param(model.name, marks=[pytest.mark.slow] if model.name in HEAVY else []) for model in zoo()
+    pytest.param(model.name, marks=[] if model.name in LIGHT else [pytest.mark.slow]) for model in zoo()
 ]
 
 
@@ -53,6 +54,7 @@ def test_a_model_survives_the_round_trips_and_runs_right_everywhere(name: str) -
         assert report.passed, f"{engine}: {report.message}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_layers_of_more_steps_than_native_takes_run_on_an_engine(
     engine: str, monkeypatch: pytest.MonkeyPatch

@@ -90,6 +90,7 @@ def test_tune_tells_its_progress_line_by_line(tuned: Outcome) -> None:
     assert len(set(steps)) == len(steps)
 
 
+@pytest.mark.slow
 def test_tune_as_json(here: Path) -> None:
     outcome = within(
         [*TUNE, "--json", "--target", "openvino", "--target", "cpu -toolchain=onnxruntime -threads=1"]
@@ -366,6 +367,7 @@ def test_what_is_chosen_for_models_does_not_go_with_artifacts_alone(
     )
 
 
+@pytest.mark.slow
 def test_the_shell_completes_names(tmp_path: Path) -> None:
     words = {
         "COMP_WORDS": "intarsia zoo export mnis",

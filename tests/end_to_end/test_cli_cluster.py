@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.end_to_end.command_line import Outcome, process
 from tests.unit.measure.testbed.dask_processes import dask_processes
+
+pytestmark = pytest.mark.processes
 
 TUNE = ("tune", "zoo:mnist", "--budget", "1", "--target", "onnxruntime", "--target", "openvino")
 

@@ -169,6 +169,7 @@ def test_gc(place: Path) -> None:
     assert document == {"removed": {"records": 3, "workloads": 0, "hosts": 0}, "records": 2}
 
 
+@pytest.mark.slow
 def test_as_a_process_in_the_folder_of_the_user(place: Path, tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": "", "INTARSIA_DATABASE": ""}
     merged = process("db", "merge", "a.db", cwd=tmp_path, env=home)

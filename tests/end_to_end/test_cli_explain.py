@@ -12,6 +12,8 @@ from tests.end_to_end.command_line import Outcome, process, within
 
 from intarsia.runtime.artifact_load import load
 
+pytestmark = pytest.mark.processes
+
 TARGETS = ("--target", "onnxruntime", "--target", "openvino")
 
 

@@ -11,6 +11,8 @@ from tests.end_to_end.command_line import Outcome, process, within
 from intarsia.collage.placement.plan import Plan
 from intarsia.support.files import write_text
 
+pytestmark = pytest.mark.processes
+
 TUNE = ("tune", "zoo:mnist", "--budget", "1", "--target", "onnxruntime", "--target", "openvino")
 OTHER = "help: give a file that intarsia tune --plan wrote, or the name of a new one\n"
 

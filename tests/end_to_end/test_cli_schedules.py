@@ -13,6 +13,8 @@ from tests.end_to_end.command_line import process, started
 
 from intarsia.measure.database import Database
 
+pytestmark = pytest.mark.processes
+
 pytest.importorskip("llvmlite", reason="schedules are of native kernels")
 
 TUNE = (

@@ -17,6 +17,8 @@ from tests.end_to_end.command_line import PROGRAM, Outcome, environment, process
 
 from intarsia.measure.database import Database
 
+pytestmark = pytest.mark.processes
+
 TUNE = ("tune", "zoo:mnist", "--target", "reference", "--budget")
 
 

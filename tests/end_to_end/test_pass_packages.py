@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.command_line import environment, process
 from tests.end_to_end.pass_packages import found_in, install_example, install_module
 
+pytestmark = pytest.mark.processes
+
 USE = """
 import numpy as np
 

@@ -83,6 +83,7 @@ def test_mutants_are_imported_or_refused(part: int) -> None:
     assert 40 < sum(outcomes) < 190  # both happen
 
 
+@pytest.mark.slow
 def test_mutants_are_built_or_refused() -> None:
     for number in range(10_000, 10_120):
         module, what = imported(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.passes.regions.acyclic_groups import acyclic_groups
 
@@ -42,7 +43,7 @@ def has_cycle(edges: dict[int, set[int]]) -> bool:
     return False
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(graphs())
 def test_groups_are_of_one_kind_and_acyclic_and_cannot_grow(graph: Graph) -> None:
     kinds, needs = graph

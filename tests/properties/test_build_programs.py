@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.numpy_toolchain import NumpyToolchain
 from tests.small_programs import FLAG, VECTOR, X, applied, checked, marked, vector
 
@@ -80,7 +81,9 @@ def programs(draw: st.DrawFn) -> IRModule:
     return IRModule({GlobalVar("main"): Function((x, y, flag), result), GlobalVar("helper"): helper})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(programs(), st.booleans())
 def test_random_programs_compute_what_the_naive_evaluator_computes(mod: IRModule, flag: bool) -> None:
     checked(mod, X, X * 2 + 1, np.array(flag))

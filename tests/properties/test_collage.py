@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.collage_costs import BOUNDARIES, DrawnCosts, One, Two, some_specs
+from tests.effort import examples
 from tests.properties.random_programs import CONDITION, SHAPE, VALUE, programs
 
 from intarsia.build import build
@@ -31,7 +32,9 @@ from intarsia.op import call, infer_types, verify
 from intarsia.runtime.kernel import TOOLCHAINS
 
 EXAMPLES = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 OPTIONS = CollageOptions(covers=3, last_resort=None, shrink=False)
 SEEDS = st.integers(0, 10**6)

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.collage_rules import found_by, numbers
+from tests.effort import examples
 from tests.pass_checks import planned
 from tests.properties.random_programs import CONDITION, SHAPE, VALUE, programs
 
@@ -28,7 +29,9 @@ from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.target import Target
 
 EXAMPLES = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 ACME = Target("cpu -toolchain=acme")
 
@@ -116,7 +119,7 @@ def elementwise(draw: st.DrawFn) -> Function:
     return Function((x,), Tuple(tuple(value for value in values[1:] if value not in used)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(elementwise())
 def test_joining_anything_misses_nothing(function: Function) -> None:
     """All connected convex sets of calls are found: upstream leaves some out."""

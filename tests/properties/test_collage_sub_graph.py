@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.collage_programs import REFERENCE
+from tests.effort import examples
 from tests.pass_checks import DEVICE, planned
 from tests.properties.random_networks import networks, random_inputs
 from tests.properties.random_programs import CONDITION, SHAPE, programs
@@ -35,7 +36,9 @@ from intarsia.op import verify
 from intarsia.passes import PartitionGraph
 
 EXAMPLES = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 CONFIGS = (SubGraphConfig(), SubGraphConfig(max_exits=2), ANY_SHAPE, SubGraphConfig(max_exits=3, max_depth=3))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.parallel_programs import constant, image, program
 from tests.pass_checks import checked, operator_counts
 from tests.properties.random_programs import programs
@@ -12,7 +13,7 @@ from intarsia.ir import Expr, IRModule
 from intarsia.op import call, infer_types
 from intarsia.passes import CombineParallelConv2D, CombineParallelMatMul
 
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=examples(30), deadline=None)
 
 
 @st.composite
@@ -60,7 +61,7 @@ def test_products(before: IRModule, least: int) -> None:
     assert operator_counts(after)["MatMul"] <= operator_counts(before)["MatMul"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(programs())
 def test_programs_without_any_are_returned_as_they_are(before: IRModule) -> None:
     before = infer_types(before)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.layout_programs import conv, image, ints
 from tests.parallel_programs import constant
 from tests.pass_checks import checked
@@ -95,21 +96,21 @@ STEPS: dict[str, Callable[[Step], Expr]] = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(image_programs(), LAYOUTS)
 def test_images(before: IRModule, layout: str) -> None:
     after = checked(ConvertLayout(layout), before, rtol=1e-4, atol=1e-4)
     assert after["main"].checked_type == before["main"].checked_type
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(image_programs())
 def test_there_and_back(before: IRModule) -> None:
     there = ConvertLayout("NHWC")(before)
     checked(ConvertLayout("NCHW"), there, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(programs(), LAYOUTS)
 def test_programs_without_images_are_returned_as_they_are(before: IRModule, layout: str) -> None:
     assert ConvertLayout(layout)(before) is before

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.effort import examples
 from tests.measure_records import candidate, failed, worked
 
 from intarsia.measure.database import Database, Measurement, MeasureRecord, MergeCounts
@@ -187,4 +188,4 @@ def add(model: Model, batch: list[tuple[Key, Measurement]]) -> MergeCounts:
 
 
 TestDatabase = DatabaseMachine.TestCase
-TestDatabase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestDatabase.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

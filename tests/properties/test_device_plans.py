@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from tests.device_plans import is_right
+from tests.effort import examples
 from tests.fake_kernels import FUNCTIONS, fake
 from tests.properties.random_device_plans import KERNELS, SIZE, device_plans
 
@@ -66,7 +67,7 @@ def as_program(plan: Plan) -> IRModule:
     return IRModule({GlobalVar("main"): Function(params, body)})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(device_plans())
 def test_planned_programs_on_mock_devices_compute_what_one_device_computes(plan: Plan) -> None:
     with build(as_program(plan)) as exe:
@@ -104,7 +105,7 @@ def successors(made: Schedule) -> dict[tuple[int, int], set[tuple[int, int]]]:
     return after
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(device_plans())
 def test_plans_on_several_mock_devices_compute_what_one_computes(plan: Plan) -> None:
     kernels = [fake(name) for _ in plan.devices for name in KERNELS]
@@ -114,7 +115,7 @@ def test_plans_on_several_mock_devices_compute_what_one_computes(plan: Plan) -> 
             np.testing.assert_array_equal(exe.run_flat(*INPUTS), on_one_device(plan))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(device_plans("cpu"))
 def test_plans_on_groups_of_cores_compute_what_one_computes(plan: Plan) -> None:
     kernels = [fake(name) for _ in plan.devices for name in KERNELS]

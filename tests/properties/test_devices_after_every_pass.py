@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.device_scenarios import SCENARIOS, Scenario, without_devices
+from tests.effort import examples
 from tests.every_pass import every_pass
 from tests.properties.random_networks import networks
 from tests.properties.random_programs import programs
@@ -32,7 +33,9 @@ FEWER = {"CollagePartition": (CPU_0, CPU_1), "PartitionWhole": (CPU_0,)}
 """Devices for passes that refuse others: those without a toolchain, or more than one."""
 
 EXAMPLES = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.emitted_kernels import compile_kernel, x86_sets
 from tests.properties.random_kernels import kernels
 from tests.properties.random_loops import loop_functions
@@ -16,7 +17,7 @@ from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Sta
 from intarsia.ir.printer import print_module
 from intarsia.support.errors import ExecutionError
 
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

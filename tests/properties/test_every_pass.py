@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.effort import examples
 from tests.every_pass import every_pass
 from tests.ir_programs import relu, var
 from tests.properties.random_networks import networks, random_inputs
@@ -41,7 +42,9 @@ NOT_IDEMPOTENT: dict[str, str] = {}
 LEVEL = PassContext(opt_level=9)
 DEVICE = VirtualDevice(DeviceType.CPU, 1)
 EXAMPLES = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

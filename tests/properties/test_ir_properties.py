@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.ir_programs import assert_same_facts, assert_same_program
 from tests.properties.random_programs import programs
 
@@ -36,7 +37,7 @@ from intarsia.ir.printer import print_expr, print_module
 from intarsia.ir.scope import is_atom, place
 from intarsia.ir.verify import verify
 
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @FEW
@@ -47,7 +48,7 @@ def test_random_programs_are_well_formed_and_typed(mod: IRModule) -> None:
 
 @pytest.mark.parametrize("kind", [Call, Function, If, Let, Tuple, TupleGetItem, Var])
 def test_random_programs_hold_every_kind_of_expression(kind: type[Expr]) -> None:
-    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=500, database=None)
+    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=examples(500), database=None)
     mod = find(programs(), lambda mod: _holds(mod, kind), settings=unshrunk, random=Random(0))
     assert _holds(mod, kind)
 

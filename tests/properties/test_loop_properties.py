@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, assume, find, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.loop_evaluator import run_prim_func
 from tests.properties.random_loops import loop_functions
 
@@ -46,7 +47,7 @@ from intarsia.ir.prim_func import (
 from intarsia.ir.printer import print_module
 from intarsia.ir.verify import verify
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def in_module(function: PrimFunc) -> IRModule:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.loop_evaluator import run_prim_func
 from tests.native_workloads import WORKLOADS
 from tests.properties.lowering_programs import HARD
@@ -22,7 +23,7 @@ DAGS = {name: ComputeDAG(make()) for name, make in (WORKLOADS | HARD).items()}
 STATES = st.sampled_from(sorted(DAGS)).flatmap(lambda name: histories(DAGS[name], max_steps=20))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STATES, st.integers(0, 3))
 def test_every_history_computes_the_same(state: LoopState, seed: int) -> None:
     check_results(state, seed)
@@ -30,13 +31,13 @@ def test_every_history_computes_the_same(state: LoopState, seed: int) -> None:
 
 @pytest.mark.slow  # some minutes: the more histories, the rarer what is found
 @pytest.mark.parametrize("name", sorted(DAGS))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(0, 3))
 def test_many_histories_compute_the_same(name: str, data: st.DataObject, seed: int) -> None:
     check_results(data.draw(histories(DAGS[name], max_steps=24)), seed)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STATES)
 def test_bounds_are_found_for_every_loop_and_stay(state: LoopState) -> None:
     found = infer_bound(state.initial_dag, state)

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.pass_checks import DEVICE, planned
 from tests.properties.random_networks import networks, random_inputs
 from tests.properties.random_programs import BINARY, CONDITION, SHAPE, UNARY, programs
@@ -38,7 +39,9 @@ TABLE: PatternTable = (
     CompositePattern("pair", is_op(*UNARY)(ELEMENTWISE(...))),
 )
 EXAMPLES = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 some_operators = st.sets(st.sampled_from((*UNARY, *BINARY)), min_size=1)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from tests.device_scenarios import without_devices
+from tests.effort import examples
 from tests.properties.annotated_graphs import DEVICES, F32, AnnotatedGraph, annotated_graphs
 from tests.properties.random_programs import programs
 
@@ -21,7 +22,7 @@ from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps
 from intarsia.passes.devices.device_domains import DeviceConflictError
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=examples(150), deadline=None)
 
 
 def copies(mod: IRModule) -> int:
@@ -61,7 +62,7 @@ def test_copies_between_three_devices_are_the_fewest(graph: AnnotatedGraph) -> N
     check_copies(graph)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(annotated_graphs(devices=3, steps=12))
 def test_the_planned_graph_computes_the_same(graph: AnnotatedGraph) -> None:
     if graph.is_contradictory:
@@ -94,8 +95,8 @@ def chain(length: int, density: float) -> IRModule:
 
 
 @pytest.mark.parametrize("density", [0.001, 0.3])
-def test_a_chain_of_20000_operators(density: float) -> None:
-    mod = chain(20_000, density)
+def test_a_long_chain(density: float, length: int) -> None:
+    mod = chain(length, density)
     planned = PlanDevices()(mod)
     assert list(device_gaps(planned)) == []
     assert (

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.device_scenarios import without_devices
+from tests.effort import examples
 from tests.function_values import CHOICE, NESTED, TUPLES, program
 
 from intarsia.build import build
@@ -23,7 +24,7 @@ ANNOTATIONS = ("", "", " @device(cpu:0)", " @device(cpu:1)", " @device(mock:0)")
 
 
 @pytest.mark.parametrize("text", [CHOICE, NESTED, TUPLES], ids=["choice", "nested", "tuples"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.data())
 def test_annotated_operators(text: str, data: st.DataObject) -> None:
     annotated = OPERATOR.sub(lambda found: found[0] + data.draw(st.sampled_from(ANNOTATIONS)), text)

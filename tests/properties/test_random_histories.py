@@ -2,6 +2,7 @@ import pickle
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.native_workloads import WORKLOADS
 from tests.properties.random_histories import histories
 from tests.python_schedule import run_python_code, shape_of
@@ -21,7 +22,7 @@ DAGS = {name: ComputeDAG(workload()) for name, workload in WORKLOADS.items()}
 STATES = st.sampled_from(sorted(DAGS)).flatmap(lambda name: histories(DAGS[name], max_steps=20))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STATES)
 def test_a_state_rebuilt_from_its_logged_steps_is_the_state(state: LoopState) -> None:
     record = Record(RecordTask("key", "llvm"), state.transform_steps, RecordResult((0.5,), 0, 1.0, 7))
@@ -34,7 +35,7 @@ def test_a_state_rebuilt_from_its_logged_steps_is_the_state(state: LoopState) ->
     assert str(rebuilt.current_dag) == str(state.current_dag)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(STATES)
 def test_a_state_fits_its_dag(state: LoopState) -> None:
     assert [stage.op for stage in state.stages] == list(state.current_dag.ops)
@@ -50,7 +51,7 @@ def test_a_state_fits_its_dag(state: LoopState) -> None:
         assert set(names) <= made | {each.name for each in Stage.of(stage.op).iters}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(STATES)
 def test_a_pickled_state_is_the_same_state(state: LoopState) -> None:
     again = pickle.loads(pickle.dumps(state))
@@ -60,14 +61,14 @@ def test_a_pickled_state_is_the_same_state(state: LoopState) -> None:
     assert again.current_dag.ops == tuple(stage.op for stage in again.stages)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STATES)
 def test_running_the_python_code_of_a_history_gives_its_state(state: LoopState) -> None:
     made = run_python_code(state.initial_dag, print_python_code_from_state(state))
     assert shape_of(made) == shape_of(state)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(STATES)
 def test_histories_print_as_python(state: LoopState) -> None:
     text = print_python_code_from_state(state)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.layered_programs import layers
 
 from intarsia.build import build
@@ -39,7 +40,7 @@ def runs_by_definition(symbols: list[int]) -> set[Run]:
 
 
 @given(st.lists(st.integers(0, 2), max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_runs_are_those_of_the_definition(symbols: list[int]) -> None:
     assert set(find_runs(symbols)) == runs_by_definition(symbols)
 
@@ -54,7 +55,7 @@ def programs(draw: st.DrawFn) -> IRModule:
 
 
 @given(programs(), st.lists(st.sampled_from(sorted(CHOICES)), max_size=2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_decided_programs_compute_the_same(mod: IRModule, names: list[str]) -> None:
     parts = repeated_parts(mod)
     outputs = [each for part in parts for one in part.occurrences for each in one.outputs]

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.native_workloads import WORKLOADS
 from tests.properties.random_histories import histories
 
@@ -25,7 +26,7 @@ def is_program(state: LoopState) -> bool:
     return True
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(NAMED_STATES)
 def test_a_book_gives_back_the_state(named: tuple[str, LoopState]) -> None:
     name, state = named
@@ -35,7 +36,7 @@ def test_a_book_gives_back_the_state(named: tuple[str, LoopState]) -> None:
     assert (None if again is None else again.text) == (state.text if is_program(state) else None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(NAMED_STATES, max_size=4))
 def test_the_order_of_states_does_not_matter(named: list[tuple[str, LoopState]]) -> None:
     states = list(dict(named).values())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.native_workloads import WORKLOADS
 from tests.properties.random_histories import histories
 
@@ -24,7 +25,7 @@ SHARES = [
 
 
 @pytest.mark.parametrize("name", sorted(DAGS))
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_state_has_features(name: str, data: st.DataObject) -> None:
     dag = DAGS[name]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.every_program import every_program
 from tests.native_workloads import matmul
 from tests.schedule_measurers import SMALL_MACHINE, FakeMeasurer, draft_seconds, failing
@@ -24,7 +25,7 @@ TINY = task_of(matmul(4, 4, 2))
 SPACE = SpaceOptions(unroll_steps=(0, 16))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(NAMES),
     st.integers(0, 2**32),
@@ -74,6 +75,7 @@ def best_of_every_program() -> float:
     return min(map(draft_seconds, found.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_finds_the_best_of_a_small_space(seed: int) -> None:
     """Brute force says which it is; mutations may find better ones that sketches have not."""

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.searched_programs import MAKERS, ODD, check_program, random_programs
 
 from intarsia.autoschedule.task import SpaceOptions
@@ -16,7 +17,7 @@ QUICK = sorted(MAKERS.keys() - {"conv2d_winograd_nhwc", "conv2d_nchw_bn_relu", "
 """Computations of which a program is interpreted in a tenth of a second."""
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(QUICK), st.integers(0, 2**32))
 def test_random_programs_compute_the_same(name: str, seed: int) -> None:
     for state in random_programs(name, 2, seed):

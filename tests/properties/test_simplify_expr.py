@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.pass_checks import checked
 
 from intarsia.ir import Constant, DType, Expr, Function, If, IRModule, TensorType, Tuple, Var
@@ -23,7 +24,9 @@ PASSES: tuple[Pass, ...] = (
     ForwardFoldScaleAxis(),
 )
 EXAMPLES = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 SHAPE = (2, 4, 1, 4)
 FLAG = TensorType((), DType.BOOL)

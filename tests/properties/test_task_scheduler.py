@@ -6,6 +6,7 @@ from math import inf
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, Strategy, TaskScheduler
 
@@ -51,7 +52,7 @@ def _tuned(given_tasks: _Tasks, options: SchedulerOptions, trials: int) -> tuple
     return scheduler, order
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_TASKS, _OPTIONS, st.integers(0, 60))
 def test_the_budget_is_used_exactly_and_nobody_starves(
     tasks: _Tasks, options: SchedulerOptions, more: int
@@ -66,7 +67,7 @@ def test_the_budget_is_used_exactly_and_nobody_starves(
         assert all(each.is_dead or each.trials >= options.min_trials for each in scheduler.progress)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(_TASKS, _OPTIONS, st.integers(0, 40))
 def test_the_same_run_twice_is_the_same(tasks: _Tasks, options: SchedulerOptions, more: int) -> None:
     runs = [_tuned(tasks, options, len(tasks) + more) for _ in range(2)]
@@ -74,7 +75,7 @@ def test_the_same_run_twice_is_the_same(tasks: _Tasks, options: SchedulerOptions
     assert runs[0][0].progress == runs[1][0].progress
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(_TASKS, _OPTIONS, st.integers(0, 40))
 def test_the_dead_get_no_round(tasks: _Tasks, options: SchedulerOptions, more: int) -> None:
     order: list[int] = []

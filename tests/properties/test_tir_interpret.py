@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.loop_evaluator import UndefinedError, run_prim_func
 from tests.properties.random_loops import loop_functions
 
@@ -30,7 +31,7 @@ def same(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
     return all(a == b and math.copysign(1, a) == math.copysign(1, b) if a == a else b != b for a, b in pairs)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(loop_functions(), st.integers(0, 9))
 def test_both_compute_the_same(function: PrimFunc, seed: int) -> None:
     expected, found = arrays(function, seed), arrays(function, seed)

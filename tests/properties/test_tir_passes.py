@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.properties.random_kernels import kernels
 from tests.properties.random_loops import loop_functions
 from tests.tir_checks import checked, in_module
@@ -22,7 +23,7 @@ from intarsia.native.tir import (
 from intarsia.support.errors import ExecutionError
 from intarsia.transform import Pass, PassContext, Sequential
 
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 UNLIMITED = {"auto_max_stores": 1 << 30, "auto_max_depth": 1 << 30}
 MAY_GO_ON = (LoopPartition, Sequential)
 PASSES: list[Pass] = [
@@ -79,5 +80,5 @@ def test_some_kernels_change(made: Pass) -> None:
         mod = in_module(function)
         return made(mod) is not mod
 
-    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=200, database=None)
+    unshrunk = settings(FEW, phases=[Phase.generate], max_examples=examples(200), database=None)
     assert changes(find(kernels(), changes, settings=unshrunk, random=Random(0)))

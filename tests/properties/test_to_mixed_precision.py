@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.parallel_programs import constant, image
 from tests.pass_checks import checked
 from tests.properties.random_programs import programs
@@ -64,7 +65,7 @@ def _made(kind: str, first: Expr, second: Expr, flag: Expr, seed: int) -> Expr:
             return call(kind, first)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(mixed_programs(), st.sampled_from(["float16", "bfloat16"]))
 def test_results_stay_near(before: IRModule, dtype: str) -> None:
     tolerance = {"float16": 2e-2, "bfloat16": 1.5e-1}[dtype]
@@ -72,7 +73,7 @@ def test_results_stay_near(before: IRModule, dtype: str) -> None:
     assert after["main"].checked_type == before["main"].checked_type
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(programs())
 def test_programs_of_all_kinds_of_expressions(before: IRModule) -> None:
     """All their operators are elementwise: lowering some of them makes the others follow."""

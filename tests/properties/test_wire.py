@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
+from tests.effort import examples
 from tests.onnx_models import model_of
 
 from intarsia.frontend.onnx import from_onnx
@@ -20,7 +21,7 @@ from intarsia.support.errors import IntarsiaError, InvalidModelError
 
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool")
 EDGE = st.sampled_from([0, 1, LARGE - 1, LARGE, LARGE + 1, 5 * LARGE])
-SETTINGS = settings(max_examples=80, deadline=None)
+SETTINGS = settings(max_examples=examples(80), deadline=None)
 
 
 @st.composite

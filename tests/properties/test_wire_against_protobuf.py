@@ -7,6 +7,7 @@ from typing import Any
 import onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.frontend.onnx.external_data import WeightSource
 from intarsia.frontend.onnx.wire import LARGE, SELF, cut_out_weights
@@ -15,7 +16,7 @@ GRAPH, INITIALIZER = 7, 5
 DIMS, DATA_TYPE, FLOAT_DATA, NAME, RAW_DATA, EXTERNAL_DATA, DATA_LOCATION = 1, 2, 4, 8, 9, 13, 14
 UNKNOWN = 3000
 SIZES = st.sampled_from([0, 3, LARGE - 1, LARGE, 2 * LARGE])
-SETTINGS = settings(max_examples=400, deadline=None)
+SETTINGS = settings(max_examples=examples(400), deadline=None)
 
 
 def varint(value: int) -> bytes:

@@ -20,8 +20,8 @@ PAGES = (
     "docs/devices.md",
     "docs/native.md",
     "docs/passes.md",
-    "docs/schedule_search.md",
-    "docs/tuning.md",
+    pytest.param("docs/schedule_search.md", marks=pytest.mark.processes),
+    pytest.param("docs/tuning.md", marks=pytest.mark.processes),
 )
 RUN = """
 import contextlib, io, json, sys

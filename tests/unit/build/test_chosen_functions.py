@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.function_values import CHOICE, NESTED, program
 
 from intarsia.build import build
@@ -65,7 +66,7 @@ def test_each_of_the_functions_is_one_block_however_often_it_is_called() -> None
     assert set(plan.blocks) == {"main", "main.fn0", "main.fn1"}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.booleans(), st.booleans())
 def test_choices_in_choices_tuples_and_literals(c: bool, d: bool) -> None:
     result = build(program(NESTED))(np.array(c), np.array(d), X)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.device_scenarios import SCENARIOS, Scenario, without_devices
+from tests.effort import examples
 from tests.properties.annotated_graphs import DEVICES, AnnotatedGraph, annotated_graphs
 from tests.properties.random_programs import CONDITION, SHAPE, programs
 
@@ -50,7 +51,7 @@ def test_scenarios_run_on_mock_devices(scenario: Scenario) -> None:
         check(scenario.planned(), scenario.program(), list(scenario.inputs(truth).values()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(annotated_graphs(devices=3, steps=12))
 def test_random_annotated_graphs_run_on_mock_devices(graph: AnnotatedGraph) -> None:
     if graph.is_contradictory:
@@ -60,7 +61,7 @@ def test_random_annotated_graphs_run_on_mock_devices(graph: AnnotatedGraph) -> N
     check(PlanDevices()(graph.mod), graph.mod, inputs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(programs(compilers=("reference",), annotated=False), st.randoms(use_true_random=False))
 def test_programs_of_all_kinds_run_on_mock_devices(mod: IRModule, source: Random) -> None:
     """Branches, calls, tuples, lets, marked functions; results of some operators are given a device.

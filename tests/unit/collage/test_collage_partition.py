@@ -104,6 +104,7 @@ def test_conflicts_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(runners(both)) == {"right", "wrong"}
 
 
+@pytest.mark.slow
 def test_measured() -> None:
     mod = program(CHAIN)
     after = CollagePartition(("wrong", "right"), seconds=600.0)(mod)
@@ -150,6 +151,7 @@ class TestFailsClearly:
         with pytest.raises(UnsupportedModelError, match=r"draws random numbers \(RandomNormalLike\)"):
             CollagePartition(("right",))(mod)
 
+    @pytest.mark.slow
     def test_symbolic_shapes(self) -> None:
         mod = program("def @main(%x: Tensor[(n,), float32]) { Relu(%x) }")
         with pytest.raises(UsageError, match="input 'x' has the symbolic shape"):

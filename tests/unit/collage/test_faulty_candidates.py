@@ -24,6 +24,8 @@ from intarsia.measure.measurer import Measurer
 from intarsia.op import call, verify
 from intarsia.target import Target
 
+pytestmark = pytest.mark.processes
+
 RUN_SECONDS = 12.0
 """What a candidate that hangs costs."""
 

@@ -79,6 +79,7 @@ def test_the_rest_of_a_cover_is_filled_in() -> None:
     assert Rivals.of(problem, [0, 3]) is None
 
 
+@pytest.mark.slow
 def test_a_large_network() -> None:
     problem = network_problem(residual_chain(300))
     found = search(problem)

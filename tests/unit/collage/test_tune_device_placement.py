@@ -229,6 +229,7 @@ def test_copies_are_measured() -> None:
     assert isinstance(links[1][0].seconds, float)
 
 
+@pytest.mark.slow
 def test_with_real_measurements() -> None:
     mod = typed(UNEVEN)
     with LocalTestbed.open(Host.detect(), workers=2, limits=TestbedLimits(policy=POLICY)) as testbed:

@@ -268,6 +268,7 @@ class TestMeasured:
         ):
             yield opened
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("eval_passes", [(), (NoteHeuristic(),)], ids=["as it is", "another program"])
     def test_what_nobody_runs_alone_is_divided(
         self, testbed: LocalTestbed, eval_passes: tuple[Pass, ...]
@@ -284,6 +285,7 @@ class TestMeasured:
         assert ["no_relu has no Relu" in fates[0], "no_tanh has no Tanh" in fates[1]] == [True, True]
         assert_same_results(mod, trace.out_mod)
 
+    @pytest.mark.slow
     def test_a_search_of_parts_that_is_stopped_leaves_the_best_whole(self, testbed: LocalTestbed) -> None:
         mod = program("def @main(%x: T) { Tanh(Relu(%x)) }")
         measurer = Measurer(testbed)
@@ -296,6 +298,7 @@ class TestMeasured:
         assert 12 < next(asked) < 60
         assert measurer.should_stop is never
 
+    @pytest.mark.slow
     def test_with_combining_parallel_branches_in_both_orders(self, testbed: LocalTestbed) -> None:
         x = Var("x", checked_type=TensorType((4, 8), DType.FLOAT32))
         weights = [Constant(np.full((8, 8), value, np.float32)) for value in (0.5, 2.0)]

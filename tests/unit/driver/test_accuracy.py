@@ -15,6 +15,8 @@ from intarsia.support.errors import UsageError, VerificationError
 from intarsia.target import Target
 from intarsia.tune.passes import TuneConvolutions, TunePrecision, TuneWeights
 
+pytestmark = pytest.mark.processes
+
 NATIVE = "cpu -toolchain=native"
 DIRECT = f"{NATIVE} -convolutions=direct"
 

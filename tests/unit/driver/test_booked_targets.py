@@ -27,6 +27,8 @@ from intarsia.target import Target
 from intarsia.toolchain.native_caches import schedule_folder
 from intarsia.toolchain.this_host import this_host
 
+pytestmark = pytest.mark.processes
+
 pytest.importorskip("llvmlite", reason="schedules are of native kernels")
 
 NATIVE = Target("cpu -toolchain=native -threads=1")

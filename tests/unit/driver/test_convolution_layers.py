@@ -33,6 +33,7 @@ def program() -> IRModule:
 LARGE, LAST = "32x24x24x32", "32x24x24x16"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "algorithms"),
     [

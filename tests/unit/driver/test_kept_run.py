@@ -32,6 +32,8 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Host, Target
 from intarsia.toolchain.this_host import this_host
 
+pytestmark = pytest.mark.processes
+
 TARGETS = ("cpu -toolchain=reference", "cpu -toolchain=onnxruntime")
 
 

@@ -24,6 +24,8 @@ from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UnsupportedModelError, UsageError
 
+pytestmark = pytest.mark.processes
+
 TARGETS = ("cpu -toolchain=no_relu", "cpu -toolchain=no_tanh")
 
 

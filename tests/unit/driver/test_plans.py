@@ -23,6 +23,8 @@ from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import IntarsiaError, UnsupportedModelError, VerificationError
 from intarsia.target import Target
 
+pytestmark = pytest.mark.processes
+
 MODEL = program("def @main(%x: T) { Tanh(Neg(Relu(%x))) }")
 TARGETS = ("cpu -toolchain=no_relu", "cpu -toolchain=no_tanh")
 X = np.array([0.5, -3], np.float32)

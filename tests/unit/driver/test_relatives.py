@@ -72,6 +72,7 @@ def test_no_layers_are_like_nothing() -> None:
     assert likeness(frozenset(), frozenset()) == 0.0
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_relative_is_tried(database: Database) -> None:
     asked = {"budget": "6s", "targets": [TARGET], "database": database, "passes": [TunePipeline()]}
     first = ia.tune(wasteful(2), **asked)  # type: ignore[arg-type]  # each of its own type
@@ -84,6 +85,7 @@ def test_the_plan_of_a_relative_is_tried(database: Database) -> None:
     np.testing.assert_allclose(second.executable(x), x / 8 + 15, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_who_is_asked_otherwise_gets_no_plan(database: Database) -> None:
     """A run that forbids something is not given what another one was allowed."""
     ia.tune(wasteful(2), budget="2s", targets=[TARGET], database=database)
@@ -95,6 +97,7 @@ def test_who_is_asked_otherwise_gets_no_plan(database: Database) -> None:
     assert family_question_digest(elsewhere, targets, searches=True, passes=passes) != other
 
 
+@pytest.mark.slow
 def test_decisions_that_do_not_fit_are_left_out(database: Database) -> None:
     plan = ia.tune(
         wasteful(2), budget="6s", targets=[TARGET], database=database, passes=[TunePipeline()]

@@ -20,6 +20,8 @@ from intarsia.tune import Choice
 from intarsia.tune.target_options import set_target_options
 from intarsia.tune.tuned_candidate import decisions_and_base, tuned_candidate
 
+pytestmark = pytest.mark.processes
+
 MODEL = program("def @main(%x: T) { Tanh(Neg(Relu(%x))) }")
 ENGINE, OTHER = "cpu -toolchain=onnxruntime", "cpu -toolchain=openvino"
 SIMPLER = Choice("SimplifyExpr")

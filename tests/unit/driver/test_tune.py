@@ -21,6 +21,8 @@ from intarsia.op import call
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(autouse=True)
 def toolchains(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -177,6 +177,7 @@ def test_mistakes_and_the_name() -> None:
     assert get_pass("TuneSchedule", trials=9) == TuneSchedule(trials=9)
 
 
+@pytest.mark.slow
 def test_a_real_search_jointly_with_another_pass(testbed: LocalTestbed, database: Database) -> None:
     """Each form of the program has kernels of its own; the same run again searches and measures nothing."""
     x = Var("x", checked_type=TensorType((8, 16), DType.FLOAT32))

@@ -22,6 +22,8 @@ from intarsia.passes import FoldConstant
 from intarsia.support.errors import UsageError
 from intarsia.tune.passes import TunePipeline
 
+pytestmark = pytest.mark.processes
+
 TARGET = "cpu -toolchain=right"
 SIZE = 384
 

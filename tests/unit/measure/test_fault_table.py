@@ -18,6 +18,8 @@ from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
 
+pytestmark = pytest.mark.processes
+
 WHILE_BUILT = {
     "raise_error": MeasureError.INSTANTIATION,
     "segfault": MeasureError.CRASH,

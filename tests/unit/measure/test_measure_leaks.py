@@ -19,6 +19,8 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import BATCH, KEPT_ARTIFACTS
 from intarsia.measure.worker_pool.process_tree import held_bytes
 
+pytestmark = pytest.mark.processes
+
 SLACK_BYTES = 32 * MEBIBYTE
 """More than a worker holds (21 MiB): one may be starting anew at one of the two moments."""
 

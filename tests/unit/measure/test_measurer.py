@@ -88,6 +88,7 @@ def test_a_workload_comes_back_from_its_folder(tmp_path: Path) -> None:
     assert WorkloadFolder.write(workload, tmp_path).path == folder.path
 
 
+@pytest.mark.slow
 def test_costs_of_candidates_that_work(measurer: Measurer) -> None:
     inputs = [MeasureInput(WORKLOAD, REFERENCE, item) for item in (WHOLE, AS_IT_IS)]
     for result in measurer.measure(inputs):

@@ -41,6 +41,7 @@ def samples(race: Raced, name: str) -> int:
     return len(race.result.candidate(name).samples)
 
 
+@pytest.mark.slow
 def test_the_fastest_wins_and_the_hopeless_cost_few_samples(testbed: LocalTestbed) -> None:
     costs = {"slowest": 0.03, "slow": 0.015, "fast": 0.005, "slower": 0.02}
     race = raced(testbed, {name: bad_to_run(10, seconds=seconds) for name, seconds in costs.items()})
@@ -82,6 +83,7 @@ def test_a_wish_to_stop_ends_a_race_with_what_there_is(testbed: LocalTestbed) ->
     assert len(race.ranking) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "error"),
     [

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.noisy_costs import LADDER, NoisyCosts, fixed_successes
 
 from intarsia.measure.race_policy import RacePolicy
@@ -33,6 +34,7 @@ def noisy_race(seed: int, policy: RacePolicy | None = None) -> tuple[RaceResult,
     return race(tuple(noise.costs), noise.sample, policy or RacePolicy(seed=seed)), noise
 
 
+@pytest.mark.slow
 def test_half_the_repeats_of_fixed_repetition_give_the_same_success() -> None:
     """Claim 4 of the issue: 32 candidates, heavy-tailed noise and drift, 200 seeds."""
     raced = [noisy_race(seed) for seed in range(SEEDS)]
@@ -227,7 +229,7 @@ def test_the_budget_is_kept(costs: list[float], policy: RacePolicy, noise: rando
     assert sum(sum(each.samples) for each in result.candidates) < policy.max_seconds + longest
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(COSTS, POLICIES, st.integers(0, 99))
 def test_names_do_not_matter(costs: list[float], policy: RacePolicy, seed: int) -> None:
     def held(prefix: str) -> RaceResult:

@@ -33,6 +33,7 @@ def judged(parent: Path, monkeypatch: pytest.MonkeyPatch, conduct: str, limit_s:
         return testbed.prepare(WORKLOAD).gate()
 
 
+@pytest.mark.slow
 def test_a_judge_that_hangs_is_left_out_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the interpreter's lock, so that no thread of its process could end it."""
     begun = time.perf_counter()
@@ -43,6 +44,7 @@ def test_a_judge_that_hangs_is_left_out_at_its_limit(tmp_path: Path, monkeypatch
     assert f"; failed: onnx.reference (it took more than {LIMIT_S:g} s)" in gate.reference
 
 
+@pytest.mark.slow
 def test_judges_that_crash_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = judged(tmp_path, monkeypatch, "reference=crash,onnxruntime=crash")
     assert gate.is_proven
@@ -51,12 +53,14 @@ def test_judges_that_crash_are_left_out(tmp_path: Path, monkeypatch: pytest.Monk
         assert f"; failed: {name} (its process was killed by SIGABRT)" in gate.reference
 
 
+@pytest.mark.slow
 def test_without_any_judge_there_is_no_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = ",".join(f"{name}=crash" for name in ("reference", "onnxruntime", "openvino", "native"))
     with pytest.raises(ExecutionError, match="no toolchain that could judge results is usable"):
         judged(tmp_path, monkeypatch, everyone)
 
 
+@pytest.mark.slow
 def test_tune_goes_on_without_a_judge_that_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(faulty_judges.CONDUCT, "openvino=crash")
     monkeypatch.setattr(local, "PRELOAD", (*local.PRELOAD, faulty_judges.__name__))
@@ -65,6 +69,7 @@ def test_tune_goes_on_without_a_judge_that_crashes(monkeypatch: pytest.MonkeyPat
     assert {item.status for item in result.candidates} <= {Status.MEASURED, Status.SLOW}
 
 
+@pytest.mark.slow
 def test_judging_counts_against_the_budget_and_leaves_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
     measured = tune_run.TuneRun._measured

@@ -18,6 +18,8 @@ from tests.unit.measure.worker_pool.live_processes import until
 
 from intarsia.measure.database import Database
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[3]
 MARK = "TEST_OF_RESUMING"
 KILLS = 8

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.measure.sign_test import log_evidence, needed_successes
 
@@ -31,7 +32,7 @@ def test_the_closed_form_is_the_integral(trials: int, data: st.DataObject) -> No
 
 
 @given(st.integers(0, 3000), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([1e-6, 0.0125, 0.05]))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_what_is_needed_is_just_enough(trials: int, chance: float, risk: float) -> None:
     needed = needed_successes(trials, chance, risk)
     assert chance * trials < needed <= trials + 1

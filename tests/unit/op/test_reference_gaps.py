@@ -177,6 +177,7 @@ def model_of_node(
     return model, dict(zip(names, values, strict=True))
 
 
+@pytest.mark.slow
 def test_pools_are_refused_where_they_differ() -> None:
     refused = 0
     for operator, shape, outputs, attrs in pool_forms():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, numpy_helper
+from tests.effort import examples
 from tests.recurrent_layers import recurrent_model
 
 from intarsia.build import build
@@ -130,7 +131,7 @@ def layers(draw: st.DrawFn) -> ModelProto:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(layers(), st.sampled_from([DecomposeRecurrent(), RecurrentToScan()]))
 def test_the_steps_compute_what_the_operator_does(model: ModelProto, item: Pass) -> None:
     inputs = inputs_of(model)

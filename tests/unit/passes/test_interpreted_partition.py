@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, parser
+from tests.effort import examples
 from tests.recurrent_layers import recurrent_model
 
 from intarsia.build import build
@@ -350,7 +351,7 @@ def test_a_long_recurrent_layer_becomes_a_loop_over_the_kernels_of_one_step(
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.integers(0, 5))
 def test_every_axis_and_direction_of_a_scan(
     taken: int, backward: int, stacked: int, back: int, length: int

@@ -185,13 +185,13 @@ def steps(length: int) -> Expr:
     return Function((x,), expr)
 
 
-def test_a_chain_of_twenty_thousand_calls() -> None:
-    chain = steps(20_000)
+def test_a_long_chain(length: int) -> None:
+    chain = steps(length)
     assert isinstance(chain, Function)
     with holding_operator_predicate("openvino", lambda found: str(found.op) == "Relu"):
         after = partition_for(IRModule.from_expr(chain), "openvino")
-    assert len(after.functions) == 2_001
-    assert len(unmarked(after)) == 2_000
+    assert len(after.functions) == length // 10 + 1
+    assert len(unmarked(after)) == length // 10
 
 
 def test_weights_stand_in_the_region() -> None:

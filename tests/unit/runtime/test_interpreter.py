@@ -30,11 +30,10 @@ def recursive() -> Plan:
     return Plan({"main": main, "down": down}, (number, A), (f32("y", 4),), 0, (number, A, A))
 
 
-def test_recursion_of_any_depth() -> None:
+def test_recursion_of_any_depth(length: int) -> None:
     kernels = [fake("positive"), fake("decrement"), fake("increment")]
     exe = Executable(recursive(), kernels)
-    depth = 100_000
-    np.testing.assert_array_equal(exe(np.array(depth, np.float32), X), X + depth)
+    np.testing.assert_array_equal(exe(np.array(length, np.float32), X), X + length)
 
 
 def test_branches_nested_deeper_than_pythons_stack() -> None:

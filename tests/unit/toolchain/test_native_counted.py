@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.onnx_models import model_of, onnxruntime_outputs
 
 import intarsia as ia
@@ -132,7 +133,7 @@ def test_suppression_with_ties(center: int, batches: int, classes: int, boxes: i
         assert_equal(outputs(executable, feeds), onnxruntime_outputs(model, feeds))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     limit=st.integers(0, 30),

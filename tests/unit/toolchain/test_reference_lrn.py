@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.onnx_models import model_of
 
 from intarsia.frontend.onnx import from_onnx
@@ -33,7 +34,7 @@ def by_definition(x: Array, size: int) -> Array:
     return y
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(1, 3), st.integers(1, 7), st.integers(1, 5))
 def test_every_channel_is_normalised(batch: int, channels: int, size: int) -> None:
     x = np.random.default_rng(0).normal(size=(batch, channels, 2, 3)).astype(np.float32)

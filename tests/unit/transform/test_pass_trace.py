@@ -126,6 +126,7 @@ class TestTrace:
         ):
             replay_trace(ctx.trace, program())
 
+    @pytest.mark.slow
     def test_in_another_process(self) -> None:
         mod = add_abs(program())
         with PassContext(record=True) as ctx:

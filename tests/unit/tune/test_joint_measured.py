@@ -99,6 +99,7 @@ def products(mod: IRModule) -> int:
     return str(mod).count("MatMul(")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("passes", "expected"),
     [

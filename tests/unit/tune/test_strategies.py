@@ -66,6 +66,7 @@ ANYTIME: dict[str, tuple[RandomSearch | EvolutionarySearch | SimulatedAnnealing 
 """Strategies with a number of trials, and for how many of 50 seeds these find the optimum of 360 points."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANYTIME)
 def test_anytime_strategies_find_the_optimum_for_fifty_seeds(name: str) -> None:
     strategy, most, expected = ANYTIME[name]

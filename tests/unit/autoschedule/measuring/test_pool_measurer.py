@@ -42,6 +42,7 @@ def errors(found: list[ScheduleMeasurement]) -> list[MeasureError]:
     return [each.error for each in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["matmul", "conv2d_nchw_bn_relu", "softmax_nm", "layer_norm", "argmax_nm", "max_pool2d", "odd_conv"],
@@ -89,6 +90,7 @@ def test_a_fault_costs_its_own_schedule_only(measurer: PoolMeasurer) -> None:
         assert each.cost == inf
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended() -> None:
     options = MeasureOptions(build_seconds=3.0, run_seconds=3.0)
     init = PRODUCT.dag.init_state
@@ -124,6 +126,7 @@ def test_the_best_are_measured_in_turns(measurer: PoolMeasurer) -> None:
     assert measurer.remeasure(PRODUCT, []) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", [LayoutRewriteOption.NO_REWRITE, LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED]
 )

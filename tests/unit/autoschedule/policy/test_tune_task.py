@@ -44,6 +44,7 @@ def default() -> LoopState:
     return found
 
 
+@pytest.mark.slow
 def test_a_task_is_tuned_and_goes_on_from_its_log(tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     assert tune(TASK, TuningOptions(3), log=log) is not None

@@ -15,6 +15,11 @@ from intarsia.native import te
 from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import default_state
 
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in {"attention", "winograd", "two_products"} else [])
+    for name in PROGRAMS
+]
+
 
 def sketch_of(name: str) -> MicroKernelSketch:
     found = MicroKernelSketch.of_task(program_task(name), SMALL)
@@ -27,7 +32,7 @@ def draws(name: str, count: int, seed: int = 0) -> list[LoopState]:
     return [state for _ in range(count) if (state := sketch.drawn(rng)) is not None]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_drawn_schedule_is_a_program_of_its_own_steps(name: str) -> None:
     found = draws(name, 40)
     assert len(found) == 40
@@ -35,7 +40,7 @@ def test_every_drawn_schedule_is_a_program_of_its_own_steps(name: str) -> None:
     assert all(completed(dag, state.transform_steps) == state for state in found)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_drawn_and_moved_computes_the_right_result(name: str) -> None:
     rng, sketch = Random(1), sketch_of(name)
     found = {state.text: state for state in draws(name, 6, seed=2)}
@@ -48,7 +53,7 @@ def test_what_is_drawn_and_moved_computes_the_right_result(name: str) -> None:
         check_runs_right(name, state)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_default_schedule_is_one_of_them(name: str) -> None:
     task, sketch = program_task(name), sketch_of(name)
     default = completed(task.dag, default_state(task.dag, SMALL, 2).transform_steps)
@@ -58,7 +63,7 @@ def test_the_default_schedule_is_one_of_them(name: str) -> None:
     assert sketch.family.fits(sketch.family.default)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_state_tells_its_choice(name: str) -> None:
     sketch = sketch_of(name)
     for state in draws(name, 20):
@@ -67,7 +72,7 @@ def test_a_state_tells_its_choice(name: str) -> None:
         assert sketch.family.state_of(choice) == state
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", NAMES)
 def test_moves_reach_other_choices_of_every_knob(name: str) -> None:
     sketch, rng = sketch_of(name), Random(0)
     state, seen = sketch.default, set[tuple[int, int]]()

@@ -112,6 +112,7 @@ def toolchains() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("toolchains")
 def test_on_this_machine() -> None:
     with collage_testbed() as testbed:

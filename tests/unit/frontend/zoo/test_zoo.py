@@ -156,6 +156,7 @@ def test_model_has_the_published_number_of_parameters(name: str, count: int) -> 
     assert float_count(model) - scalars == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), [marked(*item) for item in IMAGE_OUTPUTS.items()])
 def test_output_of_a_network_of_images_has_the_shape_of_its_architecture(
     name: str, shape: tuple[int, ...]

@@ -31,6 +31,8 @@ from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.this_host import this_host
 
+pytestmark = pytest.mark.processes
+
 GONE = "all workers of the cluster are gone: waiting 60 s for one to come back"
 
 

@@ -29,6 +29,7 @@ def test_limits_follow_the_best(shortest: float | None, limit: float) -> None:
     assert TestbedLimits.of_budget(5.0).of_run(shortest) == limit
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_is_ended_soon_after_the_best(tmp_path: Path) -> None:
     with quick_testbed(tmp_path) as testbed:
         testbed.limits = replace(testbed.limits, least_seconds=1.0, times_best=2.0)
@@ -44,6 +45,7 @@ def test_a_candidate_that_hangs_is_ended_soon_after_the_best(tmp_path: Path) -> 
     assert hangs.wall_seconds < 60.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("patience", "counts"), [(0.0, True), (20.0, True), (120.0, False)])
 def test_a_time_out_of_a_small_budget_is_no_result_for_a_large_one(
     tmp_path: Path, patience: float, *, counts: bool

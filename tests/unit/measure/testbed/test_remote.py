@@ -38,6 +38,8 @@ from intarsia.measure.worker_pool.process_tree import children
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.this_host import this_host
 
+pytestmark = pytest.mark.processes
+
 
 def opened(executor: Executor, workers: int = 2) -> RemoteTestbed:
     return RemoteTestbed.open(executor, this_host(), workers, limits=LIMITS, preload=PRELOAD)

@@ -20,6 +20,8 @@ from intarsia.measure.worker_pool import (
     WorkerPool,
 )
 
+pytestmark = pytest.mark.processes
+
 LIMIT_BYTES = 256 * bad_tasks.MEBIBYTE
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.emitted_kernels import x86_sets
 from tests.unit.native.graph.programs import constant, ints
 from tests.unit.native.graph.run_plan import Array, run_plan
@@ -209,7 +210,7 @@ def test_weights_are_packed_and_biases_fill_whole_blocks() -> None:
     st.sampled_from(["Relu", "MaxPool", "AveragePool", "GlobalMaxPool", "Mul", "Softmax", "Transpose"]),
     st.integers(1, 2),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_chains_of_convolutions(
     channels: int, second: tuple[int, int], taps: int, between: str, batch: int
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.run_plan import run_plan
 
@@ -85,7 +86,7 @@ def test_one_batch_is_left_as_it_is(shape: tuple[int, ...]) -> None:
 sizes = st.integers(1, 4)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(sizes, min_size=1, max_size=3), st.integers(1, 20), st.booleans(), st.booleans())
 def test_random_shapes(leading: list[int], depth: int, has_bias: bool, has_residual: bool) -> None:
     def make(x: Expr) -> Expr:

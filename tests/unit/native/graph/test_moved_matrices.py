@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.default_schedules import assert_matches_declared
+from tests.effort import examples
 from tests.unit.native.graph.programs import constant, ints
 from tests.unit.native.graph.run_plan import run_plan
 
@@ -90,6 +91,7 @@ def causal_mask(sizes: Heads) -> npt.NDArray[np.float32]:
 MASKS: dict[str, Callable[[Heads], npt.NDArray[np.float32]]] = {"none": no_mask, "causal": causal_mask}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(
     "sizes",
@@ -186,7 +188,7 @@ def test_a_product_by_one_matrix_stays_one_of_all_rows() -> None:
 few, some = st.integers(1, 3), st.integers(1, 40)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.builds(Heads, st.integers(1, 2), some, some, few, some), st.sampled_from(sorted(MASKS)))
 def test_random_sizes(sizes: Heads, mask: str) -> None:
     checked(sizes, MASKS[mask](sizes))

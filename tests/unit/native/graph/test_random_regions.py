@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.unit.native.graph.programs import SHAPE, straight_programs
 from tests.unit.native.graph.run_plan import run_plan
 
@@ -18,7 +19,7 @@ ISA = Isa.host()
 
 
 @given(straight_programs(), st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_plan_computes_what_the_reference_does(module: IRModule, seed: int) -> None:
     typed = infer_types(module)
     function = typed["main"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.test_blocked_plans import blocked_kernels, checked, image, operators, weights
 
@@ -90,7 +91,7 @@ def forms(draw: st.DrawFn) -> dict[str, Any]:
     forms(),
     st.integers(1, 2),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_random_forms(
     channels: int, made: int, taps: int, size: int, attrs: dict[str, Any], batch: int
 ) -> None:

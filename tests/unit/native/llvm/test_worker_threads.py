@@ -231,6 +231,7 @@ assert (call(5) == 5).all()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending",
     [

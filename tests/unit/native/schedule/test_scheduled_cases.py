@@ -26,6 +26,7 @@ def covered() -> list[Case]:
     return [case for case in onnx_cases(("node",)) if case_operators(case) <= known]
 
 
+@pytest.mark.slow
 def test_some_cases(covered: list[Case]) -> None:
     assert compiled_rightly(covered[::EVERY]) > 50
 

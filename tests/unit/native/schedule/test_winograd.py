@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.emitted_kernels import x86_sets
 from tests.scheduled_kernels import Array, computed, loops_of, normal
 
@@ -145,7 +146,7 @@ def test_cases_cover_both_orders_of_loops() -> None:
 small = st.integers(1, 40)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     st.sampled_from(TILES),
     st.tuples(small, small, st.integers(1, 20), st.integers(1, 20)),

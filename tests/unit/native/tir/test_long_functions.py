@@ -50,6 +50,7 @@ def long_function(kind: ForKind) -> PrimFunc:
     return PrimFunc((x,), For(VAR, WIDTH, Block(tuple(statements)), kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "kind"),
     [

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.ir.parser import parse_module
 from intarsia.passes.functions.call_graph import CallGraph
@@ -35,7 +36,7 @@ NAMES = "abcdef"
 GRAPHS = st.fixed_dictionaries({name: st.lists(st.sampled_from(NAMES), max_size=3) for name in NAMES})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GRAPHS)
 def test_recursive_functions_reach_themselves(callees: Mapping[str, list[str]]) -> None:
     graph = CallGraph({name: tuple(dict.fromkeys(some)) for name, some in callees.items()})
@@ -43,7 +44,7 @@ def test_recursive_functions_reach_themselves(callees: Mapping[str, list[str]]) 
     assert graph.recursive() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GRAPHS)
 def test_callees_come_first_but_for_circles(callees: Mapping[str, list[str]]) -> None:
     graph = CallGraph({name: tuple(dict.fromkeys(some)) for name, some in callees.items()})

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from intarsia.op import OpPatternKind
 from intarsia.passes.fusion.dominator_tree import DominatorTree
@@ -44,7 +45,7 @@ def paths(graph: Graph, node: int) -> Iterator[list[int]]:
             yield [node, *rest]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graphs())
 def test_the_dominator_is_the_first_node_on_all_paths(graph: Graph) -> None:
     tree = tree_of(graph)
@@ -54,7 +55,7 @@ def test_the_dominator_is_the_first_node_on_all_paths(graph: Graph) -> None:
         assert tree.dominator(node) == (on_all[0] if on_all else None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graphs())
 def test_the_kind_is_the_largest_of_all_uses_on_the_way(graph: Graph) -> None:
     tree = tree_of(graph)

@@ -71,6 +71,7 @@ def given() -> IRModule:
     return PartitionWhole(NATIVE)(program())
 
 
+@pytest.mark.slow
 def test_the_best_is_found_and_replayed() -> None:
     ctx = context(f"auto,{LARGE}=winograd_2")
     best = TuneConvolutions().tune(Trace(given()), ctx)
@@ -104,6 +105,7 @@ def test_unknown_algorithms_are_refused() -> None:
         TuneConvolutions(algorithms=("fft",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["direct", "winograd_2", "winograd_6"])
 def test_programs_compute_the_same(algorithm: str) -> None:
     mod = convolution_by(program(), shape=LARGE, algorithm=algorithm, target=NATIVE)

@@ -137,6 +137,7 @@ def test_the_pass_is_plain_data() -> None:
     assert made_pass("TuneFlags", json.loads(json.dumps(plain_options(item)))) == item
 
 
+@pytest.mark.slow
 def test_a_trace_is_replayed_in_another_process() -> None:
     ctx = context({"-threads=1 ": -3.0, "-llvm_passes=O2 ": -1.0, "-graph_level=basic ": -1.0})
     best = TuneFlags().tune(Trace(program()), ctx)
@@ -162,6 +163,7 @@ def test_what_is_wrong_is_refused(make: Callable[[], object], message: str) -> N
         make()
 
 
+@pytest.mark.slow
 def test_flags_of_a_real_engine_are_measured() -> None:
     policy = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
     mod, limits = unpartitioned(), TestbedLimits(policy=policy)

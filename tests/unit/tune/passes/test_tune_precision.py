@@ -118,6 +118,7 @@ def test_the_pass_is_plain_data() -> None:
     assert made_pass("TunePrecision", json.loads(json.dumps(plain_options(item)))) == item
 
 
+@pytest.mark.slow
 def test_a_trace_is_replayed_in_another_process() -> None:
     best = TunePrecision(tolerance=0.01).tune(Trace(program()), context(float16=0.1, bfloat16=0.2))
     assert replayed_digest(
@@ -155,6 +156,7 @@ def lowered(dtype: str, tolerance: float) -> Trace:
     return item.tune(Trace(WORKLOAD.module), ctx)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_decisions", [False, True])
 def test_the_bound_is_kept_and_loosens_nothing_else(testbed: LocalTestbed, by_decisions: bool) -> None:
     judge = MeasuringEvaluator(WORKLOAD, Target(REFERENCE), Measurer(testbed), by_decisions=by_decisions)

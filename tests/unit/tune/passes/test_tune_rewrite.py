@@ -93,6 +93,7 @@ def test_each_step_is_a_decision_and_the_trace_replays() -> None:
     assert structural_equal(Trace.from_json(trace.to_json(), mod).out_mod, trace.out_mod)
 
 
+@pytest.mark.slow
 def test_a_trace_replays_in_a_fresh_process(tmp_path: Path) -> None:
     mod = program()
     trace = tuned(TuneRewrite(rules=MOVING, alpha=1.1), mod, TuningContext(CostTable(uphill)))

@@ -170,6 +170,7 @@ def measuring(
     return MeasuringEvaluator(Workload(mod), target, measurer, budget=budget or MeasureBudget())
 
 
+@pytest.mark.slow
 def test_a_transformer_of_the_zoo_is_measured_by_its_layer(testbed: LocalTestbed, tmp_path: Path) -> None:
     mod = from_onnx(build_model("bert_tiny"))
     tuner = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(max_expansions=1, width=3)))

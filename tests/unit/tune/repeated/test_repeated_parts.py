@@ -109,6 +109,7 @@ def test_the_twelve_layers_of_a_transformer() -> None:
     assert found(from_onnx(build(size, seed=0))) == [(12, 31)]
 
 
+@pytest.mark.slow
 def test_ten_thousand_operators_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     mod, looked_at = layers(2000), 0
     plain = Block.between

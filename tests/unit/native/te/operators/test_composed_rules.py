@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from tests.compute_rule_checks import check
+from tests.effort import examples
 from tests.onnx_models import onnxruntime_outputs
 
 Array = npt.NDArray[Any]
@@ -24,7 +25,7 @@ def floats(seed: int, *shape: int, dtype: Any = np.float64) -> Array:
 
 
 @given(SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SEEDS, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_attention(
     batch: int, heads: int, repeats: int, queries: int, keys: int, size: int, seed: int, data: st.DataObject
 ) -> None:
@@ -51,7 +52,7 @@ def _shapes(heads: int, repeats: int, queries: int, keys: int, size: int) -> lis
 
 
 @given(SMALL, SMALL, SMALL, SMALL, SEEDS, st.integers(0, 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_attention_with_past(past: int, now: int, heads: int, size: int, seed: int, is_causal: int) -> None:
     q, k, v = (floats(seed + i, 2, heads, now, size) for i in range(3))
     old_k, old_v = (floats(seed + i, 2, heads, past, size) for i in (4, 5))
@@ -75,7 +76,7 @@ def test_scores_of_attention(mode: int) -> None:
 
 
 @given(SMALL, SMALL, SMALL, st.sampled_from((2, 4, 6)), st.integers(0, 1), st.booleans(), SEEDS, st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_rotary_embedding(
     batch: int,
     heads: int,
@@ -135,7 +136,7 @@ def test_einsum_of_integers() -> None:
 
 
 @given(SMALL, SMALL, SMALL, SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(0, 1), SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_col2im(
     channels: int, rows: int, columns: int, taps: int, stride: int, dilation: int, pad: int, seed: int
 ) -> None:
@@ -155,7 +156,7 @@ def test_col2im(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
     SEEDS,
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_grid_sample(mode: str, padding: str, is_aligned: int, extents: list[int], seed: int) -> None:
     is_refused = (mode, padding) == (
         "cubic",

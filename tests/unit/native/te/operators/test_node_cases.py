@@ -22,6 +22,7 @@ def found(cases: list[Case]) -> list[Outcome]:
     return outcomes(cases)
 
 
+@pytest.mark.slow
 def test_what_is_covered_is_right(found: list[Outcome]) -> None:
     wrong = [f"{each.name}: {each.reason}" for each in found if each.fate is Fate.WRONG]
     assert not wrong, "\n".join(wrong)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.compute_rule_checks import check, rule_call
+from tests.effort import examples
 
 from intarsia.native import te
 from intarsia.native.te.operators import (
@@ -43,7 +44,7 @@ def sizes(*values: int) -> Array:
 
 
 @given(EXTENTS, EXTENTS, EXTENTS, EXTENTS, st.sampled_from(PLAIN_MODES), st.sampled_from(ROUNDINGS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nearest_to_sizes(h: int, w: int, rows: int, columns: int, mode: str, rounding: str) -> None:
     attrs: dict[str, Any] = {
         "coordinate_transformation_mode": mode,
@@ -57,7 +58,7 @@ SCALES = st.sampled_from((0.3, 0.5, 0.6, 1 / 3, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.
 
 
 @given(EXTENTS, SCALES, st.sampled_from(PLAIN_MODES), st.sampled_from(ROUNDINGS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nearest_by_scales(extent: int, scale: float, mode: str, rounding: str) -> None:
     assume(math.floor(extent * scale) >= 1)
     assume(_is_exact(mode, extent, scale))
@@ -78,7 +79,7 @@ KINDS = st.sampled_from(("linear", "cubic"))
 
 
 @given(EXTENTS, EXTENTS, SCALES, SCALES, st.sampled_from(PLAIN_MODES), KINDS, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_interpolation(
     h: int, w: int, scale_h: float, scale_w: float, mode: str, kind: str, is_exclusive: bool
 ) -> None:
@@ -97,7 +98,7 @@ REGIONS = st.tuples(*[st.sampled_from((-0.5, 0.0, 0.25, 0.375, 0.75, 1.0, 1.25))
 
 
 @given(EXTENTS, EXTENTS, REGIONS, st.sampled_from(("nearest", "linear", "cubic")))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_crop_and_resize(extent: int, wanted: int, region: tuple[float, float], kind: str) -> None:
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "tf_crop_and_resize", "mode": kind}
     assume(wanted / extent * extent == wanted)  # else the reference may miss the border by a rounding
