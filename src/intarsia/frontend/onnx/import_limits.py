@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import nodes_of, with_nested
 from intarsia.ir import Call, Constant, Expr, Op, OptionalType, SequenceType, TensorType, Tuple, Type
+from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
 from intarsia.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ MAX_ELEMENTS: Final = 1 << 31
 MAX_NODES: Final = 1 << 18
 """About five times the nodes of the largest exports; their import would take minutes."""
 
+MAX_RANK: Final = 64
+"""Dimensions of the largest NumPy array."""
+
+_MOST_AXES: Final = 2 * MAX_RANK
+"""Elements of the longest argument that has a number for each axis, or two as pads have."""
+
 _MAX_INLINED_BYTES: Final = 1 << 28
 """Constants of a function are repeated with each of its calls."""
 
@@ -37,6 +44,12 @@ _MOST_ZEROS: Final = 1024
 _WINDOWED: Final = frozenset(
     {"Conv", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool", "Pad"}
 )
+
+_SPLITS: Final = frozenset({"Split", "SplitToSequence"})
+"""Operators with a constant argument that is as long as they have results."""
+
+_SHAPED: Final = frozenset({"ConstantOfShape", "Expand", "Reshape"})
+"""Operators of whose results the constant argument is the shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +66,18 @@ class ImportLimits:
     max_nodes: int = MAX_NODES
 
     def check_value(self, name: str, value: Expr) -> None:
-        """Refuse a value with too many elements, or an operator that pads one to too many.
+        """Refuse a value with too many elements or dimensions, or an operator that pads one to too many.
 
         Raises:
-            UnsupportedModelError: Its type, or that of a padded argument, has more than `max_elements`.
+            UnsupportedModelError: Its type, or that of a padded argument, has more than `max_elements`; it
+                has more than `MAX_RANK` dimensions, or its operator's shape or axes have more elements than
+                such a value needs.
         """
         if isinstance(value, Constant):
             return
+        _check_axes(name, value)
         for type_ in _tensors(value.checked_type):
+            _check_rank(name, len(type_.shape or ()))
             self.check_shape(f"the value {name!r}", type_.shape, f" ({type_})")
         padded = _padded_shape(value)
         if padded is not None:
@@ -151,6 +168,32 @@ def _tensors(type_: Type | None) -> Iterator[TensorType]:
             fields: Iterable[Type] = getattr(type_, "fields", ())
             for field in fields:
                 yield from _tensors(field)
+
+
+def _check_axes(name: str, value: Expr) -> None:
+    """Refuse a call whose shape, sizes, pads or axes are a long vector: engines would compute it, to fail."""
+    if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.domain:
+        return
+    operator = value.op.name
+    for position in CONSTANT_ARGUMENTS.get(operator, ()) if operator not in _SPLITS else ():
+        type_ = value.args[position].checked_type if position < len(value.args) else None
+        if not isinstance(type_, TensorType) or not type_.is_static:
+            continue
+        count = math.prod(type_.static_shape)
+        if operator in _SHAPED:
+            _check_rank(name, count)
+        if count > _MOST_AXES:
+            raise UnsupportedModelError(
+                f"argument {position} of {operator}, which makes {name!r}, has {count} elements, "
+                f"expected at most {_MOST_AXES}"
+            )
+
+
+def _check_rank(name: str, rank: int) -> None:
+    if rank > MAX_RANK:
+        raise UnsupportedModelError(
+            f"the value {name!r} has {rank} dimensions, more than the limit of {MAX_RANK}"
+        )
 
 
 def _padded_shape(value: Expr) -> tuple[int, ...] | None:

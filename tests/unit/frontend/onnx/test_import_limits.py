@@ -68,6 +68,13 @@ def shape_arithmetic(node_text: str, **weights: Any) -> Any:
     return model_of(f"g (float[N] x) => (y) {{ {node_text}  {rest} }}", opset=18, **weights)
 
 
+def doubled(last: str, count: int, **weights: Any) -> Any:
+    """A vector of 2**count elements `t`, and what is made of it."""
+    names = ["k", *(f"t{i}" for i in range(count - 1)), "t"]
+    joins = "  ".join(f"{b} = Concat <axis = 0> ({a}, {a})" for a, b in pairwise(names))
+    return model_of(f"g (float[1] x) => (y) {{ {joins}  y = {last} }}", opset=18, k=numbers(1), **weights)
+
+
 UNUSED_INPUT = "g (float[1] x, float[1099511627776] u) => (float[1] y) { y = Relu(x) }"
 CASES = {
     "functions": doubling_functions(41),
@@ -93,6 +100,13 @@ CASES = {
     "nothing in many rows": model_of("g (float[1099511627776,0] x) => (y) { y = Relu(x) }"),
     "sparse": with_sparse([2**40]),
     "mostly zeros": with_sparse([2**30]),
+    "doubled shape": doubled("ConstantOfShape(t)", 29),
+    "doubled expansion": doubled("Expand(x, t)", 20),
+    "doubled reshape": doubled("Reshape(x, t)", 20),
+    "doubled repeats": doubled("Tile(x, t)", 20),
+    "doubled starts": doubled("Slice(x, t, t)", 20),
+    "doubled size": doubled("ReduceSum(x, t)", 20),
+    "many axes": node("Reshape", "x, s", "float[1]", s=np.ones(2000, np.int64)),
     "propagated range": shape_arithmetic(
         "t = Range(a, b, c)", a=np.array(0), b=np.array(HUGE), c=np.array(1)
     ),
@@ -157,6 +171,36 @@ def test_the_refusal_names_the_value_the_node_and_the_limit(tmp_path: Path) -> N
         "the value 'y' has 17179869184 elements (Tensor[(17179869184,), float32]), "
         "more than the limit of 2147483648\n  at node 'y' (Tile) of m.onnx\nhelp: " + ADVICE
     )
+
+
+@pytest.mark.parametrize("operator", ["ConstantOfShape(t)", "Expand(x, t)", "Reshape(x, t)"])
+def test_values_may_have_as_many_dimensions_as_numpy_s(operator: str) -> None:
+    from_onnx(doubled(operator, 6))
+    assert refusal(doubled(operator, 7)).problem == (
+        "the value 'y' has 128 dimensions, more than the limit of 64"
+    )
+
+
+def test_inputs_have_as_many_dimensions_as_numpy_s() -> None:
+    for rank in (64, 65, 5000):
+        model = model_of(f"g (float[{','.join('1' * rank)}] x) => (y) {{ y = Relu(x) }}")
+        if rank == 64:
+            from_onnx(model)
+        else:
+            problem = f"the value 'x' has {rank} dimensions, more than the limit of 64"
+            assert refusal(model).problem == problem
+
+
+def test_arguments_for_axes_are_short() -> None:
+    assert refusal(doubled("Tile(x, t)", 12)).problem == (
+        "argument 1 of Tile, which makes 'y', has 4096 elements, expected at most 128"
+    )
+
+
+def test_a_split_has_as_many_parts_as_it_likes() -> None:
+    sizes = np.ones(300, np.int64)
+    text = "g (float[300] x) => (y) { s = SplitToSequence(x, n)  y = ConcatFromSequence <axis = 0> (s) }"
+    from_onnx(model_of(text, n=sizes))
 
 
 def test_the_refusal_of_functions_counts_their_nodes() -> None:
