@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def recurrent(name: str, gates: int, layout: int) -> Case:
         f"{{ y = {name} <hidden_size = 2, layout = {layout}> (x, w, r, , i) }}"
     )
     w, r = (np.full((1, 2 * gates, size), 0.3, np.float32) for size in (3, 2))
-    return Case(graph, *LENGTHS, {"w": w, "r": r})
+    return replace(Case(graph, *LENGTHS), weights={"w": w, "r": r})
 
 
 CASES = {
