@@ -78,9 +78,14 @@ class OpenVino:
             self, function, target, module, prepare=lambda source: with_limits(source, function, limits)
         )
         from intarsia.toolchain.openvino_kernel import OpenVinoKernel
+        from intarsia.toolchain.openvino_process import OpenVinoProcess
 
-        assert isinstance(kernel, OpenVinoKernel)
-        kernel.refuse_unmet_options()
+        assert isinstance(kernel, OpenVinoKernel | OpenVinoProcess)  # what `load_kernel` returns
+        try:
+            kernel.refuse_unmet_options()
+        except CompileError:
+            kernel.close()
+            raise
         return kernel
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:

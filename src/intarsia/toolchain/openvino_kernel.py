@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import begin_anew_in_children, leave_to_parent
 from intarsia.target import Target
@@ -39,8 +39,8 @@ from intarsia.toolchain.openvino_options import refuse_unmet_options
 from intarsia.toolchain.openvino_process import OpenVinoProcess
 
 
-def load_kernel(source: KernelSource, blob: bytes | None) -> Kernel:
-    """The kernel of a source, imported from the blob if that succeeds.
+def load_kernel(source: KernelSource, blob: bytes | None) -> OpenVinoKernel | OpenVinoProcess:
+    """The kernel of a source, imported from the blob if that succeeds; in a forked child, another process.
 
     Raises:
         CompileError: OpenVINO refuses the source.

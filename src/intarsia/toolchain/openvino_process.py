@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -25,6 +26,24 @@ _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from intarsia.toolchain.openvino_server import serve; serve(int(sys.argv[1]))"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Inputs for the compiled model in the other process.
+
+    Attributes:
+        inputs: Values of the parameters, in order.
+        result_count: Number of results.
+    """
+
+    inputs: tuple[Value, ...]
+    result_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsRequest:
+    """Request to compare the compiled model with the options of its target; None or an error answers."""
 
 
 class OpenVinoProcess:
@@ -53,6 +72,16 @@ class OpenVinoProcess:
         """None: what is compiled stays in the other process."""
         return None
 
+    def refuse_unmet_options(self) -> None:
+        """As `OpenVinoKernel.refuse_unmet_options`; the other process compares.
+
+        Raises:
+            CompileError: OpenVINO does otherwise than an option says.
+            UsageError: The kernel is closed.
+        """
+        self._start_if_of_parent()
+        self._answer(OptionsRequest(), CompileError)
+
     def close(self) -> None:
         """End the process."""
         self._is_of_parent = False
@@ -65,12 +94,15 @@ class OpenVinoProcess:
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`."""
+        self._start_if_of_parent()
+        values = self._answer(RunRequest(tuple(inputs), len(outputs)), ExecutionError)
+        return deliver_all(values, outputs)
+
+    def _start_if_of_parent(self) -> None:
         if self._connection is None:
             if not self._is_of_parent:
                 raise UsageError("the kernel is closed")
             self._start()
-        values = self._answer((list(inputs), len(outputs)), ExecutionError)
-        return deliver_all(values, outputs)
 
     def _start(self) -> None:
         self._is_of_parent = False
@@ -84,9 +116,13 @@ class OpenVinoProcess:
             except OSError as error:
                 raise CompileError(f"no process for openvino can be started: {error.strerror}") from error
             self._connection = Connection(here.detach())
-        self._answer(self.source, CompileError)
+        try:
+            self._answer(self.source, CompileError)
+        except IntarsiaError:
+            self.close()
+            raise
 
-    def _answer(self, request: object, kind: type[IntarsiaError]) -> Any:
+    def _answer(self, request: KernelSource | RunRequest | OptionsRequest, kind: type[IntarsiaError]) -> Any:
         assert self._connection is not None
         try:
             self._connection.send(request)
