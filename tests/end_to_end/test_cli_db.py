@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.end_to_end.command_line import Outcome, process, within
 from tests.measure_records import TARGET, failed, record, worked
 
 from intarsia.measure.database import Database
+from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.place import Place
 from intarsia.measure.measure_result import MeasureError
 from intarsia.toolchain.this_host import this_host
 
@@ -37,6 +40,38 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("INTARSIA_DATABASE", str(path))
     return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list",
+        "show resnet",
+        "top resnet",
+        "export lines.jsonl",
+        "import kept.jsonl",
+        "merge a.db --database b.db",
+        "gc --keep-top 1",
+    ],
+)
+def test_a_wait_for_another_process_is_noted(
+    place: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    with Database.open(place) as database:
+        database.export_lines(place.with_name("kept.jsonl"))
+    waited: list[str] = []
+
+    def open_after_a_wait(where: str | Path, *, create: bool, on_wait: Callable[[str], object]) -> Database:
+        waited.append(str(where))
+        on_wait(f"waiting for {where}")
+        return Database(Connections(Place.of(where), create=create, busy_seconds=1.0))
+
+    Database.open(place.with_name("b.db")).close()
+    monkeypatch.setattr(Database, "open", open_after_a_wait)
+    outcome = within(["db", *words.split()])
+    assert outcome.code == 0
+    assert outcome.err == "".join(f"note: waiting for {where}\n" for where in waited)
+    assert len(waited) == (2 if "merge" in words else 1)
 
 
 def test_list(place: Path) -> None:

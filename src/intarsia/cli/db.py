@@ -20,19 +20,19 @@ Workload = Annotated[
 ]
 
 
-def list_workloads(database: Place = None) -> Report:
+def list_workloads(context: typer.Context, database: Place = None) -> Report:
     """List the workloads, with how much is known of each on each target and host."""
     from intarsia.cli.db_report import list_report
 
-    with open_database(database) as opened:
+    with open_database(database, on_wait=context.obj.note) as opened:
         return list_report(opened.summaries(), opened.statistics())
 
 
-def show_workload(workload: Workload, database: Place = None) -> Report:
+def show_workload(context: typer.Context, workload: Workload, database: Place = None) -> Report:
     """Show a workload: who measured what of it, and why candidates failed."""
     from intarsia.cli.db_report import find_workload, show_report
 
-    with open_database(database) as opened:
+    with open_database(database, on_wait=context.obj.note) as opened:
         found = find_workload(workload, opened.summaries())
         records = opened.records_of(found.workload)
         hosts = {digest: opened.host(digest) for digest in sorted({record.host for record in records})}
@@ -40,6 +40,7 @@ def show_workload(workload: Workload, database: Place = None) -> Report:
 
 
 def top_candidates(
+    context: typer.Context,
     workload: Workload,
     count: Annotated[int, typer.Option("--count", "-k", metavar="K", min=1, help="How many.")] = 10,
     target: Annotated[
@@ -59,7 +60,7 @@ def top_candidates(
     from intarsia.toolchain.this_host import this_host
 
     wanted = None if target is None else str(Target.parse(target))
-    with open_database(database) as opened:
+    with open_database(database, on_wait=context.obj.note) as opened:
         summaries = opened.summaries()
         found = find_workload(workload, summaries)
         digest = this_host().digest if host is None else find_host(host, summaries)
@@ -67,6 +68,7 @@ def top_candidates(
 
 
 def export_lines(
+    context: typer.Context,
     output: Annotated[
         Path, typer.Argument(metavar="FILE", help="To be written, such as measurements.jsonl.")
     ],
@@ -76,7 +78,7 @@ def export_lines(
     from intarsia.cli.output_argument import check_writable
 
     check_writable(output)
-    with open_database(database) as opened:
+    with open_database(database, on_wait=context.obj.note) as opened:
         counts = opened.export_lines(output)
     document = {
         "file": str(output),
@@ -88,26 +90,33 @@ def export_lines(
 
 
 def import_lines(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="That db export has written.")],
     database: Place = None,
 ) -> Report:
     """Add the measurements of an export: all of them, or none if a line is bad."""
-    with open_database(database, create=True) as opened:
+    with open_database(database, create=True, on_wait=context.obj.note) as opened:
         return _merge_report(opened.import_lines(source), opened.place)
 
 
 def merge_database(
+    context: typer.Context,
     other: Annotated[str, typer.Argument(metavar="PLACE", help="File or URL of the other database.")],
     database: Place = None,
 ) -> Report:
     """Add the measurements of another database; merging it once more changes nothing."""
     from intarsia.measure.database import Database
 
-    with Database.open(other, create=False) as source, open_database(database, create=True) as opened:
+    note = context.obj.note
+    with (
+        Database.open(other, create=False, on_wait=note) as source,
+        open_database(database, create=True, on_wait=note) as opened,
+    ):
         return _merge_report(opened.merge(source), opened.place)
 
 
 def collect_garbage(
+    context: typer.Context,
     keep_top: Annotated[
         int | None,
         typer.Option("--keep-top", metavar="N", min=0, help="Keep the N best of workload, target and host."),
@@ -124,7 +133,7 @@ def collect_garbage(
     """Remove measurements: those that none of the conditions keeps. At least one must be given."""
     from intarsia.toolchain.this_host import this_host
 
-    with open_database(database) as opened:
+    with open_database(database, on_wait=context.obj.note) as opened:
         removed = opened.collect_garbage(
             keep_top=keep_top,
             older_than=None if older_than is None else time.time() - parse_age(older_than),

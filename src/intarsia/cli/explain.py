@@ -93,7 +93,7 @@ def explain(
         console: Console = context.obj
         given = special_inputs(module["main"], inputs, seed, console.note) if inputs else {}
         asked = [parse_target(text, threads) for text in targets] or None
-        with open_database(database) as known:
+        with open_database(database, on_wait=console.note) as known:
             explanation = explain_model(
                 module, argument.name, known, this_host(), asked, None if asked else threads, given
             )

@@ -123,7 +123,7 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
             return [Instruction(DEVICES, {AS_IT_IS: Choice()})]
         devices = self._parsed()
         seconds = operator_seconds(program, devices, self.toolchains, ctx.evaluator)
-        found = device_assignments(program, devices, seconds, self.copy_cost, self.nodes)
+        found = device_assignments(program, devices, seconds, self.copy_cost, self.nodes, ctx.on_wait)
         placed = {
             key: Choice(placed_on_devices, {"devices": self.devices, "assignment": assignment})
             for key, assignment in found.items()

@@ -48,6 +48,7 @@ class NoTestbed:
     host: Host
     width: int = 1
     lanes: int = 1
+    on_wait: None = None
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """See Testbed.prepare."""

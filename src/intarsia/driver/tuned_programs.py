@@ -128,7 +128,7 @@ class _Run:
         mod = evaluator.workload.module
         if whole is not None:
             evaluator.learn(mod, whole)
-        ctx = TuningContext(evaluator, self._made)
+        ctx = TuningContext(evaluator, self._made, on_wait=measurer.testbed.on_wait)
         ctx.node.name = whole_name(self._target)
         if any(isinstance(item, TuningPass) for item in passes):
             limits = SearchLimits(seconds=self._seconds, should_stop=self._is_over)

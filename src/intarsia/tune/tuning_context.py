@@ -43,14 +43,23 @@ class TuningContext(PassContext):
         begun: How many decisions were made before the pass that runs.
         made: What was made of programs, such as those after choices.
         expansions: What substitutions make of programs; it is large.
+        on_wait: Called, with whom is waited for, if another process builds or times on this host; or None.
     """
 
-    def __init__(self, evaluator: Evaluator, made: MadeOnce | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        made: MadeOnce | None = None,
+        *,
+        on_wait: Callable[[str], None] | None = None,
+        **settings: Any,
+    ) -> None:
         """A context.
 
         Args:
             evaluator: Says what candidates cost.
             made: That of another context with the same settings for the same program.
+            on_wait: As the attribute.
             settings: As those of `PassContext`.
         """
         super().__init__(**settings)
@@ -60,6 +69,7 @@ class TuningContext(PassContext):
         self.begun = 0
         self.made = MadeOnce() if made is None else made
         self.expansions = MadeOnce()
+        self.on_wait = on_wait
 
     @property
     def num_evals(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 
 import pytest
@@ -227,6 +228,19 @@ def test_copies_are_measured() -> None:
     assert links[0][0].cost(1 << 20) == 0.0
     assert links[0][1].cost(1 << 20) > 0.0
     assert isinstance(links[1][0].seconds, float)
+
+
+def test_a_wait_for_another_measurement_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def host_of_another(*, on_wait: Callable[[str], None]) -> Iterator[None]:
+        on_wait("waiting for process 7")
+        yield
+
+    monkeypatch.setattr("intarsia.collage.device_placement.link_costs.exclusive_host", host_of_another)
+    notes: list[str] = []
+    ctx = TuningContext(CostTable(judged), on_wait=notes.append)
+    placing(copy_cost=None)(typed(BRANCHES), ctx)
+    assert notes == ["waiting for process 7"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -36,6 +36,7 @@ def device_assignments(
     seconds: Mapping[Call, Sequence[float]],
     copy_cost: CostOfCopies | None,
     nodes: int,
+    on_wait: Callable[[str], None] | None = None,
 ) -> dict[str, Assignment]:
     """Placements by a name for people: those on one device first, then what the model finds best.
 
@@ -45,11 +46,12 @@ def device_assignments(
         seconds: What each call costs on each device.
         copy_cost: Of copies between different devices; measured if None.
         nodes: How many partial placements each search looks at.
+        on_wait: Called once, with whom is waited for, if another process keeps copies from being measured.
 
     Raises:
         UsageError: An operator can run on none of the devices.
     """
-    links = measured_links(devices) if copy_cost is None else _links(devices, copy_cost)
+    links = measured_links(devices, on_wait=on_wait) if copy_cost is None else _links(devices, copy_cost)
     problem = program.problem(devices, seconds, links)
     found: dict[str, Assignment] = {}
     for number, device in enumerate(devices):

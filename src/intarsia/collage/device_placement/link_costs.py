@@ -23,13 +23,16 @@ _REPEATS: Final = 15
 
 
 def measured_links(
-    devices: Sequence[VirtualDevice], clock: Callable[[], float] = time.perf_counter
+    devices: Sequence[VirtualDevice],
+    clock: Callable[[], float] = time.perf_counter,
+    on_wait: Callable[[str], None] | None = None,
 ) -> tuple[tuple[Link, ...], ...]:
     """What a copy from each device (row) to each other one (column) costs; nothing on the same device.
 
     Args:
         devices: With type and number.
         clock: Tells seconds.
+        on_wait: Called once, with whom is waited for, if another process builds or times on this host.
 
     Raises:
         UsageError: The runtime has no such devices.
@@ -39,7 +42,7 @@ def measured_links(
         f"{device.device_type.kind}:{device.virtual_device_id}" for device in devices if device.device_type
     ]
     distinct = list(dict.fromkeys(names))
-    with ExitStack() as closing, exclusive_host():
+    with ExitStack() as closing, exclusive_host(on_wait=on_wait):
         opened = open_devices(distinct, [None] * len(distinct))
         for device in opened:
             closing.callback(device.close)

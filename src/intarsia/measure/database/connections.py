@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -71,7 +71,7 @@ class Connections:
         Raises:
             DatabaseError: The database failed.
         """
-        with self._translated(), self._engine.connect() as connection:
+        with self._translated(), self._noting_waits(), self._engine.connect() as connection:
             return connection.execute(query, parameters).all()
 
     @contextmanager
@@ -81,8 +81,9 @@ class Connections:
         Raises:
             DatabaseError: The database failed.
         """
-        with self._translated(), self._snapshot.connect() as connection:
+        with self._translated(), ExitStack() as closing:
             with self._noting_waits():
+                connection = closing.enter_context(self._snapshot.connect())
                 self._begin(connection, "BEGIN")
             yield connection
 
@@ -97,8 +98,9 @@ class Connections:
         Raises:
             DatabaseError: The database failed; nothing was changed.
         """
-        with self._translated(), self._engine.begin() as connection:
+        with self._translated(), ExitStack() as closing:
             with self._noting_waits():
+                connection = closing.enter_context(self._engine.begin())
                 self._begin(connection, "BEGIN IMMEDIATE")
                 if alone and not self.is_sqlite:
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_KEY})"))
@@ -109,7 +111,7 @@ class Connections:
         if not self.is_sqlite:
             return
         try:
-            with self._engine.connect() as connection:
+            with self._noting_waits(), self._engine.connect() as connection:
                 connection.exec_driver_sql("VACUUM")
         except SQLAlchemyError:  # another process reads, or the disk is full: then the space is used later
             return
@@ -125,7 +127,10 @@ class Connections:
 
     @contextmanager
     def _noting_waits(self) -> Iterator[None]:
-        """Call `on_wait` if the block, which gets a lock, takes long."""
+        """Call `on_wait` if the block takes long, most likely because another process has a lock.
+
+        A new connection waits for one too: SQLite reads the tables and sets the journal when it connects.
+        """
         if self._on_wait is None:
             yield
             return
@@ -140,7 +145,7 @@ class Connections:
     def _note_wait(self) -> None:
         on_wait, self._on_wait = self._on_wait, None
         if on_wait is not None:
-            on_wait(f"waiting for another process, which has locked the database {self.place}")
+            on_wait(f"waiting for the database {self.place}, which another process may have locked")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -44,6 +44,10 @@ class Testbed(Protocol):
     @property
     def lanes(self) -> int:
         """So many candidates are measured at a time: by it, sums of `Measured.seconds` are divided."""
+
+    @property
+    def on_wait(self) -> Callable[[str], None] | None:
+        """Called, with whom is waited for, if another process builds or times on this host."""
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """Have inputs and reference result of a workload ready; done once for each.

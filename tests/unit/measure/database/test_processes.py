@@ -6,12 +6,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.measure_records import HERE, TARGET, candidate, record, worked
 
 from intarsia.measure.database import Database
+from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.place import Place
 from intarsia.support.errors import DatabaseError
 
 ROOT = Path(__file__).parents[4]
@@ -119,28 +124,66 @@ def test_a_transaction_of_another_process_is_waited_for_and_then_an_error(tmp_pa
 
 
 def test_a_long_wait_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("intarsia.measure.database.connections.NOTE_SECONDS", 0.01)
     path, notes = tmp_path / "measurements.db", list[str]()
     with Database.open(path, busy_seconds=0.2, on_wait=notes.append) as database:
         database.commit(record("before"))
+        assert notes == []
+        monkeypatch.setattr("intarsia.measure.database.connections.NOTE_SECONDS", 0.01)
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         for _ in range(2):
             with pytest.raises(DatabaseError):
                 database.commit(record("c"))
         holder.close()
-    assert notes == [f"waiting for another process, which has locked the database {path}"]
+    assert notes == [f"waiting for the database {path}, which another process may have locked"]
+
+
+def held_exclusively(path: Path) -> sqlite3.Connection:
+    """A connection that keeps the file to itself until it is closed: others cannot even connect."""
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("PRAGMA locking_mode=EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    return holder
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda database: database.commit(record("c")), id="writing"),
+        pytest.param(lambda database: database.statistics(), id="snapshot"),
+        pytest.param(lambda database: database.summaries(), id="rows"),
+        pytest.param(lambda database: Database.open(database.place), id="opening"),
+    ],
+)
+def test_a_long_wait_for_a_connection_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Database], object]
+) -> None:
+    path, notes = tmp_path / "measurements.db", list[str]()
+    monkeypatch.setattr(Database, "open", partial(Database.open, busy_seconds=0.1, on_wait=notes.append))
+    database = Database.open(path)
+    database.close()  # its connections: the next use connects anew
+    monkeypatch.setattr("intarsia.measure.database.connections.NOTE_SECONDS", 0.01)
+    with closing(held_exclusively(path)), pytest.raises(DatabaseError, match="is locked by another process"):
+        use(database)
+    assert notes == [f"waiting for the database {path}, which another process may have locked"]
+
+
+def test_a_long_wait_for_compacting_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("intarsia.measure.database.connections.NOTE_SECONDS", 0.01)
+    path, notes = tmp_path / "measurements.db", list[str]()
+    Database.open(path).close()
+    connections = Connections(Place.of(path), create=False, busy_seconds=0.1, on_wait=notes.append)
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder, closing(connections):
+        holder.execute("BEGIN IMMEDIATE")
+        connections.compact()
+    assert notes == [f"waiting for the database {path}, which another process may have locked"]
 
 
 def test_a_database_that_another_process_has_for_itself(tmp_path: Path) -> None:
     path = tmp_path / "measurements.db"
     with Database.open(path) as database:
         database.commit(record("c"))
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("PRAGMA locking_mode=EXCLUSIVE")
-    holder.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(DatabaseError, match="is locked by another process"):
+    with closing(held_exclusively(path)), pytest.raises(DatabaseError, match="is locked by another process"):
         Database.open(path, busy_seconds=0.1)
-    holder.close()
     with Database.open(path) as database:
         assert database.statistics().records == 1
