@@ -154,6 +154,7 @@ def tune(
             workload=Workload(module, name, dict(inputs or {}), judge_seconds=seconds * JUDGE_SHARE),
             testbed=testbed,
             patience=limits.run_seconds,
+            build_patience=limits.build_seconds,
             database=None if locked else database,
             targets=candidates,
             seconds=seconds,

@@ -64,6 +64,7 @@ class TuneRun:
         workload: The model, with its inputs.
         testbed: Where candidates are measured.
         patience: Seconds that one run of a candidate may take.
+        build_patience: Seconds that one build of a candidate may take.
         database: Where measurements are looked up and kept, or None.
         targets: Who is measured.
         seconds: Time for the search and for the race.
@@ -79,6 +80,7 @@ class TuneRun:
     workload: Workload
     testbed: Testbed
     patience: float
+    build_patience: float
     database: Database | None
     targets: Sequence[Target]
     seconds: float
@@ -202,7 +204,9 @@ class TuneRun:
     def _contest(self) -> Contest:
         """Each toolchain alone, whatever the time: the result is never worse than the best of them."""
         drawn = random_text(self.workload.module)
-        measurer = Measurer(self.testbed, self.database, patience=self.patience)
+        measurer = Measurer(
+            self.testbed, self.database, patience=self.patience, build_patience=self.build_patience
+        )
         contest = Contest(measurer, self.report, self.should_stop, drawn)
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)

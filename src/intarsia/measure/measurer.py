@@ -77,6 +77,7 @@ class Measurer:
         wall_clock: Tells seconds since 1970, for timestamps.
         patience: Seconds that a run may take in this run. A time-out that came much sooner, in an earlier
             run with a smaller budget, is no result: the candidate is measured again.
+        build_patience: The same for a build.
     """
 
     testbed: Testbed
@@ -86,6 +87,7 @@ class Measurer:
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
     patience: float = 0.0
+    build_patience: float = 0.0
     spent: float = field(default=0.0, init=False)
     """Seconds that all measurements have taken whose results were used, each once."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -182,8 +184,9 @@ class Measurer:
         return None if seen.is_ok and len(seen.measurements) < enough else seen
 
     def _came_too_soon(self, result: MeasureResult) -> bool:
-        is_timeout = result.error in {MeasureError.BUILD_TIMEOUT, MeasureError.RUN_TIMEOUT}
-        return is_timeout and result.wall_seconds < _TOO_SOON * self.patience
+        if result.error is MeasureError.BUILD_TIMEOUT:
+            return result.wall_seconds < self.build_patience
+        return result.error is MeasureError.RUN_TIMEOUT and result.wall_seconds < _TOO_SOON * self.patience
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
         """All measurements of a candidate on this host that the database knows."""

@@ -70,13 +70,16 @@ class TestbedLimits:
     def of_budget(cls, seconds: float) -> Self:
         """Return limits that suit a budget: a candidate that hangs must not outlast it many times.
 
-        Builds keep their limit: compiling says nothing of how fast the result is, and no build keeps the
-        host from other builds.
+        A build may take longer than a run, because compiling says nothing of how fast the result is. It is
+        limited all the same: no other process can time anything on this host while one builds.
 
         Args:
             seconds: The budget of the whole run.
         """
-        return cls(run_seconds=min(DEFAULT_LIMITS.run_seconds, max(20.0, 2 * seconds)))
+        return cls(
+            build_seconds=min(DEFAULT_LIMITS.build_seconds, max(60.0, 3 * seconds)),
+            run_seconds=min(DEFAULT_LIMITS.run_seconds, max(20.0, 2 * seconds)),
+        )
 
     def of_run(self, shortest: float | None) -> float:
         """Return the seconds that one run may take.
@@ -245,7 +248,7 @@ class LocalTestbed:
         for item in inputs:
             self.prepare(item.workload)
         with shared_host(on_wait=self.on_wait):
-            start = self.clock()
+            start, timed_out_seconds = self.clock(), 0.0
             futures: dict[Path, Future[Outcome] | None] = {}
             for item in inputs:
                 if self._artifact(item) not in futures:  # equal ones are built once
@@ -258,7 +261,12 @@ class LocalTestbed:
                 if outcome.error is not MeasureError.OK:
                     self.builder.discard(self._artifact(item))
                     self._kept.pop(self._artifact(item), None)
-                yield item, outcome, (self.clock() - start) / len(inputs)
+                if outcome.error is MeasureError.BUILD_TIMEOUT:
+                    # All of it: by this time a later run sees how long the limit was.
+                    timed_out_seconds = seconds = self.builder.timeout_s
+                else:
+                    seconds = max(0.0, self.clock() - start - timed_out_seconds) / len(inputs)
+                yield item, outcome, seconds
 
     def _begin_build(self, item: MeasureInput) -> Future[Outcome] | None:
         """None if it is there already."""

@@ -16,12 +16,16 @@ from intarsia.measure.testbed import TestbedLimits
 
 HANGS = Candidate("test bad to run", {"fault": None, "seconds": 600.0})
 WORKS = Candidate("test bad to run", {"fault": None})
+NEVER_BUILT = Candidate("test bad to build", {"fault": "loop"})
 
 
-@pytest.mark.parametrize(("budget", "run"), [(1.0, 20.0), (10.0, 20.0), (25.0, 50.0), (300.0, 120.0)])
-def test_limits_follow_the_budget(budget: float, run: float) -> None:
+@pytest.mark.parametrize(
+    ("budget", "build", "run"),
+    [(1.0, 60.0, 20.0), (10.0, 60.0, 20.0), (25.0, 75.0, 50.0), (300.0, 120.0, 120.0)],
+)
+def test_limits_follow_the_budget(budget: float, build: float, run: float) -> None:
     limits = TestbedLimits.of_budget(budget)
-    assert (limits.build_seconds, limits.run_seconds) == (120.0, run)
+    assert (limits.build_seconds, limits.run_seconds) == (build, run)
 
 
 @pytest.mark.parametrize(("shortest", "limit"), [(None, 20.0), (0.1, 15.0), (1.8, 18.0), (9.0, 20.0)])
@@ -55,3 +59,26 @@ def test_a_time_out_of_a_small_budget_is_no_result_for_a_large_one(
         Measurer(testbed, database).keep(as_input(HANGS), timed_out)
         measurer = Measurer(testbed, database, patience=patience)
         assert measurer.knows(as_input(HANGS)) is counts
+
+
+@pytest.mark.parametrize("limit", [60.0, 120.0])
+def test_a_build_that_took_too_long_is_built_again_where_more_time_is_given(
+    tmp_path: Path, limit: float
+) -> None:
+    timed_out = MeasureResult((), MeasureError.BUILD_TIMEOUT, "ended", 60.0, 1.0)
+    with Database.open(tmp_path / "a.db") as database, quick_testbed(tmp_path) as testbed:
+        Measurer(testbed, database).keep(as_input(NEVER_BUILT), timed_out)
+        measurer = Measurer(testbed, database, patience=120.0, build_patience=limit)
+        assert measurer.knows(as_input(NEVER_BUILT)) is (limit == 60.0)
+
+
+def test_the_limit_of_a_build_is_not_shared_out_among_others(tmp_path: Path) -> None:
+    limit_s = 0.5
+    with quick_testbed(tmp_path) as testbed:
+        limited = replace(testbed, builder=replace(testbed.builder, timeout_s=limit_s))
+        several = [Candidate("test bad to build", {"fault": "loop", "number": number}) for number in range(3)]
+        results = Measurer(limited).measure([as_input(each) for each in several])
+    for result in results:
+        assert result is not None
+        assert result.error is MeasureError.BUILD_TIMEOUT
+        assert result.wall_seconds >= limit_s
