@@ -57,6 +57,24 @@ OLD_FORMS: Final = (
     ),
     ("MaxPool", seed(IMAGE, "MaxPool <kernel_shape = [2,2]> (x)", opset=1)),
     ("Sum", seed("float[2,3] x, float[2,3] b", "Sum (x, b)", opset=6)),
+    (
+        "LabelEncoder",
+        seed(
+            "int64[4] x",
+            'ai.onnx.ml.LabelEncoder <classes_strings = ["a","b"], default_string = "c"> (x)',
+            opset=9,
+            domain="ai.onnx.ml",
+        ),
+    ),
+    (
+        "LabelEncoder",
+        seed(
+            "string[4] x",
+            'ai.onnx.ml.LabelEncoder <classes_strings = ["a","b"], default_int64 = 2> (x)',
+            opset=8,
+            domain="ai.onnx.ml",
+        ),
+    ),
     ("ArgMax", seed("float[2,6] x", "ArgMax <axis = 1, keepdims = 0> (x)", opset=11)),
     (
         "NonMaxSuppression",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
 from intarsia.op.control_flow import BODY_OPERATORS
-from intarsia.op.opset import OPSETS
+from intarsia.op.opset import ML_DOMAIN, OPSETS
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def check_domains(changed: Iterable[NodeProto], versions: Mapping[str, int]) -> 
             raise error
 
 
-def check_nodes(nodes: Iterable[NodeProto], version: int) -> None:
-    """Refuse nodes of the default domain that do not fit their operators.
+def check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int]) -> None:
+    """Refuse nodes of ONNX's own domains that do not fit their operators.
 
     Args:
         nodes: All nodes of a model.
-        version: Version of the default domain that the model declares.
+        versions: Version of each domain that the model declares.
 
     Raises:
         InvalidModelError: An attribute is of another type, or there are too few or too many arguments or
@@ -51,7 +51,7 @@ def check_nodes(nodes: Iterable[NodeProto], version: int) -> None:
     """
     for node in nodes:
         has_bodies = node.op_type == "If" or node.op_type in BODY_OPERATORS  # the importer checks those
-        schema = None if node.domain or has_bodies else _schema(node.op_type, version)
+        schema = None if has_bodies and not node.domain else _schema(node, versions)
         problem = None if schema is None else _misfit(node, schema)
         if problem is not None:
             error = InvalidModelError(f"operator {node.op_type!r} {problem}")
@@ -59,28 +59,33 @@ def check_nodes(nodes: Iterable[NodeProto], version: int) -> None:
             raise error
 
 
-def untyped_eye_like(graph: GraphProto) -> NodeProto | None:
-    """Return an EyeLike of a value whose type onnx cannot know; it ends the process in onnx 1.23.
+def untyped_argument(graph: GraphProto) -> NodeProto | None:
+    """Return a node whose argument may have no type where onnx 1.23 then ends the process.
 
     Args:
         graph: The main graph of a model.
     """
-    typed = {item.name for part in graphs_of(graph) for item in (*part.input, *part.initializer)}
-    typed.update(name for node in nodes_of(graph) if not node.domain for name in node.output)
+    declared = {item.name for part in graphs_of(graph) for item in (*part.input, *part.initializer)}
+    results = {name for node in nodes_of(graph) if not node.domain for name in node.output}
+    typed_for = {
+        ("", "EyeLike"): declared | results,
+        (ML_DOMAIN, "DictVectorizer"): declared,  # of a map, which no operator of the default domain gives
+    }
     for node in nodes_of(graph):
-        if node.op_type != "EyeLike" or node.domain:
+        typed = typed_for.get((node.domain, node.op_type))
+        if typed is None:
             continue
         if not typed.issuperset(node.input) or set(node.input) & set(node.output):
             return node
     return None
 
 
-def _schema(operator: str, version: int) -> OpSchema | None:
+def _schema(node: NodeProto, versions: Mapping[str, int]) -> OpSchema | None:
     """Return ONNX's schema of an operator, a deprecated one included: the import rewrites some of those."""
     from onnx import defs
 
     try:
-        return defs.get_schema(operator, version, "")
+        return defs.get_schema(node.op_type, versions.get(node.domain, 0), node.domain)
     except defs.SchemaError:
         return None
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from intarsia.frontend.onnx.graph_walk import nodes_of
+from intarsia.frontend.onnx.convertible import check_nodes
+from intarsia.frontend.onnx.graph_walk import label, nodes_of
 from intarsia.frontend.onnx.onnx_errors import onnx_errors
 from intarsia.frontend.onnx.shapes import type_hints
 from intarsia.ir import DType, TensorType, Type
-from intarsia.op.onnx_types import type_from_proto
+from intarsia.op.onnx_types import type_from_proto, type_to_proto
 from intarsia.op.opset import ML_DOMAIN
+from intarsia.support.errors import InvalidModelError
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 _TABLES_SINCE = 2
 """Version of ai.onnx.ml from which on LabelEncoder has a list of keys and a list of values."""
+
+_UNKNOWN_DOMAIN = "intarsia.passed_over"
+"""Domain of nodes that onnx's inference is to pass over."""
 
 
 def rewritten_label_encoders(model: ModelProto) -> ModelProto:
@@ -26,11 +31,15 @@ def rewritten_label_encoders(model: ModelProto) -> ModelProto:
 
     Args:
         model: Not changed.
+
+    Raises:
+        InvalidModelError: One of version 1 has no list of strings, or a node does not fit its operator.
     """
     version = next((item.version for item in model.opset_import if item.domain == ML_DOMAIN), _TABLES_SINCE)
     encoders = [node for node in nodes_of(model.graph) if _is_encoder(node)]
     if version >= _TABLES_SINCE or not encoders:
         return model
+    check_nodes(nodes_of(model.graph), {item.domain: item.version for item in model.opset_import})
     types = _types(model)
     if not all(isinstance(types.get(node.input[0]), TensorType) for node in encoders):
         return model
@@ -48,10 +57,36 @@ def rewritten_label_encoders(model: ModelProto) -> ModelProto:
 
 
 def _is_encoder(node: NodeProto) -> bool:
-    return node.domain == ML_DOMAIN and node.op_type == "LabelEncoder" and len(node.input) == 1
+    return node.domain == ML_DOMAIN and node.op_type == "LabelEncoder"
 
 
 def _types(model: ModelProto) -> dict[str, Type]:
+    """Return the types that onnx infers, without giving it the LabelEncoders.
+
+    onnx 1.23 ends the process at one of version 1 whose argument has no known type. So their results are
+    typed here, and what is behind them is inferred after that.
+    """
+    known = type(model)()
+    known.CopyFrom(model)
+    known.opset_import.add(domain=_UNKNOWN_DOMAIN, version=1)
+    encoders = [node for node in nodes_of(known.graph) if _is_encoder(node)]
+    for node in encoders:
+        node.domain = _UNKNOWN_DOMAIN
+    while True:
+        types = _inferred(known)
+        found = {node.output[0]: types.get(node.input[0]) for node in encoders}
+        new = {
+            name: TensorType(type_.shape, DType.INT64 if type_.dtype is DType.STRING else DType.STRING)
+            for name, type_ in found.items()
+            if name not in types and isinstance(type_, TensorType)
+        }
+        if not new:
+            return types
+        for name, type_ in new.items():
+            known.graph.value_info.add(name=name, type=type_to_proto(type_))
+
+
+def _inferred(model: ModelProto) -> dict[str, Type]:
     from onnx import shape_inference
 
     try:
@@ -67,6 +102,10 @@ def _write_tables(node: NodeProto, is_of_strings: bool) -> None:
 
     attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     strings = attributes.get("classes_strings", [])
+    if not strings:
+        error = InvalidModelError(f"operator {node.op_type!r} needs 'classes_strings', a list of strings")
+        error.add_note(f"at node {label(node)!r}")
+        raise error
     positions = list(range(len(strings)))
     if is_of_strings:
         tables = {"keys_strings": strings, "values_int64s": positions}

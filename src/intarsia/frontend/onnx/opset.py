@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from intarsia.frontend.onnx.convertible import check_domains, check_nodes, untyped_eye_like
+from intarsia.frontend.onnx.convertible import check_domains, check_nodes, untyped_argument
 from intarsia.frontend.onnx.graph_walk import label, nodes_of
 from intarsia.frontend.onnx.label_encoder import rewritten_label_encoders
 from intarsia.frontend.onnx.legacy_ops import (
@@ -61,7 +61,7 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
         model = _without_functions(model)
     with_bodies = {(node.domain, node.op_type) for node in nodes_of(model.graph) if _has_foreign_body(node)}
     if with_bodies:
-        check_nodes(nodes_of(model.graph), opset_versions(model).get("", 0))
+        check_nodes(nodes_of(model.graph), opset_versions(model))
         try:
             model = defined_by_body(declare_weights(model, raw.weights), with_bodies)
         except UnsupportedModelError as error:
@@ -74,10 +74,12 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
     changed = [node for node in nodes_of(model.graph) if not _same_meaning(node, versions)]
     if changed:
         check_domains(changed, versions)
-        check_nodes(nodes_of(model.graph), versions.get("", 0))
-        untyped = untyped_eye_like(declare_weights(model, raw.weights).graph)
+        check_nodes(nodes_of(model.graph), versions)
+        untyped = untyped_argument(declare_weights(model, raw.weights).graph)
         if untyped is not None:
-            refusal = _unconvertible(versions.get("", 0), "'EyeLike' reads a value of an unknown type")
+            refusal = _unconvertible(
+                versions.get("", 0), f"{untyped.op_type!r} reads a value of an unknown type"
+            )
             refusal.add_note(f"at node {label(untyped)!r}")
             raise refusal
         try:

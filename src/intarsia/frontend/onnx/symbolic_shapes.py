@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from intarsia.frontend.onnx.convertible import check_nodes, untyped_eye_like
+from intarsia.frontend.onnx.convertible import check_nodes, untyped_argument
 from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.onnx_errors import onnx_errors
 from intarsia.frontend.onnx.opset import declare_weights
@@ -20,7 +20,7 @@ from intarsia.frontend.onnx.shapes import type_hints
 from intarsia.ir import ANY, SymbolicDim, TensorType, Type
 from intarsia.op.known_value import LARGEST_KNOWN
 from intarsia.op.onnx_types import dtype_of_elem, type_from_proto, type_to_proto
-from intarsia.op.opset import PINNED_OPSET
+from intarsia.op.opset import OPSETS
 from intarsia.support.errors import InvalidModelError
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def propagated_types(
     for output in complete.graph.output:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
-    if untyped_eye_like(complete.graph) is not None:
+    if untyped_argument(complete.graph) is not None:
         return {}
     try:
-        check_nodes(nodes_of(complete.graph), PINNED_OPSET)
+        check_nodes(nodes_of(complete.graph), OPSETS)
         types = _propagated(complete)
     except InvalidModelError:
         return {}  # as below

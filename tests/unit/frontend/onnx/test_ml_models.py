@@ -14,7 +14,7 @@ import intarsia as ia
 from intarsia.frontend.onnx import from_onnx, import_notes, to_onnx
 from intarsia.frontend.onnx.opset import opset_versions
 from intarsia.ir import Call, post_order
-from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.errors import InvalidModelError, ModelError, UnsupportedModelError
 
 X = np.array([[0.0, 2.0], [1.0, -1.0], [3.0, 0.5]], np.float32)
 
@@ -166,6 +166,79 @@ def test_label_encoder_of_version_1(is_of_strings: bool) -> None:
     for toolchain in ("onnxruntime", "reference"):
         (found,) = built_outputs(module, toolchain, given)
         assert list(found) == wanted
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ("", "needs 'classes_strings', a list of strings"),
+        ("<default_int64 = 7>", "needs 'classes_strings', a list of strings"),
+        ("<classes_strings: strings = []>", "needs 'classes_strings', a list of strings"),
+        ("<classes_strings = [1, 2]>", "has an attribute 'classes_strings' that is no STRINGS"),
+        ("<classes_strings = 3>", "has an attribute 'classes_strings' that is no STRINGS"),
+        ('<classes_strings = ["a"], default_int64 = "b">', "has an attribute 'default_int64' that is no INT"),
+        (
+            '<classes_strings = ["a"], default_string = 1>',
+            "has an attribute 'default_string' that is no STRING",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_of_strings", [True, False])
+def test_malformed_label_encoder_of_version_1(attributes: str, problem: str, is_of_strings: bool) -> None:
+    x, y = ("string", "int64") if is_of_strings else ("int64", "string")
+    model = model_of(
+        f"g ({x}[4] x) => ({y}[4] y) {{ y = ai.onnx.ml.LabelEncoder {attributes} (x) }}",
+        imports='"ai.onnx.ml": 1',
+    )
+    with pytest.raises(InvalidModelError) as caught:
+        from_onnx(model)
+    assert caught.value.problem.startswith(f"operator 'LabelEncoder' {problem}")
+    assert caught.value.__notes__ == ["at node 'y'"]
+
+
+@pytest.mark.parametrize("argument", ["", '""'])
+def test_label_encoder_of_version_1_without_argument(argument: str) -> None:
+    model = model_of(
+        'g (string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder <classes_strings = ["a"]> (x) }',
+        imports='"ai.onnx.ml": 1',
+    )
+    model.graph.node[0].input[:] = [argument.strip('"')] if argument else []
+    with pytest.raises(InvalidModelError, match="operator 'LabelEncoder' "):
+        from_onnx(model)
+
+
+def test_label_encoders_of_version_1_of_each_other() -> None:
+    model = model_of(
+        "g (string[4] x) => (string[4] y) {"
+        ' place = ai.onnx.ml.LabelEncoder <classes_strings = ["a", "b"]> (x)'
+        " same = Abs (place)"
+        ' y = ai.onnx.ml.LabelEncoder <classes_strings = ["c", "d"]> (same) }',
+        imports='"ai.onnx.ml": 1',
+    )
+    (found,) = built_outputs(from_onnx(model), "onnxruntime", np.array(["b", "a", "b", "a"], object))
+    assert list(found) == ["d", "c", "d", "c"]
+
+
+UNTYPED = {
+    "contributed": "u = com.microsoft.FastGelu (x)",
+    "ill-typed": "u = MatMul (x, x)",
+    "undefined": "v = Abs (x)",
+}
+
+
+@pytest.mark.parametrize("before", UNTYPED)
+@pytest.mark.parametrize(
+    "node",
+    [
+        'ai.onnx.ml.LabelEncoder <classes_strings = ["a"]>',
+        'ai.onnx.ml.DictVectorizer <string_vocabulary = ["a"]>',
+    ],
+)
+def test_what_ends_onnx_for_want_of_a_type_is_refused(before: str, node: str) -> None:
+    text = f"g (float[2,3] x) => (y) {{ {UNTYPED[before]} y = {node} (u) }}"
+    model = model_of(text, opset=9, imports='"ai.onnx.ml": 1, "com.microsoft": 1')
+    with pytest.raises(ModelError):
+        from_onnx(model)
 
 
 def test_column_transformer_of_strings_and_numbers(tmp_path: Any) -> None:
