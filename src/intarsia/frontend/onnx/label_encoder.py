@@ -57,7 +57,7 @@ def rewritten_label_encoders(model: ModelProto) -> ModelProto:
 
 
 def _is_encoder(node: NodeProto) -> bool:
-    return node.domain == ML_DOMAIN and node.op_type == "LabelEncoder"
+    return bool(node.domain == ML_DOMAIN and node.op_type == "LabelEncoder")
 
 
 def _types(model: ModelProto) -> dict[str, Type]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Insert, Select, Table, bindparam, select, upd
 from sqlalchemy.dialects import postgresql, sqlite
 
 from intarsia.measure.database.answers import MergeCounts
+from intarsia.measure.database.damage import reading_row
 from intarsia.measure.database.queries import RECORD_COLUMNS
 from intarsia.measure.database.record import MeasureRecord
 from intarsia.measure.database.rows import record_of, row_of
@@ -45,7 +46,7 @@ def commit_one(connection: Connection, record: MeasureRecord) -> None:
         return
     (found,) = connection.execute(_LOCKED.where(RECORDS.c.key == row["key"])).all()
     before = record_of(found)
-    if (after := before.combined(record)) is not before:
+    if (after := _combined(before, record)) is not before:
         connection.execute(_UPDATE, [_changes(after)])
 
 
@@ -73,11 +74,17 @@ def _commit_batch(connection: Connection, records: Sequence[MeasureRecord]) -> M
     changes = [
         _changes(after)
         for key, before in _present(connection, present)
-        if (after := before.combined(given[key])) is not before
+        if (after := _combined(before, given[key])) is not before
     ]
     if changes:
         connection.execute(_UPDATE, changes)
     return MergeCounts(len(added), len(changes), len(present) - len(changes))
+
+
+def _combined(stored: MeasureRecord, record: MeasureRecord) -> MeasureRecord:
+    """The record of the same key with the measurements of both; a damaged one is of something else."""
+    with reading_row("a record"):
+        return stored.combined(record)
 
 
 def _present(connection: Connection, keys: Sequence[str]) -> list[tuple[str, MeasureRecord]]:

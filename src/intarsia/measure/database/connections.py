@@ -5,18 +5,21 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, Row, Select, create_engine, event, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from intarsia.measure.database.failure import database_error, missing_driver
+from intarsia.measure.database.damage import DamagedRowError
+from intarsia.measure.database.failure import damaged_row, database_error, missing_driver
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.tables import META
 from intarsia.support.errors import DatabaseError
+
+T = TypeVar("T")
 
 _LOCK_KEY: Final = 0x1A7A_251A
 """Of the advisory lock that lets one process at a time change much of a PostgreSQL database."""
@@ -65,14 +68,21 @@ class Connections:
         """Whether it is a file."""
         return self.place.path is not None
 
-    def rows(self, query: Select[Any], **parameters: object) -> Sequence[Row[Any]]:
+    def rows(self, read: Callable[[Row[Any]], T], query: Select[Any], **parameters: object) -> tuple[T, ...]:
         """The answer to one query; in SQLite without a transaction, which one statement does not need.
 
+        Args:
+            read: Makes of a row what is wanted; may raise DamagedRowError.
+            query: What is asked.
+            parameters: Of the query.
+
         Raises:
-            DatabaseError: The database failed.
+            DatabaseError: The database failed, or a row is damaged.
         """
-        with self._translated(), self._noting_waits(), self._engine.connect() as connection:
-            return connection.execute(query, parameters).all()
+        with self.translated():
+            with self._noting_waits(), self._engine.connect() as connection:
+                rows = connection.execute(query, parameters).all()
+            return tuple(map(read, rows))
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -81,7 +91,7 @@ class Connections:
         Raises:
             DatabaseError: The database failed.
         """
-        with self._translated(), ExitStack() as closing:
+        with self.translated(), ExitStack() as closing:
             with self._noting_waits():
                 connection = closing.enter_context(self._snapshot.connect())
                 self._begin(connection, "BEGIN")
@@ -98,7 +108,7 @@ class Connections:
         Raises:
             DatabaseError: The database failed; nothing was changed.
         """
-        with self._translated(), ExitStack() as closing:
+        with self.translated(), ExitStack() as closing:
             with self._noting_waits():
                 connection = closing.enter_context(self._engine.begin())
                 self._begin(connection, "BEGIN IMMEDIATE")
@@ -148,9 +158,16 @@ class Connections:
             on_wait(f"waiting for the database {self.place}, which another process may have locked")
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
+        """Turn errors of drivers, and of damaged rows, into errors for people that name the database.
+
+        Raises:
+            DatabaseError: There was one.
+        """
         try:
             yield
+        except DamagedRowError as error:
+            raise damaged_row(self.place, error) from error
         except (SQLAlchemyError, sqlite3.Error) as error:
             found = database_error(self.place, error)
             if found is None:

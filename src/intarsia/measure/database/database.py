@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
+
+from sqlalchemy import Row
 
 from intarsia.measure.database import garbage, json_lines, queries, summaries
 from intarsia.measure.database.answers import (
@@ -16,6 +18,7 @@ from intarsia.measure.database.answers import (
 )
 from intarsia.measure.database.commits import BATCH, commit_batches, commit_one
 from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.damage import reading_row, stored_text
 from intarsia.measure.database.descriptions import (
     host_of,
     insert_descriptions,
@@ -25,7 +28,7 @@ from intarsia.measure.database.descriptions import (
 )
 from intarsia.measure.database.place import Place
 from intarsia.measure.database.record import Hint, MeasureRecord, record_key
-from intarsia.measure.database.rows import record_of
+from intarsia.measure.database.rows import checked_trace, record_of
 from intarsia.measure.database.run_record import ModelRecord, RunRecord
 from intarsia.measure.database.runs import keep_model, keep_run, models_of, run_of
 from intarsia.measure.database.schema import prepare
@@ -130,13 +133,12 @@ class Database:
     ) -> MeasureRecord | None:
         """What is known of a candidate on this host; None if it was never measured."""
         key = record_key(workload, str(target), host, candidate.digest)
-        rows = self._connections.rows(queries.FIND, key=key)
-        return record_of(rows[0]) if rows else None
+        return next(iter(self._connections.rows(record_of, queries.FIND, key=key)), None)
 
     def top_k(self, workload: str, target: Target | str, host: str, k: int) -> tuple[MeasureRecord, ...]:
         """The `k` candidates with the lowest costs, the best first; failures are not among them."""
-        rows = self._connections.rows(queries.TOP, workload=workload, target=str(target), host=host, k=k)
-        return tuple(map(record_of, rows))
+        parameters = {"workload": workload, "target": str(target), "host": host, "k": k}
+        return self._connections.rows(record_of, queries.TOP, **parameters)
 
     def best(self, workload: str, target: Target | str, host: str) -> MeasureRecord | None:
         """The candidate with the lowest cost."""
@@ -146,26 +148,23 @@ class Database:
         """The best of each workload by its digest: on one target, or on whichever is best for each."""
         text = None if target is None else str(target)
         parameters = {"host": host} if text is None else {"host": host, "target": text}
-        rows = self._connections.rows(queries.best_per_workload(text), **parameters)
-        return {record.workload: record for record in map(record_of, rows)}
+        records = self._connections.rows(record_of, queries.best_per_workload(text), **parameters)
+        return {record.workload: record for record in records}
 
     def records_of(self, workload: str) -> tuple[MeasureRecord, ...]:
         """All that is known of a workload, on every target and host: by cost, failures last.
 
         To look at: costs of different hosts and targets do not compare.
         """
-        rows = self._connections.rows(queries.EVERY_CANDIDATE, workload=workload)
-        return tuple(map(record_of, rows))
+        return self._connections.rows(record_of, queries.EVERY_CANDIDATE, workload=workload)
 
     def hints(self, workload: str, target: Target | str, k: int, except_host: str) -> tuple[Hint, ...]:
         """At most `k` candidates that were good on other machines, to be measured first on this one.
 
         Those best on each machine come first, then the second of each; each candidate once.
         """
-        rows = self._connections.rows(
-            queries.HINTS, workload=workload, target=str(target), host=except_host, k=k
-        )
-        return tuple(Hint(row.host, row.kind, row.trace, row.rank) for row in rows)
+        parameters = {"workload": workload, "target": str(target), "host": except_host, "k": k}
+        return self._connections.rows(_hint, queries.HINTS, **parameters)
 
     def keep_run(self, run: RunRecord) -> None:
         """Keep what came of a finished tuning run; an earlier one of the same question is replaced."""
@@ -195,7 +194,12 @@ class Database:
         with other._connections.snapshot() as source, self._connections.writing(alone=True) as connection:
             insert_descriptions(source, connection)
             rows = source.execution_options(yield_per=BATCH).execute(queries.ALL)
-            return commit_batches(connection, map(record_of, rows))
+            return commit_batches(connection, other._records(rows))
+
+    def _records(self, rows: Iterable[Row[Any]]) -> Iterator[MeasureRecord]:
+        """The records of rows of this database, which an error then names."""
+        with self._connections.translated():
+            yield from map(record_of, rows)
 
     def export_lines(self, path: Path) -> LineCounts:
         """Write all measurements as JSON lines: the whole file or nothing.
@@ -245,3 +249,8 @@ class Database:
     def summaries(self) -> tuple[WorkloadSummary, ...]:
         """How much there is of each workload on each target and host; the newest first."""
         return summaries.workload_summaries(self._connections)
+
+
+def _hint(row: Row[Any]) -> Hint:
+    with reading_row("a record"):
+        return Hint(stored_text(row.host), stored_text(row.kind), checked_trace(row.trace), row.rank)

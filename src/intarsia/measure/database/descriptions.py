@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from intarsia.measure.database.commits import batches, insert_new
 from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.damage import reading_row, stored_json_object, stored_json_text
 from intarsia.measure.database.rows import compact_json
 from intarsia.measure.database.tables import HOSTS, WORKLOADS
 from intarsia.support.errors import ArtifactError
@@ -37,14 +38,25 @@ def insert_descriptions(source: Connection, connection: Connection) -> None:
 
 def program_of(connections: Connections, workload: str) -> str | None:
     """The program text of a workload."""
-    rows = connections.rows(select(WORKLOADS.c.program).where(WORKLOADS.c.digest == workload))
-    return str(json.loads(rows[0].program)) if rows and rows[0].program is not None else None
+    query = select(WORKLOADS.c.program).where(WORKLOADS.c.digest == workload)
+    return next(iter(connections.rows(_program_of_row, query)), None)
 
 
 def host_of(connections: Connections, digest: str) -> Host | None:
     """The machine of a digest; None also for one that another version of Intarsia has told in other words."""
-    rows = connections.rows(select(HOSTS.c.description).where(HOSTS.c.digest == digest))
+    query = select(HOSTS.c.description).where(HOSTS.c.digest == digest)
+    return next(iter(connections.rows(_host_of_row, query)), None)
+
+
+def _program_of_row(row: Row[Any]) -> str | None:
+    with reading_row("a workload"):
+        return None if row.program is None else stored_json_text(row.program)
+
+
+def _host_of_row(row: Row[Any]) -> Host | None:
+    with reading_row("a host"):
+        description = stored_json_object(row.description)
     try:
-        return Host.from_json(json.loads(rows[0].description)) if rows else None
+        return Host.from_json(description)
     except ArtifactError:
         return None

@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from intarsia.measure.database.damage import DamagedRowError
 from intarsia.measure.database.place import Place
 from intarsia.support.errors import DatabaseError
 
@@ -27,6 +28,9 @@ _UNREADABLE: Final = (
 _INCOMPLETE: Final = "lacks a part that Intarsia made"
 _MOVE: Final = "something else has changed it: restore it, or move it aside and measure again"
 _MISSING: Final = re.compile(r"no such (table|column): |table \S+ has no column named ")
+
+_UNDECODABLE: Final = "Could not decode to UTF-8"
+"""Beginning of Python's error, without a name, for a text of other bytes."""
 
 _SQLITE: Final = (
     ("SQLITE_BUSY", _LOCKED, _WAIT),
@@ -86,6 +90,8 @@ def database_error(place: Place, error: SQLAlchemyError | sqlite3.Error) -> Data
 def _of_sqlite(place: Place, error: sqlite3.Error) -> DatabaseError | None:
     if _MISSING.match(str(error)):  # its code is that of all mistakes in SQL
         return DatabaseError(f"the database {place} {_INCOMPLETE}: {error}", help=_MOVE)
+    if str(error).startswith(_UNDECODABLE):
+        return DatabaseError(f"the database {place} is damaged: {error}", help=_MOVE)
     name = getattr(error, "sqlite_errorname", "")
     for prefix, problem, help_text in _SQLITE:
         if name.startswith(prefix):
@@ -110,6 +116,16 @@ def _of_postgresql(place: Place, error: DBAPIError, cause: BaseException) -> Dat
 
 def _code_of_connecting(text: str) -> str:
     return next(code for pattern, code in _CONNECTING if re.search(pattern, text))
+
+
+def damaged_row(place: Place, error: DamagedRowError) -> DatabaseError:
+    """The error for a row that Intarsia did not write so."""
+    return DatabaseError(f"the database {place} is damaged: {error}", help=_MOVE)
+
+
+def incomplete(place: Place, table: str) -> DatabaseError:
+    """The error for a database of ours without one of its tables."""
+    return DatabaseError(f"the database {place} {_INCOMPLETE}: no such table: {table}", help=_MOVE)
 
 
 def missing_driver(place: Place) -> DatabaseError:

@@ -21,6 +21,12 @@ from sqlalchemy import Connection, select
 
 from intarsia.measure.database.answers import LineCounts, MergeCounts
 from intarsia.measure.database.commits import BATCH, commit_batches, insert_new
+from intarsia.measure.database.damage import (
+    reading_row,
+    stored_json_object,
+    stored_json_text,
+    stored_text,
+)
 from intarsia.measure.database.queries import ALL
 from intarsia.measure.database.record import MeasureRecord
 from intarsia.measure.database.rows import compact_json, plain_record, read_record, read_text, record_of
@@ -37,6 +43,7 @@ def export_lines(connection: Connection, path: Path) -> LineCounts:
     """Write all there is, the whole file or nothing.
 
     Raises:
+        DamagedRowError: A row cannot be read.
         OutputError: The file cannot be written.
     """
     counts = {"workload": 0, "host": 0, "record": 0}
@@ -50,10 +57,15 @@ def export_lines(connection: Connection, path: Path) -> LineCounts:
 
 def _items(connection: Connection) -> Iterator[tuple[str, object]]:
     for row in connection.execute(select(WORKLOADS).order_by(WORKLOADS.c.digest)):
-        program = None if row.program is None else json.loads(row.program)
-        yield "workload", {"digest": row.digest, "name": json.loads(row.name), "program": program}
+        with reading_row("a workload"):
+            program = None if row.program is None else stored_json_text(row.program)
+            workload = {"digest": stored_text(row.digest), "name": stored_json_text(row.name)}
+        yield "workload", {**workload, "program": program}
     for row in connection.execute(select(HOSTS).order_by(HOSTS.c.digest)):
-        yield "host", {"digest": row.digest, "description": json.loads(row.description)}
+        with reading_row("a host"):
+            description = stored_json_object(row.description)
+            host = {"digest": stored_text(row.digest), "description": description}
+        yield "host", host
     for row in connection.execution_options(yield_per=BATCH).execute(ALL):
         yield "record", plain_record(record_of(row))
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row
 
+from intarsia.measure.database.damage import reading_row, stored_text
 from intarsia.measure.database.record import Measurement, MeasureRecord, record_key
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError, MeasureResult
@@ -41,9 +42,26 @@ def row_of(record: MeasureRecord) -> dict[str, object]:
 
 
 def record_of(row: Row[Any]) -> MeasureRecord:
-    """The record of a row with `queries.RECORD_COLUMNS`; it is ours, so it is not checked."""
-    measurements = tuple(map(_own_measurement, json.loads(row.measurements)))
-    return MeasureRecord(row.workload, row.target, row.host, row.kind, row.trace, measurements)
+    """The record of a row with `queries.RECORD_COLUMNS`.
+
+    Raises:
+        DamagedRowError: Intarsia did not write it so.
+    """
+    with reading_row("a record"):
+        workload, target, host, kind = map(stored_text, (row.workload, row.target, row.host, row.kind))
+        measurements = tuple(map(_own_measurement, json.loads(row.measurements)))
+        return MeasureRecord(workload, target, host, kind, checked_trace(row.trace), measurements)
+
+
+def checked_trace(text: object) -> str:
+    """The decisions of a stored candidate, which are JSON.
+
+    Raises:
+        ValueError: They are not.
+        TypeError: They are no text.
+    """
+    json.loads(stored_text(text))
+    return stored_text(text)
 
 
 def plain_record(record: MeasureRecord) -> dict[str, PlainData]:
@@ -107,7 +125,7 @@ def _own_measurement(fields: Mapping[str, Any]) -> Measurement:
     costs, kind, error = tuple(fields["costs"]), _ERRORS[fields["error"]], fields["max_error"]
     times = (fields["wall_seconds"], fields["timestamp"])
     infinite = math.inf if error == _INFINITE else error
-    return Measurement(MeasureResult(costs, kind, fields["message"], *times, infinite))
+    return Measurement(MeasureResult(costs, kind, stored_text(fields["message"]), *times, infinite))
 
 
 def _measurement(data: object) -> Measurement:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.damage import reading_row, stored_number, stored_text
 from intarsia.measure.database.run_record import ModelRecord, RunRecord
 from intarsia.measure.database.tables import MODELS, RUNS
 
@@ -19,8 +21,7 @@ def keep_run(connection: Connection, run: RunRecord) -> None:
 
 def run_of(connections: Connections, key: str) -> RunRecord | None:
     """The run of a key."""
-    rows = connections.rows(select(RUNS).where(RUNS.c.key == key))
-    return RunRecord(**rows[0]._mapping) if rows else None
+    return next(iter(connections.rows(_run, select(RUNS).where(RUNS.c.key == key))), None)
 
 
 def keep_model(connection: Connection, model: ModelRecord) -> None:
@@ -32,5 +33,15 @@ def keep_model(connection: Connection, model: ModelRecord) -> None:
 def models_of(connections: Connections, asked: str, most: int) -> tuple[ModelRecord, ...]:
     """The models of which the same was asked, those of the newest runs first."""
     query = select(MODELS).join(RUNS, RUNS.c.key == MODELS.c.run).where(MODELS.c.asked == asked)
-    rows = connections.rows(query.order_by(RUNS.c.finished_at.desc(), RUNS.c.key).limit(most))
-    return tuple(ModelRecord(**row._mapping) for row in rows)
+    return connections.rows(_model, query.order_by(RUNS.c.finished_at.desc(), RUNS.c.key).limit(most))
+
+
+def _run(row: Row[Any]) -> RunRecord:
+    with reading_row("a finished run"):
+        key, workload, host, outcome = map(stored_text, (row.key, row.workload, row.host, row.outcome))
+        return RunRecord(key, workload, host, stored_number(row.finished_at), outcome)
+
+
+def _model(row: Row[Any]) -> ModelRecord:
+    with reading_row("the model of a finished run"):
+        return ModelRecord(*map(stored_text, (row.run, row.asked, row.layers)))

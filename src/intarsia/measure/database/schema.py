@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, insert, inspect, select, update
 
 from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.damage import reading_row, stored_number
+from intarsia.measure.database.failure import incomplete
 from intarsia.measure.database.tables import META, METADATA, MODELS, RUNS
 from intarsia.support.errors import DatabaseError
 
@@ -71,6 +73,8 @@ def _version(connections: Connections, connection: Connection) -> int | None:
     """None if there is nothing of ours yet."""
     names = inspect(connection).get_table_names()
     if META.name not in names:
+        if not METADATA.tables.keys().isdisjoint(names):
+            raise incomplete(connections.place, META.name)
         if names and connections.is_sqlite:  # a server's database may be shared with others
             raise DatabaseError(
                 f"the database {connections.place} is of another program: it has a table {min(names)!r}",
@@ -78,4 +82,5 @@ def _version(connections: Connections, connection: Connection) -> int | None:
             )
         return None
     found = connection.execute(select(META.c.value).where(META.c.name == _NAME)).scalar()
-    return int(found or 0)
+    with reading_row("the version of the tables"):
+        return int(stored_number(found or 0))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
+from typing import Any
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Row, func, select, text
 
 from intarsia.measure.database.answers import Statistics, WorkloadSummary
 from intarsia.measure.database.connections import Connections
+from intarsia.measure.database.damage import reading_row, stored_json_text, stored_number, stored_text
 from intarsia.measure.database.schema import VERSION
 from intarsia.measure.database.tables import RECORDS, WORKLOADS
 from intarsia.measure.measure_result import MeasureError
@@ -27,21 +28,22 @@ def workload_summaries(connections: Connections) -> tuple[WorkloadSummary, ...]:
     )
     grouped = select(*group, *counts).group_by(*group).subquery()
     joined = grouped.outerjoin(WORKLOADS, WORKLOADS.c.digest == grouped.c.workload)
-    rows = connections.rows(select(grouped, WORKLOADS.c.name).select_from(joined))
-    found = [
-        WorkloadSummary(
-            row.workload,
-            "" if row.name is None else json.loads(row.name),
-            row.target,
-            row.host,
+    found = connections.rows(_summary, select(grouped, WORKLOADS.c.name).select_from(joined))
+    return tuple(sorted(found, key=lambda each: (-each.newest, each.workload, each.target, each.host)))
+
+
+def _summary(row: Row[Any]) -> WorkloadSummary:
+    with reading_row("a workload"):
+        return WorkloadSummary(
+            stored_text(row.workload),
+            "" if row.name is None else stored_json_text(row.name),
+            stored_text(row.target),
+            stored_text(row.host),
             row.records,
             row.failed,
-            math.inf if row.best is None else row.best,
-            row.newest,
+            math.inf if row.best is None else stored_number(row.best),
+            stored_number(row.newest),
         )
-        for row in rows
-    ]
-    return tuple(sorted(found, key=lambda each: (-each.newest, each.workload, each.target, each.host)))
 
 
 def statistics(connections: Connections) -> Statistics:
@@ -58,10 +60,11 @@ def statistics(connections: Connections) -> Statistics:
         ).one()
         kinds = connection.execute(select(_C.error, func.count()).group_by(_C.error)).all()
         size = _bytes(connections, connection)
-    by_error = sorted(
-        ((MeasureError(kind), count) for kind, count in kinds), key=lambda each: (-each[1], each[0])
-    )
-    records, workloads, hosts, oldest, newest = totals
+        with reading_row("a record"):
+            counts = [(MeasureError(kind), count) for kind, count in kinds]
+            records, workloads, hosts, *times = totals
+            oldest, newest = (None if time is None else stored_number(time) for time in times)
+    by_error = sorted(counts, key=lambda each: (-each[1], each[0]))
     return Statistics(
         str(connections.place), VERSION, records, tuple(by_error), workloads, hosts, oldest, newest, size
     )
