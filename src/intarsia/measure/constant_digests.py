@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 from intarsia.ir import Constant, IRModule, post_order
 from intarsia.ir.canonical import constant_digest
+from intarsia.target.cpu import usable_cores
 
 LARGE: Final = 1 << 20
 """Bytes from which a constant is worth a task of its own."""
@@ -25,5 +26,5 @@ def digest_constants(module: IRModule) -> None:
         if isinstance(expr, Constant) and expr.data.nbytes >= LARGE
     }
     if sum(each.data.nbytes for each in found) >= _WORTH:
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(usable_cores(Path("/"))) as pool:
             list(pool.map(constant_digest, found))

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from intarsia.target import Host
+from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.protocol import Available
 from intarsia.toolchain.registered import installed_toolchains, toolchain
 
 
-@cache
 def this_host() -> Host:
-    """The fingerprint of the machine, its toolchains' versions and their thread policies; asked once."""
+    """The fingerprint of the machine, its toolchains' versions and their thread policies.
+
+    All but the usable cores is asked once: a process may be moved to other cores while it runs.
+    """
+    return replace(_first_seen(), cores=usable_cores(Path("/")))
+
+
+@cache
+def _first_seen() -> Host:
     working = [
         (status.name, status.availability.version)
         for status in installed_toolchains()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.forks import begin_anew_in_children
 from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.delivery import deliver
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
 from intarsia.toolchain.package import exception_text
@@ -34,11 +36,10 @@ def load_kernel(source: KernelSource) -> Kernel:
     target = Target(source.target)
     place = place_of(target)
     program: Computation = TorchGraph(graph, source, place)
-    threads = target.option("threads")
-    count = threads if isinstance(threads, int) else 0
+    threads = target.option("threads", usable_cores(Path("/")))
     if target.option("compiled"):
-        program = _compiled(program, input_ports(graph), place, count)
-    return TorchKernel(source, program, count)
+        program = _compiled(program, input_ports(graph), place, threads)
+    return TorchKernel(source, program, threads)
 
 
 def _compiled(program: Computation, ports: Sequence[Port], place: Any, threads: int) -> Computation:
@@ -116,6 +117,6 @@ class TorchKernel:
 
 
 def _use_threads(count: int) -> None:
-    """Of the calling thread; 0 leaves them as they are."""
-    if count and torch.get_num_threads() != count:
+    """Set how many threads of OpenMP the calling thread uses, whatever OMP_NUM_THREADS says."""
+    if torch.get_num_threads() != count:
         torch.set_num_threads(count)

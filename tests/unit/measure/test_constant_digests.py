@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,20 @@ from intarsia.measure.constant_digests import LARGE, digest_constants
 from intarsia.op import call
 
 COUNT = 20
+
+
+def test_there_are_as_many_threads_as_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count: int) -> None:
+            counts.append(count)
+            super().__init__(count)
+
+    monkeypatch.setattr("intarsia.measure.constant_digests.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("intarsia.measure.constant_digests.usable_cores", lambda root: 3)
+    digest_constants(program(LARGE // 4)[0])
+    assert counts == [3]
 
 
 def program(elements: int) -> tuple[IRModule, list[Constant]]:
