@@ -3,9 +3,9 @@
 Usage: python -m corpus.check_corpus [NAME ...] [--draw SEED] [--jobs N] [--json FILE] [--write]
 
 Without names and --draw the page is compared with what it would be now; --write writes it. The exit code is 1
-where a model that onnxruntime runs does not load, no toolchain runs it, a toolchain computes it wrong, or an
-exception is not ours; where all models are checked, also where native runs less than 95 % of the models of
-floats whole. A page that differs is a note: engines differ from CPU to CPU.
+where a model that onnxruntime runs does not load, no toolchain runs the whole of it, a toolchain computes it
+wrong, or an exception is not ours; where all models are checked, also where native runs less than 95 % of the
+models of floats whole. A page that differs is a note: engines differ from CPU to CPU.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ _HEAD: Final = """# Models
 `make corpus` builds these models with the programs that people export with, small and with seeded random
 weights, and checks each: it is imported; the whole of it is given to every toolchain, which has to
 refuse it or agree with the judge twice; what runs is saved, and loaded and run in a new process. It
-fails where a model that unoptimised onnxruntime runs does not load, where no toolchain runs it, where
-one computes it wrong, where an exception is not one of Intarsia's, and where native runs less than 95 % of
-the models of floats whole. `make corpus-page` writes this page anew. `python -m corpus.check_corpus --draw
-SEED` checks other widths, depths and options of the same recipes.
+fails where a model that unoptimised onnxruntime runs does not load, where no toolchain runs the whole of
+it, where one computes it wrong, where an exception is not one of Intarsia's, and where native runs less
+than 95 % of the models of floats whole. `make corpus-page` writes this page anew.
+`python -m corpus.check_corpus --draw SEED` checks other widths, depths and options of the same recipes.
 
 CI runs it within minutes on two cores. For this, models have few layers and narrow ones; each is judged
 on the one set of inputs that it was exported with, images and texts as users give them; onnx.reference is

@@ -39,8 +39,10 @@ def test_what_must_not_be_is_a_problem(step: str, status: str) -> None:
     assert found == (f"{step} is {status}: the reason",)
 
 
-def test_a_model_that_nobody_runs_is_a_problem() -> None:
-    assert verdict(native={"status": "refused"}).problems == ("no toolchain runs it",)
+@pytest.mark.parametrize("mixed", ["refused", "right"])
+def test_a_model_that_no_toolchain_runs_whole_is_a_problem(mixed: str) -> None:
+    found = verdict(native={"status": "refused"}, mixed={"status": mixed}).problems
+    assert found == ("no toolchain runs the whole of it",)
 
 
 def test_what_onnxruntime_does_not_run_may_be_refused_but_raise_nothing_foreign() -> None:

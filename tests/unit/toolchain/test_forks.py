@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.forked_children import forked, threads_that_call
+from tests.onnx_models import model_of
 from tests.partitioned_programs import SIZE, unpartitioned
 
 from intarsia.build import build
-from intarsia.passes import partition_whole
+from intarsia.frontend.onnx import from_onnx
+from intarsia.passes import partition_for, partition_whole
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
@@ -23,52 +20,13 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
 
-CHILDREN, PATIENCE_S = 6, 30.0
+CHILDREN = 6
 TOOLCHAINS = sorted(toolchain.name for toolchain in usable_toolchains())
 
 
 def executable_of(toolchain: str, threads: int) -> Executable:
     target = Target.for_toolchain(toolchain)
     return build(partition_whole(unpartitioned(), target.with_options(threads=threads)))
-
-
-def forked(is_right: Callable[[], bool]) -> int | None:
-    """Call in a forked child; returns its exit status, 0 if it is right, or None if it hangs."""
-    process = os.fork()
-    if process == 0:
-        try:
-            os._exit(0 if is_right() else 1)
-        finally:
-            os._exit(2)
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
-    return None
-
-
-@contextmanager
-def threads_that_call(executable: Executable, given: Array) -> Iterator[None]:
-    """Two threads that call an executable as long as the block takes."""
-    is_over = threading.Event()
-
-    def call_until_over() -> None:
-        while not is_over.is_set():
-            executable(given)
-
-    callers = [threading.Thread(target=call_until_over, daemon=True) for _ in range(2)]
-    for caller in callers:
-        caller.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        for caller in callers:
-            caller.join()
 
 
 def random_input() -> Array:
@@ -84,7 +42,7 @@ def is_close(result: Array, expected: Array) -> bool:
 def test_forked_children_get_the_result_while_threads_call(toolchain: str, threads: int) -> None:
     given, executable = random_input(), executable_of(toolchain, threads)
     expected = executable(given)
-    with threads_that_call(executable, given):
+    with threads_that_call(lambda: executable(given)):
         statuses = [forked(lambda: is_close(executable(given), expected)) for _ in range(CHILDREN)]
     assert statuses == [0] * CHILDREN
     assert is_close(executable(given), expected)
@@ -94,7 +52,7 @@ def test_forked_children_get_the_result_while_threads_call(toolchain: str, threa
 def test_forked_children_build_while_threads_call(toolchain: str) -> None:
     given, executable = random_input(), executable_of(toolchain, 1)
     expected = executable(given)
-    with threads_that_call(executable, given):
+    with threads_that_call(lambda: executable(given)):
         statuses = [forked(lambda: is_close(executable_of(toolchain, 1)(given), expected)) for _ in range(2)]
     assert statuses == [0, 0]
 
@@ -111,7 +69,7 @@ def test_forked_children_save_and_load_while_threads_call(toolchain: str, tmp_pa
             built.save(of_child)
         return all(is_close(load(place)(given), expected) for place in (of_parent, of_child))
 
-    with threads_that_call(executable, given):
+    with threads_that_call(lambda: executable(given)):
         status = forked(loads_both)
     assert status == 0
 
@@ -131,3 +89,27 @@ def test_options_are_refused_in_a_child_as_in_its_parent(option: str) -> None:
     target = Target(f"cpu -toolchain=openvino -threads=1 -{option}")
     expected = outcome_of_build(target)
     assert forked(lambda: outcome_of_build(target) == expected) == 0
+
+
+MIXED = """g (float[64,64] x) => (float[64,64] y) {
+  a = MatMul (x, x) b = Softmax (a) c = NonZero (b) d = Cast <to = 1> (c)
+  e = ReduceSum <keepdims = 0> (d) y = Add (b, e)
+}"""
+LOOP = """g (float[64,64] x) => (float[64,64] y) {
+  n = Constant <value = int64 {20}> () t = Constant <value = bool {1}> ()
+  y = Loop (n, t, x) <body = b (int64 i, bool c, float[64,64] v) => (bool more, float[64,64] w) {
+    more = Identity (c) q = MatMul (v, v) w = Softmax (q)
+  }>
+}"""
+
+
+@pytest.mark.skipif(not {"native", "onnxruntime"} <= set(TOOLCHAINS), reason="two toolchains are needed")
+@pytest.mark.parametrize("text", [MIXED, LOOP], ids=["mixed", "loop"])
+def test_forked_children_call_programs_of_several_kernels_while_threads_call(text: str) -> None:
+    targets = [str(Target.for_toolchain(name, threads=2)) for name in ("native", "onnxruntime")]
+    given, executable = random_input(), build(partition_for(from_onnx(model_of(text)), *targets))
+    assert len(executable.kernels) > 1 or text == LOOP
+    expected = executable(given)
+    with threads_that_call(lambda: executable(given)):
+        statuses = [forked(lambda: is_close(executable(given), expected)) for _ in range(CHILDREN)]
+    assert statuses == [0] * CHILDREN
