@@ -4,8 +4,8 @@ Usage: python -m corpus.check_corpus [NAME ...] [--draw SEED] [--jobs N] [--json
 
 Without names and --draw the page is compared with what it would be now; --write writes it. The exit code is 1
 where a model that onnxruntime runs does not load, no toolchain runs the whole of it, a toolchain computes it
-wrong, or an exception is not ours; where all models are checked, also where native runs less than 95 % of the
-models of floats whole. A page that differs is a note: engines differ from CPU to CPU.
+wrong or is not usable, or an exception is not ours; where all models are checked, also where native runs less
+than 95 % of the models of floats whole. A page that differs is a note: engines differ from CPU to CPU.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
-from corpus.check_model import Steps, check_artifacts, check_model
+from corpus.check_model import TOOLCHAINS, Steps, check_artifacts, check_model
 from corpus.model_cache import Entry, entry_of
 from corpus.models_page import PAGE, models_page
 from corpus.recipe import Recipe, recipes
 from corpus.verdict import Verdict, share_problems
 from intarsia.measure.worker_pool import Task, TaskFailedError, WorkerPool
+from intarsia.toolchain import Unavailable, toolchain
+from intarsia.toolchain.package import missing
 
 TIME_LIMIT: Final = 240
 """Seconds for one model with every toolchain."""
@@ -55,6 +57,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/models.md")
     parser.add_argument("--builder", default=".corpus/bin/python", help="the Python that builds models")
     options = parser.parse_args()
+    _find_torch(Path(options.builder))
     table = recipes()
     chosen = [table[name] for name in options.names or table]
     _build(chosen, options)
@@ -64,7 +67,8 @@ def main() -> int:
         options.json.write_text(
             json.dumps({verdict.recipe.name: _facts(verdict) for verdict in verdicts}, indent=1)
         )
-    problems = [f"{verdict.recipe.name}: {text}" for verdict in verdicts for text in verdict.problems]
+    problems = [str(missing(name, why)) for name, why in _unusable_toolchains()]
+    problems += [f"{verdict.recipe.name}: {text}" for verdict in verdicts for text in verdict.problems]
     print(f"\n{len(verdicts)} models checked in {time.monotonic() - began:.0f} s")
     print(_times(verdicts))
     if options.draw is None and not options.names:
@@ -73,6 +77,25 @@ def main() -> int:
     for problem in problems:
         print(f"problem: {problem}")
     return 1 if problems else 0
+
+
+def _find_torch(builder: Path) -> None:
+    """Let this process and its workers import PyTorch, which stands in the environment that builds models.
+
+    Its packages come last: all that .venv has is taken from there.
+
+    Args:
+        builder: The Python of that environment.
+    """
+    sys.path += [str(folder.resolve()) for folder in builder.parent.parent.glob("lib/python*/site-packages")]
+
+
+def _unusable_toolchains() -> Iterator[tuple[str, Unavailable]]:
+    """Yield the toolchains that no model was really given to, and why."""
+    for name in TOOLCHAINS:
+        availability = toolchain(name).availability()
+        if isinstance(availability, Unavailable):
+            yield name, availability
 
 
 def _build(chosen: list[Recipe], options: argparse.Namespace) -> None:

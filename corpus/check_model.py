@@ -41,7 +41,7 @@ REFERENCE_LIMIT: Final = 30_000_000
 MIXED: Final = "mixed"
 """The program in which native takes what it can, and onnxruntime the rest."""
 
-TOOLCHAINS: Final = ("native", "onnxruntime", "openvino", "reference")
+TOOLCHAINS: Final = ("native", "onnxruntime", "openvino", "torch", "reference")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -99,7 +99,7 @@ def _gather(form: NodeForm) -> Computation:
         first = axis % x.dim()
         chosen = torch.where(indices < 0, indices + x.shape[first], indices).reshape(-1)
         found = torch.index_select(x, first, chosen)
-        return found.reshape(*x.shape[:first], *indices.shape, *x.shape[first + 1 :])
+        return found.reshape((*x.shape[:first], *indices.shape, *x.shape[first + 1 :]))
 
     return run
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
-from corpus.check_corpus import _check, _pool, _times
+import pytest
+from corpus.check_corpus import _check, _find_torch, _pool, _times, _unusable_toolchains
 from corpus.model_cache import Entry
 from corpus.recipe import recipes
 from corpus.verdict import Verdict
@@ -46,3 +48,22 @@ def test_times_are_summed_by_step_and_model() -> None:
     seconds = {"native": 2.0, "native artifact": 0.4, "openvino artifact": 0.8}
     verdicts = [Verdict(recipes()[name], {}, {}, seconds) for name in ("resnet", "vit")]
     assert _times(verdicts) == "seconds by step: native 4, artifacts 2\nslowest models: resnet 3, vit 3"
+
+
+def test_torch_is_found_behind_the_packages_of_this_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages, python = tmp_path / "lib/python3.11/site-packages", tmp_path / "bin/python"
+    for folder in (packages, python.parent):
+        folder.mkdir(parents=True)
+    python.symlink_to(sys.executable)  # of an environment: its folder counts, and not where it leads to
+    before = list(sys.path)
+    monkeypatch.setattr(sys, "path", list(before))
+    _find_torch(python)
+    assert sys.path == [*before, str(packages)]
+
+
+def test_a_toolchain_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr("corpus.check_corpus.TOOLCHAINS", ("native", "torch"))
+    assert [name for name, _ in _unusable_toolchains()] == ["torch"]

@@ -107,7 +107,7 @@ def test_the_page_gives_a_row_for_each_model_and_reasons() -> None:
         [verdict(native=refused, onnxruntime=refused, cover=cover, reference={"status": "skipped"})]
     )
     row = next(line for line in page.splitlines() if line.startswith("| resnet "))
-    assert "| no | no |  | - |  | 66 % | native: no kernel for If; onnxruntime: has a / in ... |" in row
+    assert "| no | no |  |  | - |  | 66 % | native: no kernel for If; onnxruntime: has a / in ... |" in row
     assert "## Image classification" in page
     assert "* Native runs 0 of 1 models of floats whole (0 %)." in page
 

@@ -133,6 +133,8 @@ FORMS: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any]]] = {
     "Squeeze of all": ([floats(1, 3, 1)], {}, {}),
     "Unsqueeze": ([floats(3, 4)], {"a": ints(-1, 1)}, {}),
     "Expand": ([floats(3, 1)], {"s": ints(2, 1, 4)}, {}),
+    "Gather of one element": ([floats(5), np.array(-2)], {}, {}),
+    "Reshape to a scalar": ([floats(1, 1)], {"s": ints()}, {}),
     "Gather": ([floats(4, 5), np.array([[0, -1], [2, 1]])], {}, {"axis": 1}),
     **{
         f"{name} {title}": ([P], inline, attributes)
