@@ -31,7 +31,7 @@ from corpus.models_page import PAGE, models_page
 from corpus.recipe import Recipe, recipes
 from corpus.verdict import Verdict, share_problems
 from intarsia.measure.worker_pool import Task, TaskFailedError, WorkerPool
-from intarsia.toolchain import Unavailable, toolchain
+from intarsia.toolchain import Unavailable, installed_toolchains
 from intarsia.toolchain.package import missing
 
 TIME_LIMIT: Final = 240
@@ -67,7 +67,7 @@ def main() -> int:
         options.json.write_text(
             json.dumps({verdict.recipe.name: _facts(verdict) for verdict in verdicts}, indent=1)
         )
-    problems = [str(missing(name, why)) for name, why in _unusable_toolchains()]
+    problems = list(_unusable_toolchains())
     problems += [f"{verdict.recipe.name}: {text}" for verdict in verdicts for text in verdict.problems]
     print(f"\n{len(verdicts)} models checked in {time.monotonic() - began:.0f} s")
     print(_times(verdicts))
@@ -90,12 +90,11 @@ def _find_torch(builder: Path) -> None:
     sys.path += [str(folder.resolve()) for folder in builder.parent.parent.glob("lib/python*/site-packages")]
 
 
-def _unusable_toolchains() -> Iterator[tuple[str, Unavailable]]:
-    """Yield the toolchains that no model was really given to, and why."""
-    for name in TOOLCHAINS:
-        availability = toolchain(name).availability()
-        if isinstance(availability, Unavailable):
-            yield name, availability
+def _unusable_toolchains() -> Iterator[str]:
+    """Yield why no model was really given to a toolchain."""
+    for status in installed_toolchains():
+        if status.name in TOOLCHAINS and isinstance(status.availability, Unavailable):
+            yield missing(status.name, status.availability).problem
 
 
 def _build(chosen: list[Recipe], options: argparse.Namespace) -> None:

@@ -14,6 +14,8 @@ from corpus.model_cache import Entry
 from corpus.recipe import recipes
 from corpus.verdict import Verdict
 
+from intarsia.toolchain import Available, ToolchainStatus, Unavailable
+
 
 def entry(folder: Path) -> Entry:
     """A cached model of one operator."""
@@ -64,6 +66,10 @@ def test_torch_is_found_behind_the_packages_of_this_environment(
 
 
 def test_a_toolchain_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("corpus.check_corpus.TOOLCHAINS", ("native", "torch"))
-    assert [name for name, _ in _unusable_toolchains()] == ["torch"]
+    statuses = (
+        ToolchainStatus("native", Available("1")),
+        ToolchainStatus("torch", Unavailable("it is not installed", "install it")),
+        ToolchainStatus("another", Unavailable("it is not installed", "install it")),
+    )
+    monkeypatch.setattr("corpus.check_corpus.installed_toolchains", lambda: statuses)
+    assert list(_unusable_toolchains()) == ["toolchain 'torch' is not usable here: it is not installed"]

@@ -30,7 +30,7 @@ match os.environ.get(UNLIKE):
         from intarsia.toolchain import this_host as module
 
         _there = replace(module.this_host(), cores=777)
-        module.this_host = lambda: _there  # type: ignore[assignment]  # without its cache
+        module.this_host = lambda: _there
     case "another version":
         from intarsia.support import version
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.device_plans import branch_kernels, two_branches
 from tests.forked_children import forked, threads_that_call
-from tests.unit.runtime.devices.test_runner import PAIRS, X, branch_kernels, two_branches
+from tests.unit.runtime.devices.test_runner import PAIRS, X
 
 from intarsia.runtime.executable import Executable
 
