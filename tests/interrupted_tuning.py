@@ -91,6 +91,7 @@ class PlannedTestbed:
     host: Host = field(default_factory=this_host)
     width: int = 16
     lanes: int = 1
+    on_wait: None = None
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         self.moments.note("prepare")
