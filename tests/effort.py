@@ -22,4 +22,4 @@ def examples(full: int) -> int:
     Args:
         full: Number of examples in a full run; a quick run tries `QUICK_EXAMPLES` at most.
     """
-    return full if settings.default.max_examples == FULL_EXAMPLES else min(full, QUICK_EXAMPLES)
+    return full if settings.get_current_profile_name() == "full" else min(full, QUICK_EXAMPLES)

@@ -70,6 +70,7 @@ def test_public_names_of_the_design() -> None:
     assert callable(ia.tune)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", ["onnxruntime", "openvino"])
 def test_a_saved_artifact_runs_without_the_compilers_libraries(tmp_path: Path, toolchain: str) -> None:
     x = Var("x", checked_type=TensorType((2, 3), DType.FLOAT32))

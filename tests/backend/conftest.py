@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,4 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _kept(config: pytest.Config) -> Path:
-    return config.cache.mkdir("backend") / FILE
+    """Return where processes of a run leave their report; `-p no:cacheprovider` leaves no cache of pytest."""
+    if cache := getattr(config, "cache", None):
+        return Path(cache.mkdir("backend")) / FILE
+    return Path(tempfile.gettempdir()) / f"intarsia-backend-{os.getuid()}.json"

@@ -33,13 +33,12 @@ LIGHT = (
     "bert_tiny",
     "dcgan",
     "gpt2_tiny",
-    "inception_v2",
     "mnist",
     "mobilenet_v2",
     "shufflenet",
     "squeezenet",
 )
-HEAVY = ("densenet121", "inception_v1", "resnet50", "resnext50")
+HEAVY = ("densenet121", "inception_v1", "inception_v2", "resnet50", "resnext50")
 MODELS = (*LIGHT, *(pytest.param(name, marks=pytest.mark.slow) for name in HEAVY))
 FULLY_FOLDED = frozenset({"dcgan", "inception_v2", "mobilenet_v2", "resnet50", "resnext50", "shufflenet"})
 """Models whose batch normalizations all come after layers of which they are the only use."""

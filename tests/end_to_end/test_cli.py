@@ -106,6 +106,7 @@ def test_tune_as_json(here: Path) -> None:
     assert [each["chosen"] for each in document["candidates"]] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_required_latency_that_is_not_reached(here: Path) -> None:
     outcome = within(
         ["tune", "zoo:mnist", "--budget", "0.2", "--target", "onnxruntime", "-q", "--require-latency", "1e-6"]

@@ -161,6 +161,7 @@ class TestPasses:
             "error: no pass or pipeline is named 'FoldConstnat'\nhelp: did you mean FoldConstant?\n",
         )
 
+    @pytest.mark.slow
     def test_a_pipeline_is_explained(self, tmp_path: Path) -> None:
         env = found_in(install_module(tmp_path, "wrong_passes", WRONG))
         assert process("passes", "wrong", cwd=tmp_path, env=env) == Outcome(
@@ -240,6 +241,7 @@ class TestBisect:
         document = bisected("DropRelu", "Fails", flags=("--json",)).document
         assert document["raised"].startswith("not this one\n")
 
+    @pytest.mark.slow
     def test_a_wrong_pass_of_a_package(self, tmp_path: Path) -> None:
         env = found_in(install_module(tmp_path, "wrong_passes", WRONG))
         outcome = process(

@@ -102,6 +102,7 @@ def open_folder() -> Iterator[Path]:
         Path(name).chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder_mode", [0o755, 0o555])
 def test_what_cannot_be_written_can_be_read(open_folder: Path, tmp_path: Path, folder_mode: int) -> None:
     place = open_folder / "measurements.db"

@@ -44,7 +44,9 @@ def check(seed: int) -> list[str]:
     return applied
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 8))]
+)
 def test_random_rules_on_two_hundred_random_graphs(block: int) -> None:
     used = {each.partition(" at ")[0] for seed in range(25 * block, 25 * block + 25) for each in check(seed)}
     assert len(used) >= 25  # different rules

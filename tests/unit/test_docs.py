@@ -17,9 +17,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
-    "docs/devices.md",
+    pytest.param("docs/devices.md", marks=pytest.mark.processes),
     "docs/native.md",
-    "docs/passes.md",
+    pytest.param("docs/passes.md", marks=pytest.mark.processes),
     pytest.param("docs/schedule_search.md", marks=pytest.mark.processes),
     pytest.param("docs/tuning.md", marks=pytest.mark.processes),
 )

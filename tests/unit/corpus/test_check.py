@@ -31,6 +31,7 @@ def entry(folder: Path) -> Entry:
     return Entry(folder)
 
 
+@pytest.mark.slow
 def test_two_processes_serve_several_models(tmp_path: Path) -> None:
     recipe, pids = recipes()["resnet"], []
     with _pool(1) as checking, _pool(1) as loading:

@@ -58,6 +58,7 @@ def test_other_toolchains_have_none() -> None:
         assert convolution_layers(executable.kernels) == ()
 
 
+@pytest.mark.slow
 def test_report_of_an_artifact(tmp_path: Path) -> None:
     with build(PartitionWhole(NATIVE)(program())) as executable:
         executable.save(tmp_path / "model.intarsia")

@@ -61,7 +61,12 @@ def test_depth_sizes_of_inputs_and_weights_make_no_difference(relative: IRModule
 
 @pytest.mark.parametrize(
     ("one", "other", "least", "most"),
-    [("bert_base", "bert_base", 1.0, 1.0), ("bert_base", "vit_base", 0.3, 0.49), ("vgg19", "gpt2", 0.0, 0.1)],
+    [
+        ("squeezenet", "squeezenet", 1.0, 1.0),
+        ("squeezenet", "bert_tiny", 0.0, 0.1),
+        pytest.param("bert_base", "vit_base", 0.3, 0.49, marks=pytest.mark.slow),
+        pytest.param("vgg19", "gpt2", 0.0, 0.1, marks=pytest.mark.slow),
+    ],
 )
 def test_likeness_of_networks(one: str, other: str, least: float, most: float) -> None:
     layers = [layers_of(from_onnx(build_model(name))) for name in (one, other)]

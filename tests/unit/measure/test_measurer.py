@@ -128,6 +128,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_candidate_loses_only_itself(testbed: LocalTestbed, kind: str) -> None:
     """Each kind of fault among good candidates; the pool's own fault table has twenty of each."""

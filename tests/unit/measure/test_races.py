@@ -56,6 +56,7 @@ def test_the_fastest_wins_and_the_hopeless_cost_few_samples(testbed: LocalTestbe
     assert all(each.median >= costs[each.name] for each in race.ranking)
 
 
+@pytest.mark.slow
 def test_a_race_ends_when_its_time_is_spent(testbed: LocalTestbed) -> None:
     """Each turn takes a second by this clock; two equal candidates, so that nothing is decided by then."""
     turns, told = count(), list[tuple[int, float]]()

@@ -79,6 +79,7 @@ def outcome(path: Path) -> str:
     return "right"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("part", ["anywhere", "directory"])
 def test_a_damaged_zip(whole: Path, tmp_path: Path, damage: Damage, part: str) -> None:
@@ -92,6 +93,7 @@ def test_a_damaged_zip(whole: Path, tmp_path: Path, damage: Damage, part: str) -
     assert outcomes["ArtifactError"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_of_a_folder(whole: Path, tmp_path: Path, damage: Damage) -> None:
     draw, path = random.Random(2), tmp_path / "folder"

@@ -50,6 +50,7 @@ print(json.dumps(counts))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("difference", [-1, 1])
 def test_the_environment_does_not_say_how_many_threads_there_are(difference: int) -> None:
     cores = usable_cores(Path("/"))

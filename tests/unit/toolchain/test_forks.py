@@ -20,6 +20,8 @@ from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain import usable_toolchains
 
+pytestmark = pytest.mark.processes
+
 CHILDREN = 6
 TOOLCHAINS = sorted(toolchain.name for toolchain in usable_toolchains())
 

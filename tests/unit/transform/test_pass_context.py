@@ -143,6 +143,7 @@ class TestConfig:
             register_config_option("test.wrong", int, "no", "wrong")
         assert "test.wrong" not in [option.key for option in PassContext.list_configs()]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "code",
         [

@@ -71,6 +71,7 @@ def evaluator(
     return MeasuringEvaluator(Workload(branches()), TARGET, Measurer(testbed, database), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_joint_tuning_of_real_passes_is_measured_once_and_resumes(
     testbed: LocalTestbed, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_tuning_pass_is_a_choice_that_replays() -> None:
     assert structural_digest(replayed.out_mod) == structural_digest(trace.out_mod)
 
 
+@pytest.mark.slow
 def test_transformations_of_passes_are_found_in_a_new_process() -> None:
     item = HeuristicPass(get_pass("SimplifyExpr")).choice.to_json()
     script = f"""

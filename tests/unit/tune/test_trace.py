@@ -120,6 +120,7 @@ def test_a_trace_grows_and_forgets_what_it_cost() -> None:
     assert structural_digest(other.replay()) == structural_digest(other.out_mod)
 
 
+@pytest.mark.slow
 def test_a_trace_is_replayed_in_another_process_to_the_same_program() -> None:
     trace = Trace(branches())
     trace.add(COMBINE, "On")

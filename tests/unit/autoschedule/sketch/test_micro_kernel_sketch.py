@@ -40,6 +40,7 @@ def test_every_drawn_schedule_is_a_program_of_its_own_steps(name: str) -> None:
     assert all(completed(dag, state.transform_steps) == state for state in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_drawn_and_moved_computes_the_right_result(name: str) -> None:
     rng, sketch = Random(1), sketch_of(name)

@@ -78,6 +78,7 @@ def candidates(mod: IRModule, own: PartitionSpec, *labels: str) -> list[Candidat
     return [one for one in found if not labels or one.sub_graph.label in labels]
 
 
+@pytest.mark.slow
 def test_equal_structures_are_measured_once(measurer: Measurer) -> None:
     """Weights and places do not matter; shapes, targets and operators do."""
     mod = program(CHAIN)

@@ -15,6 +15,7 @@ from intarsia.frontend.zoo import INPUT_RANGE_KEY, Family, build_model, zoo, zoo
 from intarsia.support.errors import UsageError
 
 HEAVY = {"alexnet", "bert_base", "gpt2", "vgg19", "vit_base", "zfnet512"}  # 240 MB to 570 MB each
+QUICK = {"mnist", "bert_tiny", "gpt2_tiny", "squeezenet", "mobilenet_v2", "lstm"}
 TINY = ("bert_tiny", "dcgan", "gpt2_tiny", "mnist", "shufflenet", "squeezenet")
 PARAMETERS = {
     "bert_base": 109_482_240,
@@ -44,7 +45,7 @@ Arrays = list[np.ndarray[Any, Any]]
 
 
 def marked(name: str, *more: object) -> Any:
-    return pytest.param(name, *more, marks=[pytest.mark.slow] if name in HEAVY else [])
+    return pytest.param(name, *more, marks=[] if name in QUICK else [pytest.mark.slow])
 
 
 EVERY = [marked(model.name) for model in zoo()]

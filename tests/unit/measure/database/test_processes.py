@@ -59,6 +59,7 @@ def opened(process: subprocess.Popen[str]) -> bool:
     return process.stdout.readline() == "open\n"
 
 
+@pytest.mark.slow
 def test_several_processes_make_and_fill_one_database(place: str) -> None:
     processes = [committing(place, str(number), 50) for number in range(3)]  # they all make the tables
     try:

@@ -14,6 +14,8 @@ from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import TestbedLimits
 
+pytestmark = pytest.mark.processes
+
 HANGS = Candidate("test bad to run", {"fault": None, "seconds": 600.0})
 WORKS = Candidate("test bad to run", {"fault": None})
 NEVER_BUILT = Candidate("test bad to build", {"fault": "loop"})

@@ -85,6 +85,7 @@ def small_caches(isa: Isa) -> Isa:
     return replace(isa, caches=CacheSizes(1024, 8192, 65536))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("size", CUT)
 def test_sums_in_pieces(size: tuple[int, int, int], isa: Isa) -> None:
@@ -102,6 +103,7 @@ def test_sums_stay_whole_where_rows_or_panels_stay_in_the_cache() -> None:
         assert "k" in [loop.name for loop in state["C.tile"].iters]
 
 
+@pytest.mark.slow
 def test_sums_in_pieces_of_batches() -> None:
     a, b = te.placeholder((3, 40, 200), name="A"), te.placeholder((3, 200, 72), name="B")
     k = te.reduce_axis(200, "rk")
@@ -170,6 +172,7 @@ def test_attention_is_one_nest_of_loops(threads: int) -> None:
     assert state["weights"].compute_at is ComputeAt.ITER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_of_products(threads: int) -> None:
     a, b, c = (te.placeholder((80, 80), name=name) for name in "abc")

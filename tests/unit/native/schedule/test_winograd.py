@@ -114,7 +114,9 @@ QUICK = ("channels that fill no block", "one-sided padding", "one pixel")
 """Cases for which every kernel is compiled; F(4, 3) for this CPU is for all."""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
+)
 def test_results(name: str) -> None:
     case = CASES[name]
     dag, arrays = case.dag(4, ISA)
@@ -146,6 +148,7 @@ def test_cases_cover_both_orders_of_loops() -> None:
 small = st.integers(1, 40)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8), deadline=None)
 @given(
     st.sampled_from(TILES),
@@ -167,6 +170,7 @@ def test_every_choice_computes_the_same(
     np.testing.assert_allclose(plain_array(found, case.made), case.expected(), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tile", "factor"), [(2, 1.0), (4, 4.0), (6, 20.0)])
 def test_errors_beside_those_of_direct_sums(tile: int, factor: float) -> None:
     """Of the largest of float64's results, medians of 5 inputs; the shape is one of ResNet-50's."""

@@ -169,6 +169,7 @@ def test_the_bound_is_kept_and_loosens_nothing_else(testbed: LocalTestbed, by_de
     assert all("wrong answer" in each.fate for each in found[1:])
 
 
+@pytest.mark.slow
 def test_precision_of_a_real_engine_is_measured(testbed: LocalTestbed) -> None:
     judge = MeasuringEvaluator(WORKLOAD, Target(OPENVINO), Measurer(testbed), by_decisions=True)
     ctx = TuningContext(judge)

@@ -118,6 +118,7 @@ def test_useless_options_are_refused(options: dict[str, object], message: str) -
         TuneSubgraphs(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_decision_replays_in_a_new_process() -> None:
     passes = (TuneRewrite(rules=("product_as_gemm",)), TuneCombineParallel())
     best = TuneSubgraphs(passes=passes).tune(Trace(layers(4)), TuningContext(CostTable(gemm)))
@@ -184,6 +185,7 @@ def test_a_transformer_of_the_zoo_is_measured_by_its_layer(testbed: LocalTestbed
     assert np.isfinite(best.perf)
 
 
+@pytest.mark.slow
 def test_parts_are_paid_for_by_the_budget_of_the_whole(testbed: LocalTestbed) -> None:
     mod = convolutions(3)
     judge = measuring(testbed, mod, budget=MeasureBudget(trials=2))

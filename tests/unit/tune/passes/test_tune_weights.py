@@ -47,6 +47,7 @@ def test_only_types_within_the_bound_are_tried() -> None:
         assert set(found.decisions) == {"as it is", *expected}
 
 
+@pytest.mark.slow
 def test_the_best_carries_the_bound_and_is_replayed() -> None:
     best = TuneWeights(tolerance=1e-2).tune(Trace(given()), context("int8"))
     assert storages(best.out_mod) == ["int8"]
