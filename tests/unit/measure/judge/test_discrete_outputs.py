@@ -420,6 +420,71 @@ def test_the_best_that_are_not_sorted_may_be_in_any_order(axis: int, largest: bo
         assert not gate.check(wrong).passed
 
 
+def best_of_an_input_k(
+    *, is_computed: bool = False, axis: int = -1, outputs: str = "values indices"
+) -> tuple[IRModule, dict[str, Array]]:
+    """The best of computed numbers, of which two in each row are equal but for rounding; k is an input."""
+    rng = np.random.default_rng(3)
+    x = Var("x", checked_type=TensorType((4, 8, SIZE), DType.FLOAT32))
+    k = Var("k", checked_type=TensorType((1,), DType.INT64))
+    data = rng.uniform(-9, 9, (4, 8, SIZE)).astype(np.float32)
+    np.moveaxis(data, axis, 0)[:2] = 20.0
+    count = call("Add", k, numbers([1], "int64")) if is_computed else k
+    best = call("TopK", computed(x), count, outputs=2, axis=axis)
+    indices = tuple_get(best, 1)
+    boxes, table = (numbers(rng.standard_normal((4, 8, SIZE, *tail))) for tail in ((5,), ()))
+    repeated = call(
+        "Expand", call("Unsqueeze", indices, numbers([3], "int64")), numbers([1, 1, 1, 5], "int64")
+    )
+    results: dict[str, Expr] = {
+        "values": tuple_get(best, 0),
+        "indices": call("Cast", indices, to=6),
+        "gathered": call("GatherElements", table, indices, axis=axis),
+        "boxes": call("GatherElements", boxes, repeated, axis=axis % 3),
+    }
+    body = Tuple(tuple(results[name] for name in outputs.split()))
+    return IRModule.from_expr(Function((x, k), body)), {"x": data, "k": np.array([3 - is_computed])}
+
+
+@pytest.mark.parametrize(("is_computed", "axis"), [(False, -1), (True, 1)])
+@pytest.mark.parametrize("outputs", [*OUTPUTS, "indices boxes", "boxes gathered"])
+def test_the_best_of_a_number_that_is_an_input_may_be_in_either_order_of_equal_ones(
+    is_computed: bool, axis: int, outputs: str
+) -> None:
+    module, inputs = best_of_an_input_k(is_computed=is_computed, axis=axis, outputs=outputs)
+    gate = restored(Gate.for_module(module, inputs))
+    assert [check.kind for check in gate.checks] == ["pick"]
+    engines_pass(module, inputs, gate)
+    results = list(gate.expected)
+    along = axis % 3
+    assert gate.check(in_order(results, along, [1, 0, 2])).passed
+    for order in ([0, 2, 1], [0, 1, 1], [0, 0, 2]):
+        assert not gate.check(in_order(results, along, order)).passed
+    for number in range(len(results)):
+        wrong = [array.copy() for array in results]
+        wrong[number].reshape(-1)[-1] += 1
+        assert not gate.check(wrong).passed
+
+
+def test_indices_of_unknown_number_that_were_reshaped_are_judged_by_their_numbers() -> None:
+    """They select from other rows than those of their scores."""
+    x = Var("x", checked_type=TensorType((4, SIZE), DType.FLOAT32))
+    k = Var("k", checked_type=TensorType((1,), DType.INT64))
+    indices = tuple_get(call("TopK", computed(x), k, outputs=2), 1)
+    table = numbers(np.random.default_rng(4).standard_normal((4, SIZE)))
+    rows = call("GatherElements", table, call("Reshape", indices, numbers([2, -1], "int64")), axis=1)
+    data = np.random.default_rng(5).uniform(-9, 9, (4, SIZE)).astype(np.float32)
+    gate = Gate.for_module(IRModule.from_expr(Function((x, k), rows)), {"x": data, "k": np.array([3])})
+    assert [check.kind for check in gate.checks] == ["numeric"]
+    assert gate.check(gate.expected).passed
+
+
+def test_the_best_none_are_an_empty_result() -> None:
+    module, inputs = best_of_an_input_k()
+    gate = Gate.for_module(module, inputs | {"k": np.array([0])})
+    assert gate.check(gate.expected).passed
+
+
 def test_the_fourth_best_is_none_of_three() -> None:
     """Where the best three are not sorted, one of them is missing."""
     module, inputs = best_along(-1, is_sorted=False, largest=True)

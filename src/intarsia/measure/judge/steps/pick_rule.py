@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from intarsia.ir import Call, Expr, IRModule, TupleGetItem
+from intarsia.ir import ANY, Call, Dim, Expr, IRModule, TensorType, TupleGetItem
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.judge.output_check import OutputCheck
 from intarsia.measure.judge.reference_runs import ReferenceRuns
@@ -104,17 +104,30 @@ def _not_repeated(indices: Expr) -> Expr:
     """The indices before they were repeated along a last axis of size 1."""
     while operator_name(indices) in {"Expand", "Tile"}:
         assert isinstance(indices, Call)
-        shape = static_shape(indices.args[0])
-        if not shape or shape[-1] != 1 or (static_shape(indices) or ())[:-1] != shape[:-1]:
+        if not _repeats_last_axis(indices):
             break
         indices = indices.args[0]
     return indices
 
 
+def _repeats_last_axis(call: Call) -> bool:
+    """Whether an Expand or Tile repeats a last axis of size 1 and nothing else.
+
+    Sizes may be unknown, as behind a TopK whose k is an input; then ones in a constant argument say so.
+    """
+    shape, repeated = _dims(call.args[0]), _dims(call)
+    if not shape or shape[-1] != 1 or repeated is None or len(repeated) != len(shape):
+        return False
+    if repeated[:-1] == shape[:-1] and ANY not in shape:
+        return True
+    times = known_value(call.args[1])
+    return times is not None and bool((times.reshape(-1)[:-1] == 1).all())
+
+
 def _selects_rows(output: Call, source: Call) -> bool:
     """Whether a GatherElements or GatherND has, for each index of the source, one row of its table."""
     scores, table = static_shape(source.args[0]), static_shape(output.args[0])
-    indices, layout = static_shape(output.args[1]), _layout(source, scores)
+    indices, layout = _dims(output.args[1]), _layout(source, scores)
     if not scores or not table or not indices or layout is None or operator_name(source) != "TopK":
         return False
     axis = layout.axis
@@ -128,7 +141,28 @@ def _selects_rows(output: Call, source: Call) -> bool:
         return is_plain and output.attrs.get("batch_dims", 0) == axis
     given = output.attrs.get("axis", 0)
     is_along = isinstance(given, int) and given % len(table) == axis and len(indices) == len(table)
-    return is_along and (*indices[:axis], *indices[axis + 1 :]) == (*table[:axis], *table[axis + 1 :])
+    # TopK changes the size of its axis only. So sizes of the scores' other axes may be unknown, as they are
+    # where k is computed, unless the indices were reshaped.
+    unknown = 0 if _is_reshaped(output.args[1]) else lead
+    return is_along and all(
+        size == wanted or number == axis or (number < unknown and not isinstance(size, int))
+        for number, (size, wanted) in enumerate(zip(indices, table, strict=True))
+    )
+
+
+def _is_reshaped(indices: Expr) -> bool:
+    """Whether indices were reshaped after an operator had selected them."""
+    while isinstance(indices, Call) and operator_name(indices) not in _PICKS:
+        if operator_name(indices) in {"Reshape", "Flatten"}:
+            return True
+        indices = indices.args[0]
+    return False
+
+
+def _dims(expr: Expr) -> tuple[Dim, ...] | None:
+    """The sizes of a value, of which some may be unknown; None if its rank is unknown."""
+    type_ = expr.checked_type
+    return type_.shape if isinstance(type_, TensorType) else None
 
 
 def _unmoved(expr: Expr) -> Expr:
@@ -211,9 +245,9 @@ def _leads_with(table: Expr, axis: int) -> bool:
 
 def _pick_check(number: int, picks: Sequence[_Pick], runs: ReferenceRuns) -> PickCheck | None:
     key, call = f"pick{number}", picks[0].call
-    delta, count = _score_noise(call, key, runs), _count(call)
+    delta = _score_noise(call, key, runs)
     layout = _layout(call, runs.exposed[key].shape) if key in runs.exposed else None
-    if delta is None or count is None or layout is None:
+    if delta is None or layout is None:
         return None
     scores = layout.by_rows(runs.exposed[key])[:, :, 0].astype(np.float64)
     tables, allowed = [], []
@@ -226,8 +260,8 @@ def _pick_check(number: int, picks: Sequence[_Pick], runs: ReferenceRuns) -> Pic
     where = tuple(pick.output for pick in picks)
     is_largest = call.attrs.get("largest", 1) == 1 and operator_name(call) != "ArgMin"
     names, expected = tuple(runs.names[i] for i in where), tuple(runs.outputs[i] for i in where)
-    sizes = [len(scores) * count * prod(table.shape[2:]) for table in tables]
-    if any(array.size != size for array, size in zip(expected, sizes, strict=True)):
+    count = _count(call, expected, tables)
+    if count is None:
         return None
     return PickCheck(
         where,
@@ -258,11 +292,21 @@ def _score_noise(call: Call, key: str, runs: ReferenceRuns) -> float | None:
     return None if noise is None else float(noise.max(initial=0))
 
 
-def _count(call: Call) -> int | None:
-    if operator_name(call) != "TopK":
-        return 1
-    number = known_value(call.args[1])
-    return None if number is None else int(number.reshape(-1)[0])
+def _count(call: Call, expected: Sequence[Array], tables: Sequence[Array]) -> int | None:
+    """How many elements each row selects; None if results are not of as many.
+
+    The k of a TopK may be an input or computed: results have as many elements of each row of their table.
+
+    Args:
+        call: The TopK, ArgMax or ArgMin.
+        expected: What the outputs are.
+        tables: What each output has for each element of the scores, of shape (rows, elements, ...).
+    """
+    sizes = [len(table) * prod(table.shape[2:]) for table in tables]
+    number = known_value(call.args[1]) if operator_name(call) == "TopK" else np.ones(1, np.int64)
+    count = expected[0].size // max(1, sizes[0]) if number is None else int(number.reshape(-1)[0])
+    is_whole = all(array.size == count * size for array, size in zip(expected, sizes, strict=True))
+    return count if is_whole and count > 0 else None
 
 
 def _table(
