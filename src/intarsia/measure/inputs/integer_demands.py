@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from intarsia.ir import Call, Expr, Op, TensorType
@@ -108,6 +109,39 @@ def _of_selection_by_coordinates(call: Call, place: int) -> Demand | None:
     return _within(min(dims[batch : batch + depth[0]], default=0)) if place == 1 else None
 
 
+def _of_loss(call: Call, place: int) -> Demand | None:
+    """Labels are classes, which lie along axis 1 of the scores."""
+    return _within(_dim(call.args[0], 1)) if place == 1 else None
+
+
+def _of_batch_of_boxes(call: Call, place: int) -> Demand | None:
+    return _within(_dim(call.args[0], 0)) if place == 2 else None
+
+
+def _of_unpooling(call: Call, place: int) -> Demand | None:
+    """Indices are positions in the whole result, flattened."""
+    return _within(prod(_dims(call))) if place == 1 else None
+
+
+def _of_rotation(call: Call, place: int) -> Demand | None:
+    """Positions are rows of the cosines."""
+    return _within(_dim(call.args[1], 0)) if place == 3 else None
+
+
+def _of_cache_update(call: Call, place: int) -> Demand | None:
+    """What is written from an index on has to fit into the cache."""
+    axis = _axis(call, -2)
+    size, written = _dim(call.args[0], axis), _dim(call.args[1], axis)
+    return _within(size - written + 1) if place == 2 and size and written else None
+
+
+def _of_fourier_transform(call: Call, place: int) -> Demand | None:
+    """A length is positive; the last axis holds the parts of complex numbers and is not transformed."""
+    if place == 1:
+        return _AMOUNT
+    return _within(len(_dims(call.args[0])) - 1) if place == 2 else None
+
+
 def _of_one_hot(call: Call, place: int) -> Demand | None:
     depth = known_value(call.args[1])
     if place == 1:
@@ -181,12 +215,18 @@ def _at(place: int, demand: Demand) -> Callable[[Call, int], Demand | None]:
 
 
 _AMOUNT: Final = Demand(1, 8)
+_REDUCTIONS: Final = (
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
 _RANGE: Final = (Demand(0, 4), Demand(4, 12), Demand(1, 3))
 
 _PLACED: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
     **dict.fromkeys(("Gather", "GatherElements", "ScatterElements", "Scatter"), _of_selection),
     **dict.fromkeys(("GatherND", "ScatterND"), _of_selection_by_coordinates),
+    **dict.fromkeys(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), _of_loss),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _of_recurrent),
+    **dict.fromkeys(_REDUCTIONS, _of_axis),
     **dict.fromkeys(("Div", "Mod"), _of_division),
     **dict.fromkeys(("Reshape", "Trilu"), _at(1, SIZE)),
     **dict.fromkeys(("AffineGrid", "CenterCropPad"), _at(1, _AMOUNT)),
@@ -207,6 +247,12 @@ _PLACED: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
     "Squeeze": _of_squeeze,
     "Unsqueeze": _of_axis,
     "CumSum": _of_axis,
+    "CumProd": _of_axis,
+    "DFT": _of_fourier_transform,
+    "MaxUnpool": _of_unpooling,
+    "RoiAlign": _of_batch_of_boxes,
+    "RotaryEmbedding": _of_rotation,
+    "TensorScatter": _of_cache_update,
 }
 """Rules by operator."""
 

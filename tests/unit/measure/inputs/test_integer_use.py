@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from intarsia.build import build
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Tuple, Var
 from intarsia.measure.inputs import InputKind, input_set, random_inputs
 from intarsia.measure.inputs.integer_use import HARMLESS, REAL, UNKNOWN, IntegerUse, integer_uses
-from intarsia.op import call, tuple_get
+from intarsia.op import absent, call, tuple_get
+from intarsia.passes import partition_whole
+from intarsia.target import Target
 
 MASK = IntegerUse(0, 2)
 
@@ -47,6 +50,75 @@ def test_places_of_gather_elements_are_within_their_axis() -> None:
     assert use_of(x, call("GatherElements", Constant(np.ones((3, 9), np.float32)), x, axis=1)) == IntegerUse(
         0, 9
     )
+
+
+SCORES = Constant(np.ones((6, 5, 3), np.float32))
+
+
+@pytest.mark.parametrize("loss", ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"])
+def test_labels_of_a_loss_are_classes(loss: str) -> None:
+    x = ids(6, 3)
+    assert use_of(x, call(loss, SCORES, x)) == IntegerUse(0, 5)
+    other = ids(6, 3)
+    shifted = call("Sub", other, constant([1], "int64"))
+    assert use_of(other, call(loss, SCORES, shifted)) == IntegerUse(1, 6)
+
+
+@pytest.mark.parametrize("loss", ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"])
+def test_a_loss_can_be_computed_of_labels_that_are_drawn(loss: str) -> None:
+    labels = ids(6, 3)
+    module = IRModule.from_expr(Function((labels,), call(loss, SCORES, labels)))
+    ordinary = random_inputs(module["main"])
+    with build(partition_whole(module, Target.for_toolchain("reference"))) as executable:
+        for kind in InputKind:
+            assert np.isfinite(executable(**input_set(module["main"], ordinary, kind)))
+
+
+def float_table(*shape: int) -> Constant:
+    return Constant(np.ones(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "place", "attrs", "shape", "high"),
+    [
+        ("RoiAlign", (float_table(2, 3, 8, 8), float_table(5, 4)), 2, {}, (5,), 2),
+        (
+            "MaxUnpool",
+            (float_table(2, 1, 2, 2),),
+            1,
+            {"kernel_shape": (2, 2), "strides": (2, 2)},
+            (2, 1, 2, 2),
+            32,
+        ),
+        (
+            "RotaryEmbedding",
+            (float_table(2, 4, 3, 8), float_table(6, 4), float_table(6, 4)),
+            3,
+            {},
+            (2, 3),
+            6,
+        ),
+        ("TensorScatter", (float_table(2, 4, 6, 8), float_table(2, 4, 2, 8)), 2, {}, (2,), 5),
+        ("ReduceMax", (float_table(4, 3),), 1, {}, (1,), 2),
+        ("DFT", (float_table(2, 8, 1), absent()), 2, {}, (), 2),
+    ],
+)
+def test_other_indices_and_axes_are_within_what_they_select_of(
+    name: str,
+    args: tuple[Expr, ...],
+    place: int,
+    attrs: dict[str, tuple[int, ...]],
+    shape: tuple[int, ...],
+    high: int,
+) -> None:
+    x = ids(*shape)
+    assert len(args) == place
+    assert use_of(x, call(name, *args, x, **attrs)) == IntegerUse(0, high)
+
+
+def test_a_length_of_a_fourier_transform_is_positive() -> None:
+    x = ids()
+    assert use_of(x, call("DFT", float_table(2, 8, 1), x)) == IntegerUse(1, 8)
 
 
 def test_a_mask_is_cast_to_truth_values_or_subtracted_from_one() -> None:
