@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from intarsia.ir import Call, DType, Expr, Function, IRModule
+from intarsia.ir.rule_errors import named_node
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain.integer_ranges import Interval
-from intarsia.toolchain.onnx_compile import compile_onnx
+from intarsia.toolchain.onnx_compile import compile_onnx, reachable_calls
 from intarsia.toolchain.openvino_attention import mixed_up_attention
+from intarsia.toolchain.openvino_doubles import first_rounded
 from intarsia.toolchain.openvino_integers import lost_bits, mask_limits
 from intarsia.toolchain.openvino_limits import with_limits
 from intarsia.toolchain.openvino_refusals import (
@@ -54,11 +56,12 @@ class OpenVino:
 
         Raises:
             CompileError: OpenVINO refuses it, does otherwise on this machine than an option says, or computes
-                integers of the function in too few bits.
+                integers or float64 of the function in too few bits.
             MissingToolchainError: OpenVINO is not usable here.
         """
         limits = mask_limits(function, module)
         _refuse_lost_bits(function, module, limits)
+        _refuse_doubles(function, module)
         if stripped_quantization(function, module):
             raise CompileError(
                 "openvino cannot compile this: it leaves out QuantizeLinear to 16 bits, with its limits",
@@ -99,6 +102,17 @@ class OpenVino:
         from intarsia.toolchain.openvino_kernel import load_kernel
 
         return load_kernel(source, blob)
+
+
+def _refuse_doubles(function: Function, module: IRModule | None) -> None:
+    """Refuse float64 that OpenVINO would round to float32, by whichever pass it got the function."""
+    call = first_rounded(reachable_calls(function, module))
+    if call is not None:
+        with named_node(call):
+            raise CompileError(
+                f"openvino cannot compile this: it computes float64 in float32, here in {call.op}",
+                help="another toolchain computes it as ONNX says: build for -toolchain=onnxruntime or native",
+            )
 
 
 def _refuse_lost_bits(function: Function, module: IRModule | None, limits: Mapping[Expr, Interval]) -> None:
