@@ -40,10 +40,12 @@ def assert_same_results(
     inputs: Mapping[str, Array] | None = None,
     rtol: float = 1e-5,
     atol: float = 1e-5,
+    least_scale: float = 0.0,
 ) -> None:
     """Fail unless both compute nearly the same, and have the same results' types.
 
-    `atol` is relative to the largest magnitude of the output.
+    `atol` is relative to the largest magnitude of the output, or to `least_scale` if that is larger: the
+    magnitude of values within the program, where they may cancel each other out.
     """
     inputs = random_inputs(before["main"]) if inputs is None else inputs
     expected, found = (ia.build(mod).run_flat(*inputs.values()) for mod in (before, after))
@@ -56,16 +58,18 @@ def assert_same_results(
             np.testing.assert_array_equal(left, right)
             continue
         wide = right.astype(np.float64)
-        scale = float(np.abs(wide, where=np.isfinite(wide), out=np.zeros_like(wide)).max())
+        scale = float(np.abs(wide, where=np.isfinite(wide), out=np.zeros_like(wide)).max(initial=least_scale))
         np.testing.assert_allclose(left.astype(np.float64), wide, rtol=rtol, atol=atol * scale)
 
 
-def checked(made: Pass, before: IRModule, rtol: float = 1e-5, atol: float = 1e-5) -> IRModule:
+def checked(
+    made: Pass, before: IRModule, rtol: float = 1e-5, atol: float = 1e-5, least_scale: float = 0.0
+) -> IRModule:
     """Run a pass; fail unless the result is valid, computes the same, and stays as it is when run again."""
     before = infer_types(before)
     after = made(before)
     verify(after)
-    assert_same_results(before, after, rtol=rtol, atol=atol)
+    assert_same_results(before, after, rtol=rtol, atol=atol, least_scale=least_scale)
     assert made(after) is after, f"changes again:\n{after}\n{made(after)}"
     return after
 

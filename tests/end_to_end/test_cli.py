@@ -20,7 +20,14 @@ from intarsia.runtime.kernel import TOOLCHAINS
 pytest.importorskip("onnxruntime", reason="the commands are shown on two engines")
 pytest.importorskip("openvino", reason="the commands are shown on two engines")
 
-TUNE = ("tune", "mnist.onnx", "--budget", "1", "-o", "tuned.intarsia")
+TUNE = (
+    "tune",
+    "mnist.onnx",
+    "--budget",
+    "5",
+    "-o",
+    "tuned.intarsia",
+)  # a busy machine has time for a race, too
 
 
 @pytest.fixture(scope="module")

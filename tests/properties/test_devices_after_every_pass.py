@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.device_scenarios import SCENARIOS, Scenario, without_devices
+from tests.device_scenarios import SCENARIOS, without_devices
 from tests.effort import examples
 from tests.every_pass import every_pass
 from tests.properties.random_networks import networks
@@ -81,9 +81,17 @@ def test_networks_keep_their_devices(item: Pass, data: st.DataObject) -> None:
     check(item, data.draw(planned(networks(), item)))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_scenarios_keep_their_devices(item: Pass, scenario: Scenario) -> None:
-    try:
-        check(item, scenario.planned())
-    except (DeviceConflictError, UnsupportedModelError):
-        assert item.info.name in FEWER
+@pytest.fixture(scope="module")
+def scenarios() -> dict[str, IRModule]:
+    return {scenario.name: scenario.planned() for scenario in SCENARIOS}
+
+
+def test_scenarios_keep_their_devices(item: Pass, scenarios: dict[str, IRModule]) -> None:
+    for name, mod in scenarios.items():
+        try:
+            check(item, mod)
+        except (DeviceConflictError, UnsupportedModelError):
+            assert item.info.name in FEWER, name
+        except AssertionError as error:
+            error.add_note(f"scenario {name}")
+            raise
