@@ -67,11 +67,25 @@ class KeeperProcess:
             BlockingIOError: It says nothing.
         """
         try:
-            packet = self.control.recv(_PACKET)
+            packet = self._receive()
         except ConnectionError:
             return None
         report: Report | None = pickle.loads(packet) if packet else None  # noqa: S301 -- keepers run no task
         return report
+
+    def _receive(self) -> bytes:
+        """Return the next packet; empty at the end of the connection.
+
+        Raises:
+            BlockingIOError: There is none yet.
+            ConnectionError: The connection is lost, and all packets are read.
+        """
+        try:
+            return self.control.recv(_PACKET)
+        except ConnectionError:
+            # A keeper that ends with commands unread resets the connection. Linux reports that once, before
+            # the packets that the keeper had sent, such as why it ended.
+            return self.control.recv(_PACKET)
 
     def kill(self) -> None:
         """End the keeper at once; its worker follows, because it has asked the kernel for that."""
