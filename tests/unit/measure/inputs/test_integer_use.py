@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -78,42 +80,33 @@ def float_table(*shape: int) -> Constant:
     return Constant(np.ones(shape, np.float32))
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "place", "attrs", "shape", "high"),
-    [
-        ("RoiAlign", (float_table(2, 3, 8, 8), float_table(5, 4)), 2, {}, (5,), 2),
-        (
-            "MaxUnpool",
-            (float_table(2, 1, 2, 2),),
-            1,
-            {"kernel_shape": (2, 2), "strides": (2, 2)},
-            (2, 1, 2, 2),
-            32,
-        ),
-        (
-            "RotaryEmbedding",
-            (float_table(2, 4, 3, 8), float_table(6, 4), float_table(6, 4)),
-            3,
-            {},
-            (2, 3),
-            6,
-        ),
-        ("TensorScatter", (float_table(2, 4, 6, 8), float_table(2, 4, 2, 8)), 2, {}, (2,), 5),
-        ("ReduceMax", (float_table(4, 3),), 1, {}, (1,), 2),
-        ("DFT", (float_table(2, 8, 1), absent()), 2, {}, (), 2),
-    ],
-)
-def test_other_indices_and_axes_are_within_what_they_select_of(
-    name: str,
-    args: tuple[Expr, ...],
-    place: int,
-    attrs: dict[str, tuple[int, ...]],
-    shape: tuple[int, ...],
-    high: int,
-) -> None:
+SELECTING: dict[str, tuple[tuple[int, ...], Callable[[Var], Expr], int]] = {
+    "images of boxes": ((5,), lambda x: call("RoiAlign", float_table(2, 3, 8, 8), float_table(5, 4), x), 2),
+    "positions of maxima": (
+        (2, 1, 2, 2),
+        lambda x: call("MaxUnpool", float_table(2, 1, 2, 2), x, kernel_shape=(2, 2), strides=(2, 2)),
+        32,
+    ),
+    "positions of rotations": (
+        (2, 3),
+        lambda x: call("RotaryEmbedding", float_table(2, 4, 3, 8), float_table(6, 4), float_table(6, 4), x),
+        6,
+    ),
+    "places in a cache": (
+        (2,),
+        lambda x: call("TensorScatter", float_table(2, 4, 6, 8), float_table(2, 4, 2, 8), x),
+        5,
+    ),
+    "an axis of a reduction": ((1,), lambda x: call("ReduceMax", float_table(4, 3), x), 2),
+    "an axis of a transform": ((), lambda x: call("DFT", float_table(2, 8, 1), absent(), x), 2),
+}
+
+
+@pytest.mark.parametrize("title", SELECTING)
+def test_other_indices_and_axes_are_within_what_they_select_of(title: str) -> None:
+    shape, result_of, high = SELECTING[title]
     x = ids(*shape)
-    assert len(args) == place
-    assert use_of(x, call(name, *args, x, **attrs)) == IntegerUse(0, high)
+    assert use_of(x, result_of(x)) == IntegerUse(0, high)
 
 
 def test_a_length_of_a_fourier_transform_is_positive() -> None:
