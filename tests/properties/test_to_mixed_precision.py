@@ -69,7 +69,7 @@ def _made(kind: str, first: Expr, second: Expr, flag: Expr, seed: int) -> Expr:
 @given(mixed_programs(), st.sampled_from(["float16", "bfloat16"]))
 def test_results_stay_near(before: IRModule, dtype: str) -> None:
     tolerance = {"float16": 2e-2, "bfloat16": 1.5e-1}[dtype]
-    # Matrices within these programs have elements of about 1, and a sum of two that cancel has their rounding.
+    # Elements within these programs are about 1; what is left where two cancel is their rounding.
     after = checked(ToMixedPrecision(dtype), before, rtol=tolerance, atol=tolerance, least_scale=1.0)
     assert after["main"].checked_type == before["main"].checked_type
 
