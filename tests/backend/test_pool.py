@@ -46,6 +46,7 @@ def test_every_case_gets_its_verdicts(command: list[str], workers: int) -> None:
     assert sorted(heard, key=str) == sorted(found, key=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "outcome", "reason"),
     [

@@ -51,6 +51,7 @@ def without_softmax(mod: IRModule) -> IRModule:
     return mod.with_function("main", with_fields(mod["main"], body=body.args[0], checked_type=None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_computes_the_same(name: str) -> None:
     before = without_softmax(ia.from_onnx(build_model(name)))

@@ -25,6 +25,7 @@ def regions(mod: IRModule) -> dict[str, int]:
     return {engine: given.count(engine) for engine in ENGINES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_whole_model_is_one_region_and_computes_the_same(name: str) -> None:
     mod = from_onnx(build_model(name, 0))

@@ -31,6 +31,7 @@ def model(name: str) -> tuple[IRModule, Gate]:
     return mod, Gate.for_module(mod, random_inputs(mod["main"], 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(item.name, marks=() if item.name in QUICK else pytest.mark.slow) for item in zoo()],

@@ -66,6 +66,7 @@ def test_random_loop_functions_are_well_formed(function: PrimFunc) -> None:
     verify(in_module(function))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [For, Store, Allocate, IfThenElse, LoopVar, Literal, Load, Cast, Intrinsic, *ArithOp]
 )

@@ -23,6 +23,7 @@ DAGS = {name: ComputeDAG(make()) for name, make in (WORKLOADS | HARD).items()}
 STATES = st.sampled_from(sorted(DAGS)).flatmap(lambda name: histories(DAGS[name], max_steps=20))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STATES, st.integers(0, 3))
 def test_every_history_computes_the_same(state: LoopState, seed: int) -> None:

@@ -117,6 +117,7 @@ def test_deep_lets() -> None:
     assert list(device_gaps(planned)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [0.0, 0.3])
 def test_planning_is_linear(density: float) -> None:
     assert _steps(4_000, density) < 5 * _steps(1_000, density)

@@ -25,6 +25,7 @@ TINY = task_of(matmul(4, 4, 2))
 SPACE = SpaceOptions(unroll_steps=(0, 16))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(NAMES),

@@ -37,6 +37,7 @@ def test_many_programs_with_rests_compute_the_same(name: str) -> None:
         check_program(name, state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matmul", "softmax_nm", "conv2d_nchw_bn_relu"])
 def test_random_programs_compute_the_same_compiled(name: str) -> None:
     for state in random_programs(name, 4, 1):

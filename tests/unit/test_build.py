@@ -309,6 +309,7 @@ def test_a_chain_of_operators_is_linear_in_depth(length: int) -> None:
     np.testing.assert_array_equal(exe(X, np.array(True)), X)
 
 
+@pytest.mark.slow
 def test_deeply_nested_branches() -> None:
     x, flag = vector("x"), Var("c", checked_type=FLAG)
     value: Expr = x

@@ -7,6 +7,7 @@ import intarsia.autoschedule as ansor
 from intarsia.autoschedule.policy import tune_task
 
 
+@pytest.mark.slow
 def test_names_are_loaded_when_they_are_used() -> None:
     code = (
         "import sys, intarsia.autoschedule as ansor; "

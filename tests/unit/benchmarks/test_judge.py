@@ -24,6 +24,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("openvino")
 
 
+@pytest.mark.slow
 def test_all_verdicts_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     table = judge.main(["mnist", "--seeds", "1", "--random", "0"])
     assert table.notes == []

@@ -112,6 +112,7 @@ def test_measured() -> None:
     assert_same_results(mod, after)
 
 
+@pytest.mark.slow
 def test_without_time_nothing_unchecked_is_chosen() -> None:
     with pytest.raises(UnsupportedModelError, match="there was no time to measure it") as caught:
         CollagePartition(("wrong", "right"), seconds=0.0)(program(CHAIN))

@@ -36,6 +36,7 @@ def test_bounds_on_the_cheapest_cover_with_a_piece(seed: int) -> None:
         assert found is None or found >= truth - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_piece_is_brought_in_at_the_least_cost_that_leaves_the_rest(seed: int) -> None:
     problem = random_problem(seed, 7)

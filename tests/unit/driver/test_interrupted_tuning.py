@@ -35,6 +35,7 @@ def resumed(folder: Path) -> dict[str, object]:
     return told(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", range(COUNT))
 def test_a_run_that_ends_anywhere_is_resumed(
     tmp_path: Path, undisturbed: tuple[dict[str, object], list[str]], draw: int
@@ -72,6 +73,7 @@ def test_a_run_that_ends_again_and_again_is_resumed(
     assert resumed(tmp_path) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", range(6))
 def test_a_run_that_was_asked_to_stop_is_resumed(
     tmp_path: Path, undisturbed: tuple[dict[str, object], list[str]], draw: int

@@ -120,6 +120,7 @@ def long_function(length: int) -> PrimFunc:
     return PrimFunc((x,), For(LoopVar("i"), 2, Block(stores), ForKind.UNROLLED))
 
 
+@pytest.mark.slow
 def test_long_blocks_are_no_deep_ones() -> None:
     length = 5 * sys.getrecursionlimit()
     mod = IRModule({GlobalVar("f"): long_function(length)})

@@ -148,6 +148,7 @@ class TestBodiesOfOperators:
         assert len(placed.members[placed.outermost]) == 20_002
         assert len(placed.members[placed.inner[body, 1]]) == 20_001
 
+    @pytest.mark.slow
     def test_deeply_nested_bodies(self) -> None:
         x = var("x")
         expr: Expr = relu(x)

@@ -98,6 +98,7 @@ def test_costs_of_candidates_that_work(measurer: Measurer) -> None:
         assert 0 < result.cost < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "error", "message"),
     [

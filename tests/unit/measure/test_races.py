@@ -67,6 +67,7 @@ def test_a_race_ends_when_its_time_is_spent(testbed: LocalTestbed) -> None:
     assert told == [(turn // 2, float(turn)) for turn in range(1, 10)]
 
 
+@pytest.mark.slow
 def test_a_race_without_time_still_has_the_least_rounds(testbed: LocalTestbed) -> None:
     racers = equals()
     race = raced(testbed, racers, RaceLimits(seconds=0))

@@ -58,6 +58,7 @@ def test_the_hopeless_get_few_repeats_and_the_leaders_many() -> None:
     assert reasons[DropReason.HOPELESS] == len(field)
 
 
+@pytest.mark.slow
 def test_a_decided_race_is_right_even_where_candidates_crowd() -> None:
     costs = tuple(1 + 0.01 * i for i in range(12))
     for seed in range(30):

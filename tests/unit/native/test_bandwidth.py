@@ -12,6 +12,7 @@ from intarsia.native.llvm.isa import Isa
 ISA = Isa.host()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2], ids=lambda count: f"threads-{count}")
 def test_the_bandwidth_is_bytes_by_the_shortest_run(threads: int) -> None:
     durations = itertools.chain([4.0, 3.0, 0.5], itertools.repeat(1.0))
@@ -26,5 +27,6 @@ def test_the_bandwidth_is_bytes_by_the_shortest_run(threads: int) -> None:
     assert measured_bandwidth(ISA, threads, clock) == pytest.approx((1 << 28) / 0.5)
 
 
+@pytest.mark.slow
 def test_memory_is_read_faster_than_a_byte_in_ten_nanoseconds() -> None:
     assert measured_bandwidth(ISA, 1) > 1e8

@@ -266,6 +266,7 @@ def test_facts_are_kept() -> None:
     assert_facts_kept(CANONICAL, program(call("Gemm", gelu(x), weights(3, 4), weights(4), alpha=0.5), x))
 
 
+@pytest.mark.slow
 def test_long_chains_are_no_deep_recursion() -> None:
     x = var(2, 3)
     body: Expr = x

@@ -380,6 +380,7 @@ def test_devices_keep_branches_apart() -> None:
     assert COMBINE(before) is before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "most"),
     [("inception_v1", 40), pytest.param("inception_v2", 60, marks=pytest.mark.slow)],
@@ -397,6 +398,7 @@ def test_inception(name: str, most: int) -> None:
     assert report.passed, report.message
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_no_problem() -> None:
     x = image(1, 2, 2, 2)
     value: Expr = x

@@ -413,6 +413,7 @@ def test_spans_and_devices_are_kept() -> None:
     assert_facts_kept(FIRST, program(conv_last(call("Relu", conv_last(image(1, 5, 4, 3))))))
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_no_problem() -> None:
     value: Expr = image(1, 2, 2, 3)
     for seed in range(1000):
@@ -422,6 +423,7 @@ def test_a_long_chain_is_no_problem() -> None:
     assert outer_operators(LAST(after)).count("Transpose") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("toolchain", ["onnxruntime", "openvino"])
 def test_models_channels_last(name: str, toolchain: str) -> None:

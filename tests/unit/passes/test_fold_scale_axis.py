@@ -113,6 +113,7 @@ def test_the_sequence_is_found_by_name_and_goes_backward_first() -> None:
     assert [item.info.name for item in found.passes] == ["BackwardFoldScaleAxis", "ForwardFoldScaleAxis"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [BACKWARD, FORWARD])
 def test_long_chains_are_no_deep_recursion(made: Pass, length: int) -> None:
     x = var(2, 4)

@@ -140,6 +140,7 @@ def places(value: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
         yield from places(part, (*above, key))
 
 
+@pytest.mark.slow
 def test_a_forged_manifest(whole: Path, tmp_path: Path) -> None:
     """Any value replaced by any other, under a digest that is right."""
     draw, path = random.Random(3), tmp_path / "folder"

@@ -67,6 +67,7 @@ def folder(native: Path, tmp_path: Path) -> Path:
     return shutil.copytree(native, tmp_path / "m")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", ["onnxruntime", "openvino", "reference", "torch"])
 def test_any_value_of_a_manifest_replaced(toolchain: str, tmp_path: Path) -> None:
     """Native has the same manifests; its own records are in its blob."""

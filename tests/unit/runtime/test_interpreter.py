@@ -36,6 +36,7 @@ def test_recursion_of_any_depth(length: int) -> None:
     np.testing.assert_array_equal(exe(np.array(length, np.float32), X), X + length)
 
 
+@pytest.mark.slow
 def test_branches_nested_deeper_than_pythons_stack() -> None:
     steps: tuple[Step, ...] = ()
     result = 0

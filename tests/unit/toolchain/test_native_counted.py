@@ -156,6 +156,7 @@ def _compiled() -> Any:
     return _kept[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["l", "l, i", "l, i, s"])
 def test_suppression_with_constants_and_without_thresholds(inputs: str) -> None:
     constants = {name: value for name, value in scalars(4, 0.5, 0.25).items() if name in inputs.split(", ")}

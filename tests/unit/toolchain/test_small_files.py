@@ -85,6 +85,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict(line.split("\t") for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_build_ends_with(name: str, outcomes: dict[str, str]) -> None:
     expected = CASES[name][1]

@@ -88,6 +88,7 @@ def test_joint_tuning_of_real_passes_is_measured_once_and_resumes(
     assert "Compiler=" in first
 
 
+@pytest.mark.slow
 def test_a_wrong_candidate_has_failed_and_says_so(testbed: LocalTestbed) -> None:
     judge = evaluator(testbed)
     right, wrong, again = Trace(branches()), Trace(branches()), Trace(branches())

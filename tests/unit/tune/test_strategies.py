@@ -81,6 +81,7 @@ def test_anytime_strategies_find_the_optimum_for_fifty_seeds(name: str) -> None:
     assert found >= expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "pairs", "most"),
     [
@@ -122,6 +123,7 @@ EVERY: dict[str, Strategy] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_costs_give_the_same_trials(name: str) -> None:
     runs = []

@@ -51,6 +51,7 @@ def test_what_is_given_to_another_toolchain_is_refused() -> None:
         on("onnxruntime", CostTable()).evaluate([placed])
 
 
+@pytest.mark.slow
 def test_who_measures_and_where_is_found_behind_others(tmp_path: Path) -> None:
     with LocalTestbed.open(HOST, workers=1) as testbed:
         judge = MeasuringEvaluator(Workload(program()), TARGETS["reference"], Measurer(testbed))

@@ -54,6 +54,7 @@ def _rmse(model: LearnedModel, task: SearchTask, states: States, costs: list[flo
     return float(np.sqrt(np.mean((model.predict(task, states) - labels) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "limit"), [(_trees, 0.1), (_ridge, 0.16)])
 def test_random_costs_of_50_states(
     make: Callable[[], LearnedModel], limit: float, task: SearchTask, states: States

@@ -43,6 +43,7 @@ def built_source(mod: IRModule) -> KernelSource:
     return source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kernels"), [("squeezenet", 31), ("mobilenet_v2", 54)])
 def test_the_kernels_of_a_model(name: str, kernels: int) -> None:
     # With vectors of 64 bytes squeezenet has one kernel more: every CPU is asked for the same ones.

@@ -55,6 +55,7 @@ def test_every_sampled_schedule_is_right_and_has_costs(measurer: PoolMeasurer, n
     assert all(0 < each.cost < inf and each.build_seconds > 0 and each.run_seconds > 0 for each in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", list(LayoutRewriteOption), ids=lambda option: option.name)
 def test_constants_are_packed_as_the_schedule_reads_them(
     measurer: PoolMeasurer, option: LayoutRewriteOption
@@ -109,6 +110,7 @@ def test_what_is_no_program_is_not_instantiated(measurer: PoolMeasurer) -> None:
     assert all(each.message for each in found)
 
 
+@pytest.mark.slow
 def test_too_much_code_is_not_compiled() -> None:
     options = MeasureOptions(most_stores=4)
     state = PRODUCT.dag.init_state.unroll("C", "j")
@@ -171,6 +173,7 @@ def test_each_measurement_is_told_at_once_and_kept_when_measuring_stops(measurer
     assert all(each.error is MeasureError.OK and each.timestamp == 1234.5 for _, each in told)
 
 
+@pytest.mark.slow
 def test_workers_that_are_stopped_say_nothing_of_schedules() -> None:
     hanging = with_fault(PRODUCT.dag.init_state, "C", Fault.BUILD_HANGS)
     with PoolMeasurer.open(Isa.host(), workers=1, build=build_with_fault) as measurer:
@@ -211,6 +214,7 @@ def test_equal_tasks_are_prepared_once(measurer: PoolMeasurer) -> None:
     assert measurer.tasks.path_of(task_of(matmul(16, 16, 16), cores=1)) != measurer.tasks.path_of(PRODUCT)
 
 
+@pytest.mark.slow
 def test_without_a_reference_result_nothing_is_measured() -> None:
     options, problem = MeasureOptions(reference_seconds=1e-6), "the reference result of a task cannot be"
     with (

@@ -32,6 +32,7 @@ def has_one_parallel_loop(state: LoopState) -> bool:
     return any("parallel i.0@ (0,10)" in line for line in state.text.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_good", "space"),
     [

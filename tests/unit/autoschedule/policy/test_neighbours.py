@@ -73,6 +73,7 @@ def test_loops_as_declared_have_none() -> None:
     assert neighbours(task, bounded(task.dag.init_state)) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matmul", "double_matmul", "conv2d_nchw_bn_relu", "odd_rows"])
 def test_neighbours_are_other_programs_and_legal(name: str) -> None:
     for state in random_programs(name, 4, 0):

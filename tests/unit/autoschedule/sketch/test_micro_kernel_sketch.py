@@ -73,6 +73,7 @@ def test_a_state_tells_its_choice(name: str) -> None:
         assert sketch.family.state_of(choice) == state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_moves_reach_other_choices_of_every_knob(name: str) -> None:
     sketch, rng = sketch_of(name), Random(0)

@@ -49,6 +49,7 @@ def labels(values: Mapping[Expr, object]) -> list[str]:
     return sorted(node_label(expr) or type(expr).__name__ for expr in values)
 
 
+@pytest.mark.slow
 def test_every_tensor_outside_of_branches(testbed: LocalTestbed) -> None:
     mod = program(
         """

@@ -124,6 +124,7 @@ def test_on_this_machine() -> None:
     assert found.crossings["crashing", "right"].fixed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("toolchains")
 def test_without_time_all_is_free() -> None:
     with collage_testbed() as testbed:

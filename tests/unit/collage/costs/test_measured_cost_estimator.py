@@ -95,6 +95,7 @@ def test_equal_structures_are_measured_once(measurer: Measurer) -> None:
         assert costs.setdefault(key, each.cost) == each.cost
 
 
+@pytest.mark.slow
 def test_known_ones_are_not_measured_again(measurer: Measurer) -> None:
     mod = program(CHAIN)
     asked = candidates(mod, RIGHT)

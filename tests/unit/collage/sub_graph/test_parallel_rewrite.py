@@ -236,6 +236,7 @@ def test_those_of_another_graph_are_refused() -> None:
         parallel_rewrite(graph, [SubGraph.of(other, calls(other))])
 
 
+@pytest.mark.slow
 def test_a_long_chain_in_many_parts() -> None:
     x = var()
     graph = DataflowGraph.of(Function((x,), chain(20_000, x)))

@@ -95,6 +95,7 @@ def test_a_damaged_version_is_named(path: Path) -> None:
         Database.open(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["{garbage", b"\xff\x00", "", "[null]"])
 @pytest.mark.parametrize("table", list(METADATA.tables))
 def test_no_damaged_value_is_an_internal_error(path: Path, table: str, value: str | bytes) -> None:

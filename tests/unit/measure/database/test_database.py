@@ -34,6 +34,7 @@ def traces(records: tuple[MeasureRecord, ...]) -> list[object]:
     return [each.candidate.trace for each in records]
 
 
+@pytest.mark.slow
 def test_what_is_committed_is_found(database: Database) -> None:
     everything = [
         record(["split", 1, 2.5, None, {"a": "ä\0"}], worked(0.5, 0.25, 0.1 + 0.2, max_error=1e-7)),
@@ -158,6 +159,7 @@ def test_many_are_counted(database: Database) -> None:
     assert more.result.costs == (1.0, 2.0)
 
 
+@pytest.mark.slow
 def test_merging_adds_and_is_idempotent(database: Database, other: Database) -> None:
     host = Host.detect(root=Path("/nowhere"), cores=3)
     other.add_host(host)
@@ -262,6 +264,7 @@ def test_several_threads_use_one_database(database: Database) -> None:
     assert [each.result.timestamp for each in shared.measurements] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_lines_of_one_kind_of_database_are_read_by_the_other(
     new_place: Callable[[], str], tmp_path: Path
 ) -> None:

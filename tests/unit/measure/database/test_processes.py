@@ -78,6 +78,7 @@ def test_several_processes_make_and_fill_one_database(place: str) -> None:
         assert [each.result.timestamp for each in shared.measurements] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_what_was_committed_survives_the_death_of_the_process(place: str) -> None:
     process = committing(place, "1", 1_000_000)
     assert process.stdout is not None

@@ -57,6 +57,7 @@ def test_one_session_of_a_name(station: Station) -> None:
     assert station.session(OTHER) not in found
 
 
+@pytest.mark.slow
 def test_threads_at_the_same_time_have_lanes_of_their_own_which_are_used_again(station: Station) -> None:
     session = station.session(SETTINGS)
     together = threading.Barrier(2)
@@ -72,6 +73,7 @@ def test_threads_at_the_same_time_have_lanes_of_their_own_which_are_used_again(s
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_lane_in_which_something_went_wrong_is_not_used_again(station: Station) -> None:
     session = station.session(SETTINGS)
     with pytest.raises(ZeroDivisionError), session.lane() as spoilt:
@@ -81,6 +83,7 @@ def test_a_lane_in_which_something_went_wrong_is_not_used_again(station: Station
         assert lane is not spoilt
 
 
+@pytest.mark.slow
 def test_a_session_that_is_over_does_not_begin_again(station: Station) -> None:
     session = station.session(SETTINGS)
     with session.lane() as lane:
@@ -104,6 +107,7 @@ def test_abandoned_sessions_are_closed_when_another_comes(station: Station, cloc
     assert station.session(SETTINGS) is not first  # it was not over, only quiet
 
 
+@pytest.mark.slow
 def test_a_session_at_work_is_not_abandoned(station: Station, clock: Clock) -> None:
     first = station.session(SETTINGS)
     with first.lane():

@@ -26,6 +26,7 @@ def run(pool: WorkerPool, count: int, bad_every: int) -> None:
     assert len(failed) == count // bad_every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_nothing_is_left_behind_by_tasks(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -36,6 +36,7 @@ def assert_same(before: ComputeDAG, after: ComputeDAG) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_copies_before_and_behind_every_operation(name: str) -> None:
     dag = ComputeDAG(WORKLOADS[name]())

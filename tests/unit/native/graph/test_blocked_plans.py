@@ -117,6 +117,7 @@ def test_few_channels_stay_plain() -> None:
     assert operators(plan) == ["conv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("channels", [(16, 32), (16, 24), (24, 16)])
 def test_concat_of_blocks(channels: tuple[int, int], batch: int) -> None:
@@ -154,6 +155,7 @@ def shuffled(x: Expr, groups: int) -> Expr:
     return call("Reshape", call("Transpose", cut, perm=(0, 2, 1, 3, 4)), ints(batch, channels, *spatial))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", [isa for _, isa in SETS], ids=[name for name, _ in SETS])
 @pytest.mark.parametrize(("channels", "groups", "batch"), [(136, 4, 1), (24, 2, 2), (96, 3, 1), (60, 4, 1)])
 def test_shuffled_channels_are_another_name_for_the_same_memory(
@@ -194,6 +196,7 @@ def test_parts_of_a_concat_keep_their_own_order() -> None:
     assert "concat" not in operators(plan)
 
 
+@pytest.mark.slow
 def test_weights_are_packed_and_biases_fill_whole_blocks() -> None:
     x = image(3)
     plan = checked(x, call("MaxPool", convolution(x, 20, 3), kernel_shape=(2, 2)))
@@ -203,6 +206,7 @@ def test_weights_are_packed_and_biases_fill_whole_blocks() -> None:
     assert shapes == sorted([(blocks, lanes), (blocks, 3, 3, 3, lanes)])
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([1, 3, 8, 16, 20, 48]),
     st.sampled_from([(8, 1), (16, 1), (48, 1), (48, 2), (48, 4), (20, 1), (96, 3)]),
@@ -231,6 +235,7 @@ def test_chains_of_convolutions(
     checked(x, convolution(inner, made, 3, groups))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["resnet50", "mobilenet_v2", pytest.param("resnext50", marks=pytest.mark.slow)],

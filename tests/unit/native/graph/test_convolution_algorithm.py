@@ -88,6 +88,7 @@ def test_shapes_with_transforms() -> None:
     assert transformable_shape(convolution(16, 3, dilations=(1, 2))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ConvolutionAlgorithm)
 def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     isa, generator = Isa.host(), np.random.default_rng(0)

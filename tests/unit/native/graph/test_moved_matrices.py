@@ -188,6 +188,7 @@ def test_a_product_by_one_matrix_stays_one_of_all_rows() -> None:
 few, some = st.integers(1, 3), st.integers(1, 40)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15), deadline=None)
 @given(st.builds(Heads, st.integers(1, 2), some, some, few, some), st.sampled_from(sorted(MASKS)))
 def test_random_sizes(sizes: Heads, mask: str) -> None:

@@ -18,6 +18,7 @@ REACH = {"direct": 1, "winograd_2": 1, "winograd_4": 3}
 """Rows and columns beside an outlier whose results it may change."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", REACH)
 def test_outliers_stay_near(algorithm: str) -> None:
     rng = np.random.default_rng(0)

@@ -64,6 +64,7 @@ def test_a_result_of_one_channel_is_added_to_what_is_plain() -> None:
     checked(x, call("Add", one, call("Softmax", x, axis=1)), call("Sigmoid", one))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [1, 3])
 @pytest.mark.parametrize("made", [2, 24])
 def test_one_and_three_spatial_dimensions(rank: int, made: int) -> None:

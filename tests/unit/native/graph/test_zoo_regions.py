@@ -75,6 +75,7 @@ def _is_joined(plan: RegionPlan, number: int, known: set[int]) -> bool:
     return place >= begin + size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_network_is_right(name: str) -> None:
     module = from_onnx(build_model(name, 0))

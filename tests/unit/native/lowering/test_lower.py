@@ -92,6 +92,7 @@ def test_a_window_is_computed_where_it_is_read() -> None:
     assert "alloc padding: Buffer[(1, 3, 3, 8), float32]" in text(state)
 
 
+@pytest.mark.slow
 def test_a_stage_inside_a_stage_that_is_inside() -> None:
     dag = ComputeDAG(conv2d_nchw_bn_relu())
     state = dag.init_state

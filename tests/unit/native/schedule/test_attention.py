@@ -92,6 +92,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sizes", CASES, ids=str)
 def test_results(sizes: Sizes, threads: int) -> None:

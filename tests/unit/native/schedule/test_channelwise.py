@@ -67,6 +67,7 @@ def test_depthwise_convolution(name: str, isa: Isa) -> None:
         _assert_same(plain_array(found, channels), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WINDOWS)
 def test_max_pool(name: str) -> None:
     isa = Isa.host()

@@ -185,6 +185,7 @@ def test_products_of_products(threads: int) -> None:
     assert_matches_declared(ComputeDAG((second, third)), Isa.host(), threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("rows", [1, 3, 8, 45])
 def test_a_variable_matrix_may_lie_transposed(rows: int, isa: Isa) -> None:

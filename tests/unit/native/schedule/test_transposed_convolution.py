@@ -136,6 +136,7 @@ def test_one_pixel(case: Case, isa: Isa) -> None:
         _assert_same(plain_array(found, case.made), np.maximum(case.expected(), 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize(
     "case",

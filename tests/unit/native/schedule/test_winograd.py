@@ -114,6 +114,7 @@ QUICK = ("channels that fill no block", "one-sided padding", "one pixel")
 """Cases for which every kernel is compiled; F(4, 3) for this CPU is for all."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name not in QUICK)]
 )

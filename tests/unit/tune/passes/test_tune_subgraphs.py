@@ -194,6 +194,7 @@ def test_parts_are_paid_for_by_the_budget_of_the_whole(testbed: LocalTestbed) ->
     assert "budget" in best.fate
 
 
+@pytest.mark.slow
 def test_equal_parts_share_measurements(testbed: LocalTestbed) -> None:
     judge = measuring(testbed, convolutions(3))
     part = Trace(convolutions(1))

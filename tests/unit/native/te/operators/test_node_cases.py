@@ -30,6 +30,7 @@ def test_what_is_covered_is_right(found: list[Outcome]) -> None:
     assert len(right) > 900, "so many cases are there that a rule refuses too much"
 
 
+@pytest.mark.slow
 def test_the_page_is_current(found: list[Outcome], pytestconfig: pytest.Config) -> None:
     text = operator_page(found)
     if pytestconfig.getoption("--update-golden"):

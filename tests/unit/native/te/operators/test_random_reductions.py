@@ -39,6 +39,7 @@ REDUCED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @pytest.mark.parametrize(("name", "dtypes"), REDUCED)
 @settings(max_examples=examples(40), deadline=None)

@@ -28,6 +28,7 @@ def test_every_call_has_a_kernel(name: str) -> None:
     assert reasons == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_network_is_right(name: str) -> None:
     module = from_onnx(build_model(name, 0))
