@@ -46,7 +46,7 @@ def exclusive_host(
     Args:
         path: The file to lock, if not `host_lock_path()`.
         timeout_s: Seconds to wait, or None for as long as it takes.
-        on_wait: Called once, with whom is waited for, if there is a wait.
+        on_wait: Called once, with the process that holds the host, if there is a wait.
 
     Raises:
         HostBusyError: The time is over.

@@ -71,7 +71,7 @@ class Runner:
         turn: How turns of races are timed.
         timeout_s: Seconds that one run or turn may take, with loading and checking.
         memory_bytes: Memory that one run may add, or None.
-        on_wait: Told once, with whom is waited for, if another process is timing.
+        on_wait: Called once, with the process that holds the host, if another process is timing.
     """
 
     pool: WorkerPool

@@ -39,7 +39,7 @@ class PartitionWhole(ModulePass, opt_level=0):
         Raises:
             UsageError: There is no @main, or the target is none, or names no toolchain.
             UnsupportedModelError: @main is on several devices, or on one that the target is not for.
-            CompileError: As of `partition_whole`.
+            CompileError: The toolchain cannot run an operator, as for `partition_whole`.
         """
         target = Target(self.target)
         if target.toolchain is None:

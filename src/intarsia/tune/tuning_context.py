@@ -43,7 +43,7 @@ class TuningContext(PassContext):
         begun: How many decisions were made before the pass that runs.
         made: What was made of programs, such as those after choices.
         expansions: What substitutions make of programs; it is large.
-        on_wait: Called, with whom is waited for, if another process builds or times on this host; or None.
+        on_wait: Called with a sentence on the process that holds this host, if there is a wait; or None.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class TuningContext(PassContext):
 
         Args:
             evaluator: Says what candidates cost.
-            made: That of another context with the same settings for the same program.
-            on_wait: As the attribute.
+            made: Choices that another context with the same settings made for the same program.
+            on_wait: Value of the attribute `on_wait`.
             settings: As those of `PassContext`.
         """
         super().__init__(**settings)

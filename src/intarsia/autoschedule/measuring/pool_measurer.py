@@ -54,7 +54,7 @@ class PoolMeasurer:
         folder: Holds tasks; removed at the end.
         batch: So many are built before they are run, so that no build disturbs a run.
         on_measured: Told of each measurement at once, so that what was measured is kept however this ends.
-        on_wait: Told, with whom is waited for, if another process builds or times.
+        on_wait: Called, with the process that holds the host, if another process builds or times.
         should_stop: Asked before each run; where it is true, measuring ends with a StoppedError.
         wall_clock: Seconds since 1970.
     """

@@ -46,7 +46,7 @@ def device_assignments(
         seconds: What each call costs on each device.
         copy_cost: Of copies between different devices; measured if None.
         nodes: How many partial placements each search looks at.
-        on_wait: Called once, with whom is waited for, if another process keeps copies from being measured.
+        on_wait: Called once with a sentence on the process that holds this host, if there is a wait.
 
     Raises:
         UsageError: An operator can run on none of the devices.

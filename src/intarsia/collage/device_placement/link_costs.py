@@ -32,7 +32,7 @@ def measured_links(
     Args:
         devices: With type and number.
         clock: Tells seconds.
-        on_wait: Called once, with whom is waited for, if another process builds or times on this host.
+        on_wait: Called once with a sentence on the process that holds this host, if there is a wait.
 
     Raises:
         UsageError: The runtime has no such devices.

@@ -74,7 +74,7 @@ class Connections:
         Args:
             read: Makes of a row what is wanted; may raise DamagedRowError.
             query: What is asked.
-            parameters: Of the query.
+            parameters: Values of the placeholders of the query.
 
         Raises:
             DatabaseError: The database failed, or a row is damaged.

@@ -114,7 +114,7 @@ def _integers(
         middle = min(max(0, least), most)
         low, high = max(least, middle - _LARGE_INTEGER), min(most, middle + _LARGE_INTEGER)
         return generator.integers(low, high, array.shape, endpoint=True).astype(array.dtype)
-    # Beyond 32 bits where there are 64, and where float64 has gaps: who computes with fewer bits shows it.
+    # Beyond 32 bits where there are 64, and where float64 has gaps: computing with fewer bits shows.
     edges = [0, 1, -1, min(limits.max // 2, _BEYOND_INT32)]
     edges += [limits.min, limits.max] if has_limits else []
     chosen = dict.fromkeys(min(max(edge, least), most) for edge in edges)

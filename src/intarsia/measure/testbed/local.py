@@ -106,7 +106,7 @@ class LocalTestbed:
         folder: Holds workloads and built candidates; removed at the end.
         limits: Time and memory that candidates may take.
         seed: Of random inputs.
-        on_wait: Told, with whom is waited for, if another process builds or times.
+        on_wait: Called, with the process that holds the host, if another process builds or times.
         clock: Tells seconds.
     """
 

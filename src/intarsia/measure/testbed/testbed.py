@@ -47,7 +47,7 @@ class Testbed(Protocol):
 
     @property
     def on_wait(self) -> Callable[[str], None] | None:
-        """Called, with whom is waited for, if another process builds or times on this host."""
+        """Called, with the process that holds the host, if another process builds or times on this host."""
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
         """Have inputs and reference result of a workload ready; done once for each.
