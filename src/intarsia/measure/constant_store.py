@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +32,7 @@ class ConstantStore:
 
     path: Path
     _places: dict[int, tuple[weakref.ref[Array], Path]] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def put(self, array: Array) -> Path:
         """Where an array is, written there if it is not yet.
@@ -41,7 +43,9 @@ class ConstantStore:
         known = self._places.get(id(array))
         if known is not None and known[0]() is array:
             return known[1]
-        place = self.path / str(len(self._places))
+        # Never the number of places: a new array with the identity of a dead one replaces its entry, so that
+        # number would be given twice, and the second array would overwrite the first one's files.
+        place = self.path / str(next(self._numbers))
         with written_whole(place) as temporary:
             temporary.mkdir()
             write_arrays(temporary, _NAME, {_NAME: array})
