@@ -42,7 +42,7 @@ from benchmarks.search_workloads import SearchWorkload, workloads
 from benchmarks.tvm_environment import TvmEnvironment
 
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 
 TASKS = ("convolution", "dense", "depthwise")
 SHARES = (0.90, 0.95)

@@ -24,11 +24,11 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import Expr, Function, IRModule, Tuple, Var, rewrite, with_fields
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import time_interleaved
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op.infer import infer_types
 from intarsia.passes import partition_whole
 from intarsia.runtime.devices.core_groups import allowed_cores

@@ -32,8 +32,8 @@ from intarsia.ir import (
     Var,
     with_fields,
 )
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.runtime.executable import Executable
 from intarsia.target import VirtualDevice

@@ -21,9 +21,9 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, IRModule, Op, post_order
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.judge.gate import Gate, run_arrays
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
 from intarsia.target import Target
 from intarsia.transform import PassContext, Sequential, load_pass_sequence

@@ -17,7 +17,7 @@ from benchmarks.native_products import CONSTANT, VARIABLE, Product
 from intarsia.ir import Constant, DType, TensorType, Var
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.native.te.operators.blocked_layout import blocked_array, plain_array
 from intarsia.op import call

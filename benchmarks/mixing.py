@@ -19,8 +19,8 @@ from intarsia.build import build
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Partition, Placement, stable_nodes
 from intarsia.ir import Call, Constant, DType, Expr, Function, IRModule, TensorType, Var
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.runtime.executable import Executable
 

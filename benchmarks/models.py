@@ -35,19 +35,19 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Constant, IRModule, post_order
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.judge.definition_cost import is_small
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.native.bandwidth import measured_bandwidth
 from intarsia.native.graph import PlanOptions, plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
 from intarsia.passes import FoldConstant, partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
-from intarsia.toolchain.native_simplified import simplified
+from intarsia.toolchain.native.simplified import simplified
 
 HEADER = ("model", "toolchain", "median, ms", "ratio to best (95 %)", "max error", "verdict")
 ENGINES = ("onnxruntime", "openvino")

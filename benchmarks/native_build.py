@@ -27,14 +27,14 @@ from typing import Any
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import GlobalVar, IRModule
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph import plan_region
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import scheduled
 from intarsia.native.tir import default_tir
 from intarsia.target.cpu import usable_cores
-from intarsia.toolchain.native_simplified import simplified
+from intarsia.toolchain.native.simplified import simplified
 
 MODELS = ("resnet50", "mobilenet_v2", "shufflenet", "inception_v1", "bert_tiny")
 KERNELS_HEADER = ("model", "kernels", "median, ms", "95 %, ms", "most, ms", "all, s", "state, median ms")

@@ -23,15 +23,15 @@ import numpy.typing as npt
 
 from intarsia.build import build
 from intarsia.ir import Constant, DType, Function, GlobalVar, IRModule, TensorType, Var
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.native import te
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.call_table import CallTable, KernelCall
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.native_function import NativeFunction
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.call_table import CallTable, KernelCall
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
 from intarsia.native.schedule import ScheduledDag, scheduled
 from intarsia.native.te.operators.blocked_convolution import (

@@ -22,14 +22,14 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from intarsia.ir import Constant, DType, GlobalVar, IRModule, TensorType, Var
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.array_parameter import ArrayParameter
-from intarsia.native.llvm.call_table import CallTable, KernelCall
-from intarsia.native.llvm.codegen import generate_object_code
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.native_function import NativeFunction
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.array_parameter import ArrayParameter
+from intarsia.native.execution.call_table import CallTable, KernelCall
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.schedule import ScheduledDag, scheduled
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.native.tir import default_tir

@@ -21,7 +21,7 @@ from benchmarks.native_kernels import Array, Run, Times, compiled, engine_calls,
 
 from intarsia.ir import Constant, DType, TensorType, Var
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.op import call
 from intarsia.support.aligned_memory import aligned_array

@@ -18,8 +18,8 @@ import numpy as np
 
 from intarsia.build import build
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.target import Target

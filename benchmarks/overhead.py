@@ -17,8 +17,8 @@ from typing import Any
 import intarsia as ia
 from intarsia.frontend.zoo import build_model
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
 
 SHARE, FIXED = 0.02, 30e-6
@@ -40,7 +40,7 @@ class Row:
 def bare_onnxruntime(model: bytes, inputs: dict[str, Any]) -> Callable[[], object]:
     import onnxruntime
 
-    from intarsia.toolchain.onnxruntime_session import session_options
+    from intarsia.toolchain.onnxruntime.session import session_options
 
     session = onnxruntime.InferenceSession(model, session_options(ia.Target.for_toolchain("onnxruntime")))
     return lambda: session.run(None, inputs)
@@ -49,7 +49,7 @@ def bare_onnxruntime(model: bytes, inputs: dict[str, Any]) -> Callable[[], objec
 def bare_openvino(model: bytes, inputs: dict[str, Any]) -> Callable[[], object]:
     import openvino
 
-    from intarsia.toolchain.openvino_options import model_options
+    from intarsia.toolchain.openvino.properties import model_options
 
     core = openvino.Core()
     compiled = core.compile_model(

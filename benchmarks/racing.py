@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from intarsia.measure.race_policy import RacePolicy
-from intarsia.measure.racing import race
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.racing import race
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

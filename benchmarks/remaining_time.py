@@ -20,7 +20,7 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.measure.inputs import random_inputs
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
 from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_layout import (
@@ -34,8 +34,8 @@ from intarsia.native.te.operators.blocked_layout import (
 )
 from intarsia.passes import partition_whole
 from intarsia.target import Target
-from intarsia.toolchain.native_kernel import NativeKernel
-from intarsia.toolchain.native_plan import planned_region
+from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.plan import planned_region
 
 MODELS: Final = ("resnet50", "vgg19", "mobilenet_v2", "densenet121", "bert_base", "convnext_tiny", "unet")
 HEADER: Final = ("model", "threads", "kernels", "number", "share of time", "of peak")

@@ -14,7 +14,7 @@ from benchmarks.schedule_searches import TVM, Search
 from benchmarks.search_workloads import SearchWorkload
 from benchmarks.tvm_environment import TvmEnvironment
 
-from intarsia.measure.host_lock import exclusive_host
+from intarsia.measure.timing.host_lock import exclusive_host
 
 QUIET_SECONDS, WINDOW_SECONDS = 0.25, 0.05
 """Threads of TVM go on waiting actively for up to 0.15 s after a call."""

@@ -33,8 +33,8 @@ from intarsia.frontend.zoo.transformer import TextSize
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.target.cpu import usable_cores
 
 MODELS: Final = ("resnet50", "densenet121", "inception_v2", "mobilenet_v2", "efficientnet_b0", "resnext50")

@@ -29,8 +29,8 @@ from benchmarks.native_kernels import in_turns, peak_run, shown
 from benchmarks.native_search import MODELS, SearchSettings, run_of, state_of
 from benchmarks.schedule_searches import KeptSearches, native_search
 
-from intarsia.measure.host_lock import exclusive_host
-from intarsia.native.llvm.isa import Isa
+from intarsia.measure.timing.host_lock import exclusive_host
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 
 ENGINES = ("onnxruntime", "openvino")

@@ -29,8 +29,8 @@ from intarsia.frontend.zoo import build_model
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import Comparison, RatioInterval, time_interleaved
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import Comparison, RatioInterval, time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores

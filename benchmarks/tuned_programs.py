@@ -39,9 +39,9 @@ from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.interleaved import RatioInterval, time_interleaved
 from intarsia.measure.testbed import LocalTestbed
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.runtime.executable import Executable
 
 TARGETS = ("onnxruntime", "openvino", "native")

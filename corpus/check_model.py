@@ -27,7 +27,7 @@ from intarsia.passes import partition_for, partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import ExecutionError, IntarsiaError
 from intarsia.target import Target
-from intarsia.toolchain.onnxruntime_session import session_options
+from intarsia.toolchain.onnxruntime.session import session_options
 
 Array = npt.NDArray[Any]
 Outcome = dict[str, Any]

@@ -28,7 +28,7 @@ not given more than 30 million multiply-adds; a process checks 12 models one aft
 that compile nothing load the artifacts.
 
 PyTorch is taken from the environment that exports the models. It runs the operators that it has rules for
-(`src/intarsia/toolchain/torch_operators.py`), one by one; a model with another one it refuses.
+(`src/intarsia/toolchain/torch/operators.py`), one by one; a model with another one it refuses.
 
 **yes**: runs the whole model and agrees with the judge. **no**: refuses it, for the reason given. **-**:
 not tried, because the reference would take minutes. **mixed**: native runs what it has kernels for, and

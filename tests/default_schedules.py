@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
 from intarsia.ir.verify import verify
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag, scheduled
 from intarsia.native.tir import default_tir
 from intarsia.native.tir.interpret import interpret

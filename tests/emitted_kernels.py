@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import PrimFunc
-from intarsia.native.llvm.codegen import generate_object_code
-from intarsia.native.llvm.emit import EmittedKernel, emit_llvm
-from intarsia.native.llvm.emit_checks import FAILED_INDEX, FAILED_SITE
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.emission.checks import FAILED_INDEX, FAILED_SITE
+from intarsia.native.emission.emit import EmittedKernel, emit_llvm
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import generate_object_code
 
 Array = npt.NDArray[Any]
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import pytest
 
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.native_function import NativeFunction
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import ArtifactError
 
 _CANNOT_RUN = "does not run here: this machine has no"

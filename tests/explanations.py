@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from intarsia.driver.explained_function import (
+from intarsia.driver.explain.explained_function import (
     Compared,
     Fate,
     FunctionRecord,
@@ -15,7 +15,7 @@ from intarsia.driver.explained_function import (
     SearchRecord,
     Tried,
 )
-from intarsia.driver.explanation import Border, ContestRecord, Explanation, Losses
+from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.tuning_record import TuningRecord
 
 FAST, SLOW = "cpu -toolchain=fast", "cpu -toolchain=slow"

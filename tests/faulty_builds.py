@@ -13,9 +13,9 @@ from intarsia.autoschedule.measuring.schedule_kernel import compile_schedule
 from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.codegen import generate_object_code
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_json import StepJson
+from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.schedule import with_state
 
 HANGING = "hanging"

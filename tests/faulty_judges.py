@@ -17,7 +17,7 @@ from tests.only_in_workers import is_worker
 from intarsia.ir import Function, IRModule
 from intarsia.runtime.kernel import TOOLCHAINS, Array, Kernel, KernelSource, Value
 from intarsia.target import Target
-from intarsia.toolchain.reference import Reference
+from intarsia.toolchain.reference.toolchain import Reference
 
 CONDUCT: Final = "INTARSIA_TEST_JUDGES"
 """Names of toolchains with their conduct: "openvino=hang,reference=crash"."""

@@ -18,7 +18,7 @@ from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 from intarsia.toolchain import Available, Unavailable
 from intarsia.toolchain.protocol import FusionStyle
-from intarsia.toolchain.reference import Reference
+from intarsia.toolchain.reference.toolchain import Reference
 
 
 class KernelWithFault:

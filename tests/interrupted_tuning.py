@@ -20,8 +20,8 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.racing import Race
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.racing import Race
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured
 from intarsia.measure.workload_folder import WorkloadFolder

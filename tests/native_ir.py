@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from intarsia.native.llvm.array_parameter import ArrayParameter
-from intarsia.native.llvm.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.native_function import NativeFunction
+from intarsia.native.execution.array_parameter import ArrayParameter
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
 
 ADD = """
 define void @add(ptr %args, ptr %runtime) {

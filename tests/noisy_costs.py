@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from intarsia.measure.interleaved import round_orders
+from intarsia.measure.timing.interleaved import round_orders
 
 BODY = 0.05
 OUTLIER_SHARE = 0.05

@@ -10,7 +10,7 @@ from intarsia.ir import Call, Function, IRModule, Op, post_order
 from intarsia.runtime.kernel import TOOLCHAINS, Kernel
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.toolchain.reference import Reference
+from intarsia.toolchain.reference.toolchain import Reference
 
 
 class Picky(Reference):

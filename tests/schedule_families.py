@@ -12,12 +12,12 @@ from tests.default_schedules import optimised, random_inputs, run_declared
 
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.native import te
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
 from intarsia.native.te.operators.blocked_convolution import blocked_convolution, depthwise_convolution
 from intarsia.native.te.operators.blocked_layout import blocked_bias

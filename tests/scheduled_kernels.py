@@ -12,12 +12,12 @@ from tests.compute_rule_checks import reference as results_of_reference
 from intarsia.ir import GlobalVar, IRModule, PrimFunc, with_prim_func_fields
 from intarsia.ir.verify import verify
 from intarsia.native import te
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.default_schedule import Rule
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.tir import default_tir

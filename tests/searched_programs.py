@@ -26,11 +26,11 @@ from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import HardwareParams, SearchTask, SpaceOptions
 from intarsia.ir import GlobalVar, IRModule
 from intarsia.ir.verify import verify
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound, lower, lower_naive
+from intarsia.native.machine.isa import Isa
 from intarsia.native.tir import default_tir, interpret
 from intarsia.target.target import Target
 

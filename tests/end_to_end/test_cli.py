@@ -13,7 +13,7 @@ from tests.faulty_toolchains import FORGETFUL, Forgetful
 from tests.onnx_models import model_of
 
 from intarsia import __version__, from_onnx
-from intarsia.cli.array_summary import HEADERS
+from intarsia.cli.reports.array_summary import HEADERS
 from intarsia.ir import TensorType
 from intarsia.runtime.kernel import TOOLCHAINS
 

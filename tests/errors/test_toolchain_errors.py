@@ -164,7 +164,7 @@ def test_unknown_operator(name: str, problem: str, capfd: pytest.CaptureFixture[
 def test_shapes_that_do_not_fit(
     name: str, problem: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intarsia.toolchain.openvino_model.usable_cores", lambda root: 2)
+    monkeypatch.setattr("intarsia.toolchain.openvino.model.usable_cores", lambda root: 2)
     kernel = toolchain(name).load(source(name, [helper.make_node("Add", ["x", "z"], ["y"])], [ONE, TWO]))
     three, four = np.ones(3, np.float32), np.ones(4, np.float32)
     with pytest.raises(ExecutionError) as raised:
@@ -184,7 +184,7 @@ def test_source_that_is_no_model(name: str) -> None:
 
 
 def test_openvino_refuses_unknown_shapes_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("intarsia.toolchain.openvino_model.usable_cores", lambda root: 1)
+    monkeypatch.setattr("intarsia.toolchain.openvino.model.usable_cores", lambda root: 1)
     with pytest.raises(CompileError) as raised:
         toolchain("openvino").load(source("openvino", [helper.make_node("Neg", ["x"], ["y"])], [ONE]))
     assert str(raised.value) == (
@@ -208,7 +208,7 @@ def test_openvino_cannot_switch_optimisations_off() -> None:
 def test_input_that_cannot_be_bound(
     name: str, array: Array, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("intarsia.toolchain.openvino_model.usable_cores", lambda root: 2)
+    monkeypatch.setattr("intarsia.toolchain.openvino.model.usable_cores", lambda root: 2)
     kernel = toolchain(name).load(source(name, [helper.make_node("Neg", ["x"], ["y"])], [ONE]))
     with pytest.raises(ExecutionError) as raised:
         kernel.run([array], [None])

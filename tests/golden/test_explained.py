@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from tests.explanations import EXPLANATION, UNTUNED
 
-from intarsia.cli.console import plain_text
-from intarsia.cli.explain_report import explain_report
-from intarsia.driver.explained_function import Compared, FunctionRecord
-from intarsia.driver.explanation import Explanation
+from intarsia.cli.console.console import plain_text
+from intarsia.cli.reports.explain_report import explain_report
+from intarsia.driver.explain.explained_function import Compared, FunctionRecord
+from intarsia.driver.explain.explanation import Explanation
 
 Check = Callable[[str, str], None]
 

@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from intarsia.cli import bench, bisect, compare, db, doctor, explain, passes, run, sign, tune, verify, zoo
+from intarsia.cli.commands import (
+    bench,
+    bisect,
+    compare,
+    db,
+    doctor,
+    explain,
+    passes,
+    run,
+    sign,
+    tune,
+    verify,
+    zoo,
+)
 
 HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
 

@@ -9,10 +9,10 @@ from typing import Final, TextIO
 
 import typer
 
-from intarsia.cli.console import Console
-from intarsia.cli.flags import Flags
-from intarsia.cli.interruption import Interrupted, interruptible
-from intarsia.cli.report import Report
+from intarsia.cli.console.console import Console
+from intarsia.cli.console.flags import Flags
+from intarsia.cli.console.interruption import Interrupted, interruptible
+from intarsia.cli.reports.report import Report
 from intarsia.support.errors import IntarsiaError, UsageError
 
 PROGRAM: Final = "intarsia"
@@ -78,7 +78,7 @@ def _run(arguments: list[str], console: Console) -> int:
 def _outcome(arguments: list[str], console: Console) -> Report | int:
     """What the command returns; an exit code where typer itself has answered (--help, --version)."""
     from intarsia.cli.app import command
-    from intarsia.cli.bash_words import rejoined_words
+    from intarsia.cli.arguments.bash_words import rejoined_words
 
     os.environ.update(rejoined_words(os.environ))
     try:

@@ -14,9 +14,7 @@ entrant   a way to run the whole model
 contest   entrants measured one by one, the fast ones raced end to end
 records   what became of each, as plain data
 result    what `tune` returns
-explanation, explained_function    why the winner runs what where, as plain data for the artifact
-explain_run, explain_model         explaining a run, or what the database knows of a model
-explain_function, comparison       fates of candidates, and what they would cost instead
+explain   why the winner runs what where: in the artifact, of a run, of a model
 budget    times as people write them
 """
 

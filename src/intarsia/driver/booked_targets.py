@@ -20,8 +20,8 @@ from intarsia.native.schedule import ScheduleBook
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Host, Target
 from intarsia.toolchain import toolchain, usable_toolchains
-from intarsia.toolchain.native import Native
-from intarsia.toolchain.native_caches import schedule_folder
+from intarsia.toolchain.native.caches import schedule_folder
+from intarsia.toolchain.native.toolchain import Native
 
 _EVICTED: Final = 2
 """Operands of so many times the size of the second-level caches are not found there again."""

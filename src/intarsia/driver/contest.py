@@ -12,11 +12,11 @@ from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Stage,
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_policy import RacePolicy
-from intarsia.measure.race_result import RaceResult
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.result import RaceResult
 from intarsia.measure.runner import Raced
-from intarsia.measure.timing import Timing
+from intarsia.measure.timing.timing import Timing
 from intarsia.support.errors import StoppedError, UnsupportedModelError, VerificationError
 
 HOPELESS = 3.0

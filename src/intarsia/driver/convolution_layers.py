@@ -21,9 +21,9 @@ from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
-from intarsia.toolchain.native import Native
-from intarsia.toolchain.native_simplified import simplified
-from intarsia.toolchain.native_source import source_function
+from intarsia.toolchain.native.simplified import simplified
+from intarsia.toolchain.native.source import source_function
+from intarsia.toolchain.native.toolchain import Native
 
 _DIRECT: Final = ConvolutionAlgorithm.DIRECT.value
 _CROP: Final = 18

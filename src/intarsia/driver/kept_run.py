@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.placement.plan import Plan, PlanError
-from intarsia.driver.explanation import Explanation
+from intarsia.driver.explain.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
 from intarsia.measure.measure_input import Workload
 from intarsia.support.digest import digest_text

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from intarsia.driver.schedule_records import ScheduleProgress
-from intarsia.measure.interleaved import RatioInterval
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress
-from intarsia.measure.timing import Timing
+from intarsia.measure.timing.interleaved import RatioInterval
+from intarsia.measure.timing.timing import Timing
 
 
 class Status(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.explanation import Explanation
+from intarsia.driver.explain.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
 from intarsia.driver.schedule_records import ScheduleRow
 from intarsia.runtime.executable import Executable

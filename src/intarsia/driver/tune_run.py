@@ -13,7 +13,7 @@ from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
-from intarsia.driver.explain_run import explain_run, kernel_seconds
+from intarsia.driver.explain.run import explain_run, kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
 from intarsia.driver.plans import plan_entrant, winning_plan

@@ -12,7 +12,7 @@ from intarsia.ir import IRModule
 from intarsia.op.infer import infer_types
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
-from intarsia.toolchain.native import Native
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.this_host import this_host
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice

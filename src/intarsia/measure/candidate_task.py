@@ -14,7 +14,7 @@ from intarsia.measure.judge.examination import examine, examine_buffers
 from intarsia.measure.judge.gate import run_arrays
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.timing import TimingPolicy, time_function
+from intarsia.measure.timing.timing import TimingPolicy, time_function
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.measure.wrong_answers import note_wrong_answer
 from intarsia.runtime.artifact_format import ArtifactFormat

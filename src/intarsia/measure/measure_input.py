@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy.typing as npt
 
 from intarsia.ir import DType, IRModule, structural_digest
-from intarsia.measure.constant_digests import digest_constants
+from intarsia.measure.arrays.constant_digests import digest_constants
 from intarsia.measure.inputs import random_inputs
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target

@@ -13,9 +13,9 @@ from typing import Final
 from intarsia.measure.database import Database, MeasureRecord
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.race_records import raced_inputs, replayed
-from intarsia.measure.race_result import RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured, Testbed
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
 from intarsia.measure.measure_result import MeasureResult
-from intarsia.measure.race_policy import RacePolicy
-from intarsia.measure.race_result import RaceEnd
-from intarsia.measure.racing import Race
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.racing import Race
+from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.support.digest import digest_text
 

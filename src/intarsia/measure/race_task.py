@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intarsia.measure.candidate_task import Outcome, candidate_call, checked_outcome, failure_outcome
-from intarsia.measure.clock import MONOTONIC_CLOCK
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.timing import TimingPolicy, take_sample, warm_up
+from intarsia.measure.timing.clock import MONOTONIC_CLOCK
+from intarsia.measure.timing.timing import TimingPolicy, take_sample, warm_up
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.executable import Executable

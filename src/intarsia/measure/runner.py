@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from intarsia.measure.candidate_task import Outcome, run_candidate
-from intarsia.measure.host_lock import exclusive_host
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_result import RacedCandidate, RaceEnd, RaceResult
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.racing import Race
+from intarsia.measure.race.result import RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.race_task import leave_race, take_turn
-from intarsia.measure.racing import Race
 from intarsia.measure.task_outcome import task_outcome
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.host_lock import exclusive_host
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.worker_pool import Task, WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from intarsia.ir import IRModule
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
-from intarsia.measure.constant_store import ConstantStore, large_constants, stored_constant
+from intarsia.measure.arrays.array_files import read_arrays, read_facts, write_arrays
+from intarsia.measure.arrays.constant_store import ConstantStore, large_constants, stored_constant
 from intarsia.measure.inputs import InputKind
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.gate_files import read_gate, write_gate

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
+from intarsia.measure.arrays.array_files import read_arrays, read_facts, write_arrays
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.digest import digest_text

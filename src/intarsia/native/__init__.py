@@ -5,7 +5,10 @@ dag         a graph of such declarations, and what is known of it
 loop_state  previews of its loops, and the steps that change them
 lowering    a state as a loop function
 tir         passes on loop functions, and an interpreter that says what they mean
-llvm        machine code for loop functions, and what runs it
+machine     the CPU that is compiled for: instruction set, cache sizes
+emission    a loop function as LLVM IR
+object_code LLVM IR as object code, kept in a cache and loaded
+execution   kernels run: threads, the driver of a row of kernels
 schedule    a good state for every graph, by rule
 graph       a region of a program as kernels: fusion groups, layouts, memory
 """

@@ -11,10 +11,10 @@ import numpy as np
 
 from intarsia.ir import GlobalVar, IRModule
 from intarsia.native import te
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir
 from intarsia.transform import PassContext

@@ -5,7 +5,7 @@ infers, a value that the package computes, and the toolchains that can run it. A
 calls alone; what stands around them stays free. A package declares a domain by an entry point:
 
     [project.entry-points."intarsia.operator_domains"]
-    "com.microsoft" = "intarsia.toolchain.onnxruntime_domain:MicrosoftOperators"
+    "com.microsoft" = "intarsia.toolchain.onnxruntime.domain:MicrosoftOperators"
 """
 
 from __future__ import annotations

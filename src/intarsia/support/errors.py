@@ -20,8 +20,8 @@
     ├── CompileError                  3   a toolchain refuses a function
     │   └── NotCoveredError               no compute rule for a call (native.te.operators.compute_call)
     ├── ArtifactError                 3   an artifact that is damaged or does not fit this machine
-    │   ├── UnknownRelocationError        object code that only LLVM can load (native.llvm.relocation)
-    │   └── ForbiddenSymbolError          object code with a forbidden call (native.llvm.process_symbols)
+    │   ├── UnknownRelocationError        object code that only LLVM can load (object_code.relocation)
+    │   └── ForbiddenSymbolError          object code with a forbidden call (object_code.process_symbols)
     ├── ExecutionError                1   a kernel failed at run time
     ├── VerificationError             4   a result differs from the reference
     ├── TooSlowError                  5   slower than the user required

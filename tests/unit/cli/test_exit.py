@@ -8,9 +8,9 @@ import pytest
 from tests.onnx_models import model_of
 
 from intarsia import __version__
-from intarsia.cli import doctor as doctor_module
+from intarsia.cli.commands import doctor as doctor_module
 from intarsia.cli.exit import run_command_line
-from intarsia.cli.report import Report
+from intarsia.cli.reports.report import Report
 from intarsia.support.errors import (
     IntarsiaError,
     InvalidModelError,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from intarsia.cli.run import save_npz
+from intarsia.cli.commands.run import save_npz
 from intarsia.support.errors import OutputError
 
 

@@ -24,7 +24,7 @@ from intarsia.native.schedule.schedule_book import history_text
 from intarsia.op import call
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
-from intarsia.toolchain.native_caches import schedule_folder
+from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.this_host import this_host
 
 pytestmark = pytest.mark.processes

@@ -16,8 +16,8 @@ from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureBudget, Measurer
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
 from intarsia.support.errors import VerificationError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from intarsia.build import build
-from intarsia.cli.layers_report import layers_report
-from intarsia.cli.table import Table
+from intarsia.cli.reports.layers_report import layers_report
+from intarsia.cli.reports.table import Table
 from intarsia.driver.convolution_layers import convolution_layers
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var
 from intarsia.op import call

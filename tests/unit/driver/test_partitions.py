@@ -16,7 +16,7 @@ from intarsia.driver.records import Progress, Stage, Status
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, PlainData
-from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured, local
 from intarsia.op import call

@@ -25,8 +25,8 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.schedule_book import history_text
 from intarsia.support.errors import ExecutionError, StoppedError, UsageError
 from intarsia.target import Target

@@ -25,7 +25,7 @@ from intarsia.op import call
 from intarsia.passes import InferType, partition_whole
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target
-from intarsia.toolchain.native_caches import schedule_folder
+from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.transform import get_pass
 from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel

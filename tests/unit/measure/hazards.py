@@ -23,7 +23,7 @@ from intarsia.measure.candidate_kind import CANDIDATE_KINDS
 from intarsia.measure.measure_input import Candidate, PlainData
 from intarsia.runtime.kernel import TOOLCHAINS, Array, Kernel, KernelSource, Value
 from intarsia.target import Target
-from intarsia.toolchain.reference import Reference
+from intarsia.toolchain.reference.toolchain import Reference
 
 FAULTS: dict[str, Callable[[], object]] = {
     function.__name__: function

@@ -12,7 +12,7 @@ from tests.ir_programs import relu, var
 from intarsia.ir import Constant, Function, IRModule
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.target import Host, Target
 

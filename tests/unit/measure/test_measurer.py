@@ -20,7 +20,7 @@ from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.op import call
 from intarsia.target import Host, Target

@@ -11,8 +11,8 @@ from tests.unit.measure.quick_testbed import WORKLOAD, as_input, quick_testbed
 
 from intarsia.measure.measure_input import Candidate
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_result import DropReason, RaceEnd
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.result import DropReason, RaceEnd
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.local import LocalTestbed
 

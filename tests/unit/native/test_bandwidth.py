@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from intarsia.native.bandwidth import measured_bandwidth
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 
 ISA = Isa.host()
 

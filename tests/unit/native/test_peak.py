@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.peak import measured_peak
 
 ISA = Isa.host()

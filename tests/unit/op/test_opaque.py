@@ -207,7 +207,7 @@ def test_a_domain_declared_in_code() -> None:
 
 
 def test_a_domain_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from intarsia.toolchain.onnxruntime_domain import MicrosoftOperators
+    from intarsia.toolchain.onnxruntime.domain import MicrosoftOperators
 
     monkeypatch.setattr(MicrosoftOperators, "obstacle", lambda _: "the package onnxruntime is not installed")
     assert domains_of(from_onnx(node_model("Gelu", {"x": SQUARES}))) == {""}

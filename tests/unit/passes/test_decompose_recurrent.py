@@ -17,10 +17,10 @@ from intarsia.build import build
 from intarsia.frontend.onnx import from_onnx
 from intarsia.ir import Call, IRModule, post_order
 from intarsia.native.graph import plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.passes import DecomposeRecurrent, InferType, RecurrentToScan, partition_whole
 from intarsia.target import Target
-from intarsia.toolchain.native_simplified import simplified
+from intarsia.toolchain.native.simplified import simplified
 from intarsia.transform import Pass, PassContext
 
 STEPS, FEATURES, WIDTH = 5, 3, 4

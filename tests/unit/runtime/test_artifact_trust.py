@@ -11,12 +11,12 @@ import pytest
 from onnx import helper, numpy_helper
 from tests.forged_artifacts import BLOB, X, is_right, manifest_of, replace_file, replace_kernels, save
 
-from intarsia.native.llvm.codegen import generate_object_code
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import ArtifactError, CompileError
-from intarsia.toolchain.native import Native
+from intarsia.toolchain.native.toolchain import Native
 
 WRITES_42 = """
 define void @kernel(ptr %arguments, ptr %runtime) {
@@ -90,7 +90,7 @@ def test_openvino_compiles_its_source_without_trust(tmp_path: Path, monkeypatch:
     pytest.importorskip("openvino")
     folder = save(tmp_path / "m", "openvino")
     monkeypatch.setattr(
-        "intarsia.toolchain.openvino_kernel.import_model", lambda blob, source: pytest.fail("imported")
+        "intarsia.toolchain.openvino.kernel.import_model", lambda blob, source: pytest.fail("imported")
     )
     replace_file(folder, BLOB, b"whatever")
     assert is_right(load(folder, trusted=False)(X))
@@ -106,7 +106,7 @@ def test_a_forged_source_whose_values_no_machine_holds_is_refused(
 ) -> None:
     """With `memory` the machine claims to have it, and the allocation fails."""
     if memory is not None:
-        monkeypatch.setattr("intarsia.toolchain.native_arena.machine_memory", lambda: memory)
+        monkeypatch.setattr("intarsia.toolchain.native.arena.machine_memory", lambda: memory)
     name = manifest_of(folder)["kernels"][0]["source"]
     model = onnx.load_model_from_string((folder / name).read_bytes())
     result = model.graph.node[-1].output[0]

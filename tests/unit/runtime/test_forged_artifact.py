@@ -30,7 +30,7 @@ from intarsia.runtime.artifact_load import load
 from intarsia.runtime.bounded_json import MOST_VALUES, parse_json
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import ArtifactError, IntarsiaError
-from intarsia.toolchain.native_blob import read_blob
+from intarsia.toolchain.native.blob import read_blob
 from intarsia.toolchain.protocol import Available
 
 VALUES: tuple[object, ...] = (

@@ -48,4 +48,4 @@ def source_of() -> Callable[..., KernelSource]:
 @pytest.fixture(autouse=True)
 def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenVINO refuses unknown shapes where there is one core; what is tested here needs no second one."""
-    monkeypatch.setattr("intarsia.toolchain.openvino_model.usable_cores", lambda root: 2)
+    monkeypatch.setattr("intarsia.toolchain.openvino.model.usable_cores", lambda root: 2)

@@ -12,14 +12,14 @@ from onnx import ModelProto, helper
 
 from intarsia.ir import Call as CallExpr
 from intarsia.ir import Constant, DType, Function, Op, TensorType, Tuple, Var
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.toolchain import toolchain
 from intarsia.toolchain.external_weights import unfolded_weights
-from intarsia.toolchain.onnxruntime_session import session_options
+from intarsia.toolchain.onnxruntime.session import session_options
 
 NAMES = ("onnxruntime", "openvino", "reference")
 SourceOf = Callable[..., KernelSource]
@@ -156,7 +156,7 @@ def test_refuses_weights_that_do_not_fit(
 def test_options_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     from onnxruntime import GraphOptimizationLevel
 
-    monkeypatch.setattr("intarsia.toolchain.onnxruntime_session.usable_cores", lambda root: 3)
+    monkeypatch.setattr("intarsia.toolchain.onnxruntime.session.usable_cores", lambda root: 3)
     plain = session_options(Target("cpu -toolchain=onnxruntime"))
     assert plain.intra_op_num_threads == 3
     assert plain.graph_optimization_level == GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -180,7 +180,7 @@ def test_an_unoptimised_session_rewrites_products_that_would_saturate(
     from onnxruntime import GraphOptimizationLevel
 
     isa = Isa("x86_64", "generic", features, ())
-    monkeypatch.setattr("intarsia.toolchain.onnxruntime_session.Isa.host_without_compiler", lambda: isa)
+    monkeypatch.setattr("intarsia.toolchain.onnxruntime.session.Isa.host_without_compiler", lambda: isa)
     graph = onnx.helper.make_graph(
         [], "g", [], [], [onnx.numpy_helper.from_array(np.ones((2, 2), dtype), "weight")]
     )

@@ -32,14 +32,14 @@ from tests.partitioned_programs import SIZE, unpartitioned
 counts = {"host": Host.detect().cores}
 usable = {toolchain.name for toolchain in usable_toolchains()}
 if "native" in usable:
-    from intarsia.toolchain.native_plan import planned_region
+    from intarsia.toolchain.native.plan import planned_region
     with build(partition_whole(unpartitioned(), Target("cpu -toolchain=native"))) as executable:
         counts["native"] = planned_region(executable.kernels[0].source).threads
 if "onnxruntime" in usable:
-    from intarsia.toolchain.onnxruntime_session import session_options
+    from intarsia.toolchain.onnxruntime.session import session_options
     counts["onnxruntime"] = session_options(Target("cpu -toolchain=onnxruntime")).intra_op_num_threads
 if "openvino" in usable:
-    from intarsia.toolchain.openvino_options import model_options
+    from intarsia.toolchain.openvino.properties import model_options
     counts["openvino"] = int(model_options(Target("cpu -toolchain=openvino"))["INFERENCE_NUM_THREADS"])
 if "torch" in usable:
     import torch

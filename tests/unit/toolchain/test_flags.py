@@ -7,16 +7,16 @@ import pytest
 from tests.partitioned_programs import SIZE, unpartitioned
 
 from intarsia.build import build
-from intarsia.native.llvm.codegen import CodegenOptions, IrPasses
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import CodegenOptions, IrPasses
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError
 from intarsia.target import FLAGS, Target, TargetOption
-from intarsia.toolchain.native_plan import planned_region
-from intarsia.toolchain.onnxruntime_session import session_options
-from intarsia.toolchain.openvino_options import model_options, refuse_unmet_options
+from intarsia.toolchain.native.plan import planned_region
+from intarsia.toolchain.onnxruntime.session import session_options
+from intarsia.toolchain.openvino.properties import model_options, refuse_unmet_options
 
 CASES = [
     pytest.param(option, value, id=f"{option.name}={value}")

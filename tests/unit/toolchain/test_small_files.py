@@ -12,7 +12,7 @@ from tests.onnx_models import model_of
 
 import intarsia as ia
 from intarsia.support.errors import CompileError
-from intarsia.toolchain import native_arena
+from intarsia.toolchain.native import arena as native_arena
 
 
 def resize(kind: str, *sizes: int, shape: str = "float[1,1,2,2]") -> Any:
@@ -103,7 +103,7 @@ def test_an_arena_beyond_the_machine_is_refused_before_kernels_are_compiled(
     model = model_of(text, k=np.array(0))
     ia.build(ia.from_onnx(model), "cpu -toolchain=native -threads=1").close()
     monkeypatch.setattr(native_arena, "machine_memory", lambda: 1023)
-    monkeypatch.setattr("intarsia.toolchain.native_build.compile_dags", None)
+    monkeypatch.setattr("intarsia.toolchain.native.build.compile_dags", None)
     with pytest.raises(CompileError, match="values between its kernels take 0 MiB, which this machine") as e:
         ia.build(ia.from_onnx(model), "cpu -toolchain=native -threads=1")
     assert e.value.help == "close other programs, or fix smaller input shapes"

@@ -16,7 +16,7 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.passes import InferType
 from intarsia.support.errors import UsageError

@@ -11,8 +11,8 @@ from intarsia.build.kernel_requests import KernelRequest, kernel_requests
 from intarsia.ir import IRModule
 from intarsia.passes import partition_whole
 from intarsia.target import Target
-from intarsia.toolchain.native import Native
-from intarsia.toolchain.native_plan import planned_region
+from intarsia.toolchain.native.plan import planned_region
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.onnx_compile import newest_opset, onnx_kernel_source
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.native.dag import ComputeDAG, structural_key
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.target import Target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Self
 
 from intarsia.autoschedule.measuring.loaded_task import LoadedTask
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
-from intarsia.native.llvm.call_table import CallTable, KernelCall
-from intarsia.native.llvm.native_function import NativeFunction
+from intarsia.native.execution.call_table import CallTable, KernelCall
+from intarsia.native.execution.native_function import NativeFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.judge.difference import is_surely_within, sure_limit
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_result import MeasureError
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.packing import Packing
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
 

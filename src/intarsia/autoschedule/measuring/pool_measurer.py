@@ -20,11 +20,11 @@ from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasure
 from intarsia.autoschedule.measuring.schedule_runner import ScheduleRunner
 from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.candidate_task import Outcome
-from intarsia.measure.host_lock import exclusive_host, shared_host
 from intarsia.measure.testbed.run_folder import RunFolder
+from intarsia.measure.timing.host_lock import exclusive_host, shared_host
 from intarsia.measure.worker_pool import TaskStoppedError, WorkerPool
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import StoppedError
 
 PRELOAD: Final = (

@@ -9,7 +9,7 @@ from intarsia.autoschedule.measuring.task_folder import TaskFolder, add_referenc
 from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.worker_pool import Task, TaskFailedError, TaskRaisedError, TaskStoppedError, WorkerPool
 from intarsia.native.dag import structural_key
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.support.errors import ExecutionError
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.tolerance import tolerance_for
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.lowering import lower_naive
+from intarsia.native.machine.isa import Isa
 from intarsia.native.te import ComputeOp, Operation
 from intarsia.support.aligned_memory import aligned_array
 

@@ -13,9 +13,9 @@ from intarsia.autoschedule.measuring.measure_options import RunTiming
 from intarsia.autoschedule.measuring.run_timing import time_run
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
 from intarsia.measure.candidate_task import Outcome, failure_outcome
-from intarsia.measure.interleaved import time_interleaved
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
 
 
 def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_seconds: float) -> Outcome:

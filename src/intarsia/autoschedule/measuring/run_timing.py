@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from intarsia.autoschedule.measuring.measure_options import RunTiming
-from intarsia.measure.clock import MONOTONIC_CLOCK, Clock
-from intarsia.measure.timing import MAX_CALLS, TimingPolicy, take_sample
+from intarsia.measure.timing.clock import MONOTONIC_CLOCK, Clock
+from intarsia.measure.timing.timing import MAX_CALLS, TimingPolicy, take_sample
 
 _COLD_RATIO: Final = 1.5
 """How much longer a first call takes at most than the others, if it takes long at all."""

@@ -7,11 +7,11 @@ from typing import Final
 
 from intarsia.autoschedule.measuring.code_size import stores_when_unrolled
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
-from intarsia.native.llvm.array_parameter import parameters_of
-from intarsia.native.llvm.codegen import generate_object_code
-from intarsia.native.llvm.compile_kernel import SYMBOL, CompiledKernel
-from intarsia.native.llvm.emit import emit_llvm
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.compile_kernel import SYMBOL, CompiledKernel
+from intarsia.native.emission.emit import emit_llvm
+from intarsia.native.execution.array_parameter import parameters_of
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.packing import Packing
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir

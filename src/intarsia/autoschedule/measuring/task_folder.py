@@ -14,11 +14,11 @@ import numpy.typing as npt
 from intarsia.autoschedule.measuring.reference_result import gate_of, reference_result
 from intarsia.autoschedule.measuring.task_contents import task_contents
 from intarsia.autoschedule.task import SearchTask
-from intarsia.measure.array_files import read_arrays, write_arrays
+from intarsia.measure.arrays.array_files import read_arrays, write_arrays
 from intarsia.measure.judge.gate import Gate
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.support.files import written_whole
 
 Array = npt.NDArray[Any]

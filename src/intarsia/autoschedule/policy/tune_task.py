@@ -20,8 +20,8 @@ from intarsia.autoschedule.policy.search_policy import SearchPolicy
 from intarsia.autoschedule.policy.sketch_policy import SketchPolicy
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.support.errors import UsageError
 

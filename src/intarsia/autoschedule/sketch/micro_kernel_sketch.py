@@ -8,8 +8,8 @@ from random import Random
 from typing import Final
 
 from intarsia.autoschedule.task.search_task import SearchTask
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.families import schedule_family
 from intarsia.native.schedule.schedule_family import Choice, ScheduleFamily
 

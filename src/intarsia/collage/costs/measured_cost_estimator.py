@@ -20,7 +20,7 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
-from intarsia.measure.median_interval import median_interval
+from intarsia.measure.timing.median_interval import median_interval
 from intarsia.support.errors import IntarsiaError
 
 SETTLED: Final = 2

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from intarsia.collage.device_placement.device_problem import Link
-from intarsia.measure.host_lock import exclusive_host
+from intarsia.measure.timing.host_lock import exclusive_host
 from intarsia.runtime.devices.device import Device
 from intarsia.runtime.devices.open_devices import open_devices
 from intarsia.target import VirtualDevice

@@ -16,8 +16,8 @@ import numpy as np
 
 from intarsia.ir import Constant, Expr, Var, children
 from intarsia.runtime.kernel import Array
-from intarsia.toolchain.integer_ranges import IntegerRanges, type_interval
-from intarsia.toolchain.integer_rules import Interval
+from intarsia.toolchain.openvino.integer_ranges import IntegerRanges, type_interval
+from intarsia.toolchain.openvino.integer_rules import Interval
 
 Range = tuple[int, int]
 """The least and the largest number."""

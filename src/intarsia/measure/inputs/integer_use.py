@@ -17,8 +17,8 @@ from typing import Final
 from intarsia.ir import Call, Expr, Function, Op, TensorType, TupleGetItem, Var, children, post_order
 from intarsia.measure.inputs.index_ranges import WIDEST, Place, Range, can_be_met, meeting_ranges
 from intarsia.measure.inputs.integer_demands import MOVING, Demand, demand_of
-from intarsia.toolchain.integer_ranges import type_interval
-from intarsia.toolchain.integer_rules import RULES
+from intarsia.toolchain.openvino.integer_ranges import type_interval
+from intarsia.toolchain.openvino.integer_rules import RULES
 
 _POSITIONS: Final = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "Unique", "TopK"})
 """Operators whose integers are positions or counts, whatever their arguments are."""

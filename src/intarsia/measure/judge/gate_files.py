@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intarsia.measure.array_files import read_arrays, read_facts, write_arrays
+from intarsia.measure.arrays.array_files import read_arrays, read_facts, write_arrays
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.output_check import CHECK_KINDS
 

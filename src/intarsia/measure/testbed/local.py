@@ -15,18 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from intarsia.measure.arrays.constant_store import ConstantStore
 from intarsia.measure.builder import Builder
 from intarsia.measure.candidate_task import Outcome
-from intarsia.measure.constant_store import ConstantStore
-from intarsia.measure.host_lock import shared_host
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
 from intarsia.measure.runner import QUICK, Built, Raced, Runner
 from intarsia.measure.testbed.run_folder import RunFolder
 from intarsia.measure.testbed.testbed import Measured
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.host_lock import shared_host
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.files import folder_size

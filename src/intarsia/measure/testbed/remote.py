@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from uuid import uuid4
 
-from intarsia.measure.host_lock import shared_host
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.reference_task import add_reference
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.local import DEFAULT_LIMITS, PRELOAD, TestbedLimits
@@ -24,6 +23,7 @@ from intarsia.measure.testbed.station import MeasuredThere, SentCandidate, measu
 from intarsia.measure.testbed.station_session import StationSettings
 from intarsia.measure.testbed.testbed import Measured
 from intarsia.measure.testbed.transport import SharedFiles, Transport
+from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import IntarsiaError

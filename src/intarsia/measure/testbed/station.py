@@ -18,8 +18,8 @@ from typing import Final
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_policy import RacePolicy
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed.parcel import Parcel
 from intarsia.measure.testbed.station_session import StationSession, StationSettings

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.race_limits import RaceLimits
+from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.runner import Raced
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.target import Host

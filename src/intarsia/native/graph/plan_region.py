@@ -16,7 +16,7 @@ from intarsia.native.graph.memory_plan import lifetimes, plan_memory
 from intarsia.native.graph.region_plan import RegionPlan
 from intarsia.native.graph.straight_line import StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 
 _CACHE_LINE = 64
 

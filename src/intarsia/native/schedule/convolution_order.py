@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final, NamedTuple
 
-from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.register_tiles import PixelTile
 from intarsia.native.te import ComputeOp
 

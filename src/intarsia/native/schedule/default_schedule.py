@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention import attention_state
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.channels_last import channels_last_state

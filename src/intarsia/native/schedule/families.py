@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.cache_sizes import CacheSizes
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.cache_sizes import CacheSizes
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention_family import attention_family
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.blocked_chain import BlockedChain, blocked_chain

@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 from typing import Final
 
-from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.gemm_form import GemmForm
 from intarsia.native.schedule.gemm_tile import GemmTile
 

@@ -9,7 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from intarsia.native.dag import AccessAnalyzer, ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.te import ComputeOp, Operation
 
 _KEPT_FREE = 3

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from intarsia.ir import PrimFunc, with_prim_func_fields
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption, rewrite_layout
 from intarsia.native.lowering import infer_bound, lower
+from intarsia.native.machine.isa import Isa
 from intarsia.native.packing import Packing
 from intarsia.native.schedule.default_schedule import default_state
 from intarsia.native.schedule.streamed import streamed_names

@@ -16,17 +16,17 @@ from intarsia.ir import Constant, DType, Function, GlobalVar, IRModule, TensorTy
 from intarsia.ir.attributes import Attrs
 from intarsia.measure.inputs import random_inputs
 from intarsia.native.dag import structural_key
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduleBook, default_state
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
-from intarsia.toolchain.native_build import build_region
-from intarsia.toolchain.native_caches import schedule_folder
-from intarsia.toolchain.native_plan import planned_region
+from intarsia.toolchain.native.build import build_region
+from intarsia.toolchain.native.caches import schedule_folder
+from intarsia.toolchain.native.plan import planned_region
 
 TARGET = Target("cpu -toolchain=native -threads=2")
 WEIGHT = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)

@@ -8,9 +8,9 @@ from intarsia.autoschedule.features.machine_features import MACHINE_FEATURES, ma
 from intarsia.autoschedule.features.machine_fit import MachineFit, machine_fit
 from intarsia.autoschedule.features.store_analysis import analysed_stores
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
+from intarsia.native.machine.isa import Isa
 
 AVX2 = Machine(
     vector_bytes=32, vector_registers=16, first_cache=32 * 1024, second_cache=512 * 1024, threads=4

@@ -6,8 +6,8 @@ import pytest
 from tests.faulty_builds import build_with_fault
 
 from intarsia.autoschedule.measuring import MeasureOptions, PoolMeasurer
-from intarsia.measure.timing import TimingPolicy
-from intarsia.native.llvm.isa import Isa
+from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.native.machine.isa import Isa
 
 QUICK = TimingPolicy(
     warmup_seconds=0.0, warmup_calls=1, repeats=7, min_repeats=7, min_repeat_seconds=1e-4, max_seconds=0.1

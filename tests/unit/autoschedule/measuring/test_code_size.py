@@ -10,7 +10,7 @@ from intarsia.autoschedule.measuring.schedule_kernel import compile_schedule
 from intarsia.ir import GlobalVar, IRModule
 from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Store
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
 from intarsia.native.tir.unroll_loop import UnrollLoop
 from intarsia.support.errors import CompileError

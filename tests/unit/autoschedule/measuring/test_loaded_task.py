@@ -10,7 +10,7 @@ from intarsia.measure.judge.difference import sure_limit
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.measure.measure_result import MeasureError
-from intarsia.native.llvm.thread_pool import ThreadPool
+from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.aligned_memory import ALIGNMENT
 
 

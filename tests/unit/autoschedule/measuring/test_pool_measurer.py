@@ -21,9 +21,9 @@ from intarsia.ir import DType
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import with_state
 from intarsia.support.errors import ExecutionError, StoppedError
 from intarsia.target import Target

@@ -20,8 +20,8 @@ from intarsia.ir import DType
 from intarsia.measure.judge.tolerance import EXACT, tolerance_for
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.lowering import lower_naive
+from intarsia.native.machine.isa import Isa
 from intarsia.native.tir import interpret
 
 

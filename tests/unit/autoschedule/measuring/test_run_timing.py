@@ -6,7 +6,7 @@ import pytest
 
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.run_timing import time_run
-from intarsia.measure.clock import FakeClock
+from intarsia.measure.timing.clock import FakeClock
 from intarsia.support.errors import UsageError
 
 MS = 1_000_000

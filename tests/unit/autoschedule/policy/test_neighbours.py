@@ -8,9 +8,9 @@ from intarsia.autoschedule.policy import neighbours
 from intarsia.autoschedule.population import completed, with_bounds
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task import SpaceOptions
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.steps import SplitStep
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 
 TASK = task_of(matmul(12, 8, 8))

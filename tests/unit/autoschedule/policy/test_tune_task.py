@@ -23,10 +23,10 @@ from intarsia.autoschedule.policy import (
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.ir import GlobalVar, IRModule
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.native.tir import default_tir
 from intarsia.support.errors import DatabaseError, UsageError

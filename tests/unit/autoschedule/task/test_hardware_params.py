@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 
 from intarsia.autoschedule.task import HardwareParams
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import UsageError
 
 

@@ -18,7 +18,7 @@ from intarsia.op import call
 from intarsia.runtime.kernel import TOOLCHAINS, Kernel
 from intarsia.support.errors import ExecutionError
 from intarsia.target import Target
-from intarsia.toolchain.reference import Reference
+from intarsia.toolchain.reference.toolchain import Reference
 
 ENGINES = ("reference", "onnxruntime", "openvino")
 

@@ -11,7 +11,7 @@ from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.target import Target
 

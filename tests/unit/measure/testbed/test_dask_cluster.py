@@ -23,9 +23,9 @@ from tests.unit.measure.worker_pool.live_processes import is_alive, until
 from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress, Measurer
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_policy import RacePolicy
-from intarsia.measure.race_result import RaceEnd
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.testbed.dask_cluster import connect
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.support.errors import ExecutionError, UsageError

@@ -29,9 +29,9 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureBudget, Measurer
-from intarsia.measure.race_limits import RaceLimits
-from intarsia.measure.race_policy import RacePolicy
-from intarsia.measure.race_result import RaceEnd
+from intarsia.measure.race.limits import RaceLimits
+from intarsia.measure.race.policy import RacePolicy
+from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.testbed.remote import RemoteTestbed
 from intarsia.measure.worker_pool.process_tree import children

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
+from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.graph import RegionPlan
-from intarsia.native.llvm.compile_kernel import compile_kernel
-from intarsia.native.llvm.isa import Isa
-from intarsia.native.llvm.native_function import NativeFunction
 from intarsia.native.lowering import lower
+from intarsia.native.machine.isa import Isa
 from intarsia.native.tir.default_tir import default_tir
 
 Array = npt.NDArray[Any]

@@ -19,7 +19,7 @@ from intarsia.native.graph.convolution_algorithm import (
     estimated_tile,
     transformable_shape,
 )
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.support.errors import UsageError
 from intarsia.target import Target

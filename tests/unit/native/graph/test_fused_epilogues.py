@@ -8,8 +8,8 @@ from tests.unit.native.graph.programs import constant
 
 from intarsia.ir import Function, GlobalVar, IRModule, TensorType, Var
 from intarsia.native.graph import plan_region
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.default_schedule import default_state
 from intarsia.native.te import ComputeOp
 from intarsia.op import call

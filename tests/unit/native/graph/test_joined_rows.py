@@ -15,7 +15,7 @@ from tests.unit.native.graph.run_plan import run_plan
 from intarsia.build import build
 from intarsia.ir import Expr, Function, GlobalVar, IRModule, TensorType, Var
 from intarsia.native.graph import RegionPlan, plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 
 ISA = Isa.host()

@@ -11,7 +11,7 @@ from tests.unit.native.graph.run_plan import run_plan
 
 from intarsia.ir import Function, parser
 from intarsia.native.graph import RegionPlan, plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import infer_types
 from intarsia.support.errors import CompileError
 

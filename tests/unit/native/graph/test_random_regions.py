@@ -12,7 +12,7 @@ from tests.unit.native.graph.run_plan import run_plan
 from intarsia.build import build
 from intarsia.ir import Function, IRModule
 from intarsia.native.graph import plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import infer_types
 
 ISA = Isa.host()

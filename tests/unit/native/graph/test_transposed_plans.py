@@ -16,7 +16,7 @@ from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import Expr, Function, TensorType, Var
 from intarsia.native.graph import plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.op import call
 from intarsia.passes import default_heuristic
 from intarsia.transform import PassContext

@@ -12,7 +12,7 @@ from tests.unit.native.graph.run_plan import run_plan
 from intarsia.ir import DType, Function, parser
 from intarsia.native.graph import PlanOptions, RegionPlan, WeightStorage, plan_region
 from intarsia.native.graph.weight_storage import stored_weight
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import scheduled
 from intarsia.op import infer_types
 

@@ -16,7 +16,7 @@ from intarsia.ir import Function, IRModule, TensorType
 from intarsia.measure.judge.compare_outputs import compare
 from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.graph import RegionPlan, plan_region
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 
 ISA = Isa.host()
 SMALL = ("bert_tiny", "gpt2_tiny", "mnist", "squeezenet")

@@ -11,7 +11,7 @@ from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import Allocate, For, ForKind
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.attention import attention_chain, attention_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
 

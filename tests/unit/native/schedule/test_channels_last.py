@@ -12,9 +12,9 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.cache_sizes import CacheSizes
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
+from intarsia.native.machine.cache_sizes import CacheSizes
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.channels_last import channels_last_state
 from intarsia.native.schedule.schedule_task import ScheduleTask

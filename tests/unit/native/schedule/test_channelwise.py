@@ -11,7 +11,7 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import IfThenElse
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.te.operators.blocked_convolution import depthwise_convolution, pack_depthwise_weight
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, plain_array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intarsia.native import te
-from intarsia.native.llvm.cache_sizes import CacheSizes
+from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule.convolution_order import ConvolutionOrder, convolution_order
 from intarsia.native.schedule.register_tiles import PixelTile, pixel_tile
 from intarsia.native.te import ComputeOp

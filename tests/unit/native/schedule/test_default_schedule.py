@@ -10,8 +10,8 @@ from tests.properties.lowering_programs import HARD
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 
 SETS = x86_sets()

@@ -9,10 +9,10 @@ from tests.schedule_families import PROGRAMS, SMALL, program_task
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.cache_sizes import CacheSizes
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
 from intarsia.native.lowering.placements import find_placements
+from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.schedule import default_state
 from intarsia.native.schedule.convolution import ConvolutionChoice
 from intarsia.native.schedule.families import schedule_family

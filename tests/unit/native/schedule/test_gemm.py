@@ -20,9 +20,9 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, For, ForKind, MemoryScope, Statement, Store
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.cache_sizes import CacheSizes
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt
+from intarsia.native.machine.cache_sizes import CacheSizes
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.gemm_tile import gemm_tile
 from intarsia.native.te.operators import compute, compute_call_of

@@ -15,8 +15,8 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, scheduled
 from intarsia.native.schedule.families import schedule_family
 from intarsia.native.schedule.gemm import gemm_plans

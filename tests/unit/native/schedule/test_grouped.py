@@ -14,9 +14,9 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import For, ForKind
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.emission.emit import emit_llvm
 from intarsia.native.graph.channel_order import ChannelOrder
-from intarsia.native.llvm.emit import emit_llvm
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.te.operators.blocked_convolution import pack_weight_of_plain
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, plain_array

@@ -7,7 +7,7 @@ from tests.emitted_kernels import x86_sets
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 
 SETS = x86_sets()

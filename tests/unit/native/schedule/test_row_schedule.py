@@ -13,8 +13,8 @@ from tests.native_workloads import argmax_nm, layer_norm, min_nm, softmax_abcd, 
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import ComputeAt
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.native.te.operators import compute, compute_call_of
 

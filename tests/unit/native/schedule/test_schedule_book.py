@@ -10,9 +10,9 @@ import pytest
 from intarsia.ir import DType
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG, structural_key
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduleBook, default_state, with_state
 from intarsia.support.errors import CompileError, OutputError
 

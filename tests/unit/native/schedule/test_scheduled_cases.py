@@ -11,7 +11,7 @@ from tests.default_schedules import Array, run_scheduled
 from tests.te_cases import Tensors, case_function, case_operators, tensors_of
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.te import PlaceholderOp
 from intarsia.native.te.operators import NotCoveredError, compute_rules
 from intarsia.support.errors import UnsupportedModelError

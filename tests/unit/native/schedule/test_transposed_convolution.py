@@ -13,7 +13,7 @@ from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import Allocate, IfThenElse, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.te.operators.blocked_layout import blocked_array, blocked_bias, plain_array
 from intarsia.native.te.operators.blocked_transposed_convolution import (

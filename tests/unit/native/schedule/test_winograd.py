@@ -17,8 +17,8 @@ from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
 from intarsia.ir.prim_func import Allocate, Arith, ArithOp, MemoryScope
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.llvm.isa import Isa
 from intarsia.native.loop_state import LoopState
+from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule.blocked import blocked_state
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.schedule.winograd import WinogradChoice, state_of_choice, winograd_choice

@@ -138,7 +138,7 @@ def test_names_that_are_none(text: str) -> None:
 
 def test_a_device_whose_package_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "intarsia.toolchain.torch_device", raising=False)
+    monkeypatch.delitem(sys.modules, "intarsia.toolchain.torch.device", raising=False)
     monkeypatch.delitem(DEVICES._values, "cuda", raising=False)
     with pytest.raises(MissingToolchainError) as caught:
         open_devices(["cpu:0", "cuda:0"], [None, None])

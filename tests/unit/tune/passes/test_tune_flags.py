@@ -15,7 +15,7 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
 from intarsia.target import FLAGS, Host, Target, TargetOption
 from intarsia.transform import Sequential

@@ -17,7 +17,7 @@ from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
-from intarsia.measure.timing import TimingPolicy
+from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target
 from intarsia.transform.pass_trace import plain_options

@@ -1,0 +1,1 @@
+"""Arguments and options of commands: their types, their checks, their completion."""

@@ -1,0 +1,100 @@
+"""Random arrays for the inputs that the user has not given."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from intarsia.cli.arguments.input import Array
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from intarsia.ir import Function, SymbolicDim, Type, Var
+
+Note: TypeAlias = Callable[[str], None]
+
+
+def with_random_rest(
+    main: Function,
+    given: Mapping[str, Array],
+    shapes: Mapping[str, Sequence[int]],
+    seed: int,
+    note: Note,
+    examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> dict[str, Array]:
+    """The given arrays, and seeded random ones for the other parameters.
+
+    A symbolic dimension has the size that a given array or shape shows for it.
+
+    Args:
+        main: The program.
+        given: Arrays by parameter name.
+        shapes: Shapes by parameter name, where the program leaves them open.
+        seed: Of the random numbers.
+        note: Told which inputs are random, if others are not.
+        examples: Shapes that are known to work, for the error that asks for shapes.
+
+    Raises:
+        UsageError: A shape for an unknown input, or none for one that needs it; the message has the flags.
+    """
+    from intarsia.ir import with_fields
+    from intarsia.measure.inputs import random_inputs
+
+    names = [param.name for param in main.params]
+    if unknown := [name for name in shapes if name not in names]:
+        raise UsageError(f"there is no input {unknown[0]!r}", help=f"the inputs: {', '.join(names)}")
+    sizes = _known_sizes(main, {**shapes, **{name: array.shape for name, array in given.items()}})
+    rest = [param for param in main.params if param.name not in given]
+    if given and rest:
+        note(f"no --input for {', '.join(param.name for param in rest)}: random numbers (seed {seed})")
+    fixed = [with_fields(param, checked_type=_fixed(param, shapes, sizes)) for param in rest]
+    _refuse_symbolic(fixed, examples)
+    return {**given, **random_inputs(main, seed, {param.name: param.checked_type for param in fixed})}
+
+
+def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:
+    """Ask for the shapes of all inputs that lack one, not of one after the other."""
+    from intarsia.ir import TensorType
+    from intarsia.measure.inputs import example_shape
+
+    types = {param.name: param.checked_type for param in params}
+    open_types = {
+        name: type_ for name, type_ in types.items() if isinstance(type_, TensorType) and not type_.is_static
+    }
+    if not open_types:
+        return
+    listed = ", ".join(f"{name!r} has the symbolic shape {type_}" for name, type_ in open_types.items())
+    flags = (
+        f"--shape {shlex.quote(name)}={','.join(map(str, examples.get(name) or example_shape(type_)))}"
+        for name, type_ in open_types.items()
+    )
+    raise UsageError(f"input {listed}", help=f"fix it: {' '.join(flags)}")
+
+
+def _known_sizes(main: Function, shapes: Mapping[str, Sequence[int]]) -> dict[SymbolicDim, int]:
+    from intarsia.ir import ANY, SymbolicDim, TensorType
+
+    sizes: dict[SymbolicDim, int] = {}
+    for param in main.params:
+        type_ = param.checked_type
+        if param.name in shapes and isinstance(type_, TensorType) and type_.shape is not None:
+            for dim, size in zip(type_.shape, shapes[param.name], strict=False):
+                if isinstance(dim, SymbolicDim) and dim != ANY:
+                    sizes.setdefault(dim, size)
+    return sizes
+
+
+def _fixed(param: Var, shapes: Mapping[str, Sequence[int]], sizes: Mapping[SymbolicDim, int]) -> Type | None:
+    from intarsia.ir import SymbolicDim, TensorType
+
+    type_ = param.checked_type
+    if not isinstance(type_, TensorType):
+        return type_
+    if param.name in shapes:
+        return TensorType(tuple(shapes[param.name]), type_.dtype)
+    if type_.shape is None:
+        return type_
+    dims = (sizes.get(dim, dim) if isinstance(dim, SymbolicDim) else dim for dim in type_.shape)
+    return TensorType(tuple(dims), type_.dtype)

@@ -1,0 +1,100 @@
+"""`intarsia bench`: how long one call takes, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from intarsia.cli.arguments.completion import complete_model
+from intarsia.cli.arguments.options import MODEL_HELP, Budget, Inputs, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
+from intarsia.cli.console.console import Console
+from intarsia.cli.reports.report import Block, Report
+from intarsia.cli.reports.table import Table
+from intarsia.cli.reports.units import duration_text, interval_text
+
+if TYPE_CHECKING:
+    from intarsia.cli.arguments.input import Array
+    from intarsia.cli.arguments.program import Program
+    from intarsia.measure.timing.timing import Timing
+    from intarsia.runtime.profile import Profile
+
+HEADERS = ("program", "toolchain", "median", "95 % interval", "spread", "calls")
+NUMERIC = frozenset({2, 4, 5})
+
+
+def bench(
+    context: typer.Context,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ARTIFACT|MODEL[@TOOLCHAIN]...", help=MODEL_HELP, autocompletion=complete_model
+        ),
+    ],
+    *,
+    toolchains: Toolchains,
+    inputs: Inputs,
+    shapes: Shapes,
+    seed: Seed = 0,
+    threads: Threads = None,
+    budget: Budget = "10s",
+    profile: Annotated[bool, typer.Option("--profile", help="Show the time of every kernel.")] = False,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
+) -> Report:
+    """Measure latencies.
+
+    Several models and artifacts take turns, so that the drift of the machine meets all of them.
+    """
+    from intarsia.cli.arguments.program_list import open_programs
+    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.driver.budget import parse_budget
+    from intarsia.measure.timing.interleaved import time_interleaved
+    from intarsia.measure.timing.timing import TimingPolicy
+
+    console: Console = context.obj
+    seconds = parse_budget(budget)
+    trust = Trust(untrusted, require_signature)
+    programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)
+    arrays = [program.inputs(inputs, seed, console.note) for program in programs]
+    calls = {p.name: p.bound_call(a) for p, a in zip(programs, arrays, strict=True)}
+    policy = TimingPolicy(max_seconds=seconds / len(calls), seed=seed)
+    with console.measuring() as on_round:
+        timings = time_interleaved(calls, policy, on_round=on_round).timings
+    profiles = [_profile(p, a) for p, a in zip(programs, arrays, strict=True)] if profile else []
+    rows = tuple(_row(program, timings[program.name]) for program in programs)
+    blocks: list[Block] = [Table(HEADERS, rows, NUMERIC)]
+    for program, found in zip(programs, profiles, strict=False):
+        blocks += [f"kernels of {program.name}:", str(found)]
+    records = [_record(program, timings[program.name]) for program in programs]
+    for record, found in zip(records, profiles, strict=False):
+        record["profile"] = found.to_json()
+    return Report({"programs": records, "seed": seed}, tuple(blocks))
+
+
+def _profile(program: Program, arrays: Mapping[str, Array]) -> Profile:
+    return program.executable.profile(*(arrays[info.name] for info in program.executable.inputs))
+
+
+def _row(program: Program, timing: Timing) -> tuple[str, ...]:
+    return (
+        program.name,
+        program.toolchains,
+        duration_text(timing.median),
+        interval_text(timing.low, timing.high),
+        f"{timing.spread:.1%}",
+        str(timing.calls),
+    )
+
+
+def _record(program: Program, timing: Timing) -> dict[str, Any]:
+    return {
+        "program": program.name,
+        "toolchain": program.toolchains,
+        "latency_seconds": timing.median,
+        "latency_interval": [timing.low, timing.high],
+        "latency_spread": timing.spread,
+        "calls": timing.calls,
+    }

@@ -1,0 +1,107 @@
+"""`intarsia doctor`: what this machine has, and what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from intarsia.cli.reports.report import Block, Report
+from intarsia.cli.reports.table import Table
+from intarsia.cli.reports.units import cache_text
+
+if TYPE_CHECKING:
+    from intarsia.target import Host
+    from intarsia.toolchain import ToolchainStatus
+
+REFERENCE: Final = "reference"
+NO_ENGINE: Final = (
+    "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs three"
+)
+
+
+def doctor(
+    context: typer.Context,
+    *,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Test for five seconds whether the machine is quiet enough.")
+    ] = False,
+) -> Report:
+    """Show what this machine has.
+
+    Its CPU, every toolchain with its version or what is wrong with it, and how threads are used.
+    """
+    if noise:
+        from intarsia.cli.reports.noise_report import noise_report
+        from intarsia.measure.timing.host_lock import exclusive_host
+        from intarsia.measure.timing.noise import noise_self_test
+
+        with exclusive_host(on_wait=context.obj.note):
+            return noise_report(noise_self_test())
+    from intarsia.support.version import VERSION
+    from intarsia.toolchain import installed_toolchains
+    from intarsia.toolchain.this_host import this_host
+
+    host, statuses = this_host(), installed_toolchains()
+    engines = [status.name for status in statuses if status.is_usable and status.name != REFERENCE]
+    document = {
+        "intarsia": VERSION,
+        "host": host.to_json(),
+        "toolchains": [_record(status) for status in statuses],
+        "engines": engines,
+    }
+    verdict = f"ready: {', '.join(engines)}" if engines else NO_ENGINE
+    blocks: tuple[Block, ...] = (
+        _machine_table(host, VERSION),
+        _toolchain_table(statuses),
+        *_thread_lines(host),
+        verdict,
+    )
+    return Report(document, blocks)
+
+
+def _record(status: ToolchainStatus) -> dict[str, object]:
+    from intarsia.toolchain import Available
+
+    found = status.availability
+    if isinstance(found, Available):
+        return {"name": status.name, "usable": True, "version": found.version, "reason": "", "help": ""}
+    return {
+        "name": status.name,
+        "usable": False,
+        "version": None,
+        "reason": found.reason,
+        "help": found.help,
+    }
+
+
+def _machine_table(host: Host, version: str) -> Table:
+    caches = (("L1d", host.l1d_bytes), ("L2", host.l2_bytes), ("L3", host.l3_bytes))
+    rows = (
+        ("intarsia", version),
+        ("python", host.python),
+        ("system", f"{host.system} {host.architecture}"),
+        ("CPU", host.cpu_model),
+        ("instruction sets", " ".join(host.isa) or "unknown"),
+        ("usable cores", str(host.cores)),
+        ("caches", ", ".join(f"{name} {cache_text(size)}" for name, size in caches)),
+    )
+    return Table(("machine", ""), rows)
+
+
+def _toolchain_table(statuses: tuple[ToolchainStatus, ...]) -> Table:
+    from intarsia.toolchain import Available
+
+    rows = []
+    for status in statuses:
+        found = status.availability
+        if isinstance(found, Available):
+            rows.append((status.name, "works", found.version, ""))
+        else:
+            rows.append((status.name, "not usable", found.reason, found.help))
+    return Table(("toolchain", "state", "version or reason", "help"), tuple(rows))
+
+
+def _thread_lines(host: Host) -> tuple[str, ...]:
+    policies = [policy for policy in host.thread_policy.split("; ") if policy]
+    return ("threads:", *(f"  {policy}" for policy in policies))

@@ -1,0 +1,122 @@
+"""`intarsia explain`: what runs where in a model, and what became of everything else that was tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from intarsia.cli.arguments.database_path import Place, open_database
+from intarsia.cli.arguments.options import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Targets, Threads
+from intarsia.cli.arguments.trust import TRUSTED, RequireSignature, Trust, Untrusted
+from intarsia.cli.console.console import Console
+from intarsia.cli.reports.report import Report
+from intarsia.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.driver.explain.explanation import Explanation
+
+
+def explain(
+    context: typer.Context,
+    model: ModelOrArtifact,
+    node: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NODE]",
+            help="Only what was tried with a node: its name in ONNX, its number, or an operator.",
+        ),
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="List every candidate that is known.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="The tree of what tuning passes tried, instead.")
+    ] = False,
+    layers: Annotated[
+        bool,
+        typer.Option("--layers", help="By which algorithms convolutions are computed, and their errors."),
+    ] = False,
+    targets: Targets,
+    shapes: Shapes,
+    inputs: Inputs,
+    ranges: Ranges,
+    seed: Seed = 0,
+    threads: Threads = None,
+    database: Place = None,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
+) -> Report:
+    """Explain what runs where, and what else was tried.
+
+    An artifact tells how it was tuned. Of a model, what has been measured of it on this machine is shown,
+    with the same inputs; nothing is measured.
+    """
+    from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.cli.arguments.program import special_inputs
+    from intarsia.cli.arguments.range import parse_ranges
+    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.arguments.target import parse_target
+    from intarsia.cli.reports.explain_report import explain_report
+    from intarsia.cli.reports.trace_report import trace_report
+    from intarsia.driver.explain.model import explain_model
+    from intarsia.measure.inputs import with_input_ranges
+    from intarsia.toolchain.this_host import this_host
+
+    argument = ModelArgument.parse(model)
+    if trace and (node is not None or everything or not argument.is_artifact):
+        raise UsageError(
+            "--trace is about what tuning passes tried for an artifact, whole",
+            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --trace",
+        )
+    if layers and (node is not None or everything or trace or not argument.is_artifact):
+        raise UsageError(
+            "--layers is about an artifact, whole",
+            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --layers",
+        )
+    trust = Trust(untrusted, require_signature)
+    if trust != TRUSTED and not layers:
+        raise UsageError("--untrusted and --require-signature go with --layers: all else loads no kernels")
+    if argument.is_artifact:
+        argument.refuse_choices(
+            target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
+        )
+        if layers:
+            from intarsia.cli.reports.layers_report import layers_report
+
+            return layers_report(Path(argument.place), trust)
+        explanation = _of_artifact(Path(argument.place))
+    else:
+        _refuse_target(argument)
+        module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
+        console: Console = context.obj
+        given = special_inputs(module["main"], inputs, seed, console.note) if inputs else {}
+        asked = [parse_target(text, threads) for text in targets] or None
+        with open_database(database, on_wait=console.note) as known:
+            explanation = explain_model(
+                module, argument.name, known, this_host(), asked, None if asked else threads, given
+            )
+    if trace:
+        return trace_report(explanation)
+    return explain_report(explanation, node, everything=everything)
+
+
+def _of_artifact(path: Path) -> Explanation:
+    from intarsia.driver.explain.explanation import Explanation
+    from intarsia.runtime.artifact_load import read_explanation
+
+    text = read_explanation(path)
+    if text is None:
+        raise UsageError(
+            f"{path} does not say how it was made",
+            help="an artifact that intarsia tune writes does; intarsia explain MODEL tells what was measured",
+        )
+    return Explanation.from_text(text, str(path))
+
+
+def _refuse_target(argument: ModelArgument) -> None:
+    if argument.target:
+        raise UsageError(
+            f"explain takes a model without @{argument.target}", help=f'write --target "{argument.target}"'
+        )

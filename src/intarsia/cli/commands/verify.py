@@ -1,0 +1,176 @@
+"""`intarsia verify`: whether results are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from intarsia.cli.arguments.options import Inputs, ModelOrArtifact, Ranges, Seed, Shapes, Threads, Toolchains
+from intarsia.cli.arguments.trust import RequireSignature, Trust, Untrusted
+from intarsia.cli.console.console import Console
+from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS, difference_error
+from intarsia.cli.reports.report import Report
+from intarsia.cli.reports.table import Table
+from intarsia.cli.reports.units import NOTHING, error_text
+from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from intarsia.cli.arguments.input import Array
+    from intarsia.ir import IRModule
+    from intarsia.measure.judge.gate import Gate
+    from intarsia.measure.judge.gate_report import GateReport
+    from intarsia.measure.judge.trials import Trial
+    from intarsia.runtime.executable import Executable
+    from intarsia.target import Target
+
+HEADERS = ("checked", "result", "max error", "what is wrong")
+SELF_TEST = "self test"
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One comparison with the reference: its verdict, or the error that kept it from being made."""
+
+    name: str
+    verdict: GateReport | None
+    obstacle: IntarsiaError | None = None
+    outputs: Sequence[Array] = ()
+
+    @property
+    def result(self) -> str:
+        if self.verdict is None:
+            return "failed" if isinstance(self.obstacle, ExecutionError) else "unsupported"
+        return self.verdict.verdict
+
+    @property
+    def message(self) -> str:
+        if self.verdict is None:
+            return "" if self.obstacle is None else self.obstacle.problem
+        return self.verdict.message
+
+    def cells(self) -> tuple[str, ...]:
+        if self.verdict is None:
+            return (self.name, self.result, NOTHING, self.message)
+        worst = "" if self.verdict.passed else self.verdict.message
+        return (self.name, self.result, error_text(self.verdict.max_rel_error), worst)
+
+    def record(self) -> dict[str, Any]:
+        found = self.verdict
+        return {
+            "name": self.name,
+            "result": self.result,
+            "verified": found is not None and found.passed,
+            "max_error": None if found is None else found.max_rel_error,
+            "message": self.message,
+        }
+
+
+def verify(
+    context: typer.Context,
+    model: ModelOrArtifact,
+    *,
+    toolchains: Toolchains,
+    inputs: Inputs,
+    shapes: Shapes,
+    ranges: Ranges,
+    seed: Seed = 0,
+    threads: Threads = None,
+    untrusted: Untrusted = False,
+    require_signature: RequireSignature = None,
+) -> Report:
+    """Check results against the reference.
+
+    Those of a model on each toolchain, or those of an artifact, which also has to pass its self test.
+    """
+    from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.cli.arguments.program import engine_targets, load_artifact, main_inputs, tested_shapes
+    from intarsia.cli.arguments.range import parse_ranges
+    from intarsia.cli.arguments.shape import parse_shapes
+    from intarsia.cli.arguments.target import parse_target
+    from intarsia.measure.inputs import with_input_ranges
+    from intarsia.measure.judge.accuracy import error_bound
+    from intarsia.measure.judge.trials import trials_for
+    from intarsia.measure.work import random_text
+
+    console: Console = context.obj
+    argument = ModelArgument.parse(model)
+    targets = [parse_target(name, threads) for name in (*toolchains, *filter(None, [argument.target]))]
+    fixed = parse_shapes(shapes)
+    program, trust = None, Trust(untrusted, require_signature)
+    if argument.is_artifact:
+        argument.refuse_choices(toolchain=targets, threads=threads)
+        program = load_artifact(argument, fixed, trust)
+    else:
+        trust.refuse_for_models(argument.place)
+    imported = argument.import_model(fixed) if program is None else program.module
+    module = with_input_ranges(imported, parse_ranges(ranges))
+    examples = {} if program is None else tested_shapes(program.executable)
+    arrays = main_inputs(module["main"], inputs, fixed, seed, console.note, examples)
+    bound = error_bound(module)
+    trials = [trial.loosened(bound) for trial in trials_for(module, arrays, seed=seed)]
+    if program is None:
+        checks = [_of_target(module, target, trials) for target in targets or engine_targets(threads)]
+    else:
+        checks = [_of_run(program.toolchains, program.executable, trials)]
+        checks += _of_self_test(program.executable, trials[0].gate)
+    return _report(model, trials[0].gate, checks, random_text(module))
+
+
+def _of_target(module: IRModule, target: Target, trials: Sequence[Trial]) -> _Check:
+    from intarsia.cli.arguments.program import compile_whole
+    from intarsia.cli.arguments.target import target_text
+
+    name = target_text(target)
+    try:
+        return _of_run(name, compile_whole(module, target), trials)
+    except (CompileError, UnsupportedModelError) as error:
+        return _Check(name, None, error)
+
+
+def _of_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _Check:
+    """Input sets in turns, the first one again, and then with its outputs in poisoned memory."""
+    from intarsia.measure.judge.examination import examine, examine_buffers
+    from intarsia.measure.judge.gate import run_arrays
+
+    try:
+        report = examine(executable, trials)
+        if report.passed and (after := examine_buffers(executable, trials)).excess > report.excess:
+            report = after
+        outputs = () if report.passed else run_arrays(executable, trials[0].inputs)
+        return _Check(name, report, outputs=outputs)
+    except ExecutionError as error:
+        return _Check(name, None, error)
+
+
+def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
+    """Judged by the tolerances of the gate, since it is the same program."""
+    from intarsia.measure.judge.trials import Trial
+
+    test = executable.saved_test
+    if test is None:
+        return []
+    arrays = {info.name: array for info, array in zip(executable.inputs, test.inputs, strict=True)}
+    trial = Trial(SELF_TEST, arrays, gate.around(test.outputs, SELF_TEST))
+    return [_of_run(SELF_TEST, executable, [trial])]
+
+
+def _report(model: str, gate: Gate, checks: Sequence[_Check], random_note: str) -> Report:
+    document = {"model": model, "reference": gate.reference, "checks": [check.record() for check in checks]}
+    table = Table(HEADERS, tuple(check.cells() for check in checks), frozenset({2}))
+    lines = (f"reference result: {gate.reference}", MAX_ERROR_MEANS)
+    return Report(document, (table, *lines), _error(checks, gate, random_note))
+
+
+def _error(checks: Sequence[_Check], gate: Gate, random_note: str) -> IntarsiaError | None:
+    wrong = [(each.name, each.verdict) for each in checks if each.verdict and not each.verdict.passed]
+    if wrong:
+        agreeing = gate.agreeing({each.name: each.outputs for each in checks if each.result == "wrong"})
+        return difference_error(wrong, agreeing, random_note)
+    crashes = [each.obstacle for each in checks if isinstance(each.obstacle, ExecutionError)]
+    if crashes:
+        return crashes[0]
+    obstacles = [each.obstacle for each in checks if each.obstacle is not None]
+    return obstacles[0] if len(obstacles) == len(checks) and obstacles else None

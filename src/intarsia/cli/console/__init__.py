@@ -1,0 +1,1 @@
+"""The terminal: progress, notes, shared flags, interruption by Ctrl-C."""

@@ -1,0 +1,143 @@
+"""What `intarsia tune` tells at the end."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from intarsia.cli.reports.gate_text import MAX_ERROR_MEANS
+from intarsia.cli.reports.report import Report
+from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
+from intarsia.cli.reports.table import Table
+from intarsia.cli.reports.units import NOTHING, duration_text, error_text, ratio_text, size_text
+from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from intarsia.driver.records import CandidateRecord
+    from intarsia.driver.result import TuneResult
+
+HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
+NUMERIC = frozenset({2, 4})
+
+
+def tune_report(
+    name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None
+) -> Report:
+    """The report of a tuning run.
+
+    Args:
+        name: Of the model.
+        result: What came of it.
+        path: Where the winner was saved.
+        required_ms: Latency that was required, in milliseconds.
+        plan: Where the plan was written.
+    """
+    from intarsia.support.files import folder_size
+
+    size = folder_size(path)
+    rows = tuple(_row(name, record) for record in result.candidates)
+    best = next(index for index, record in enumerate(result.candidates) if record.chosen)
+    lines = [
+        *(_fate(record) for record in result.candidates if record.timing is None),
+        *_within_noise(result),
+        *_search_lines(result),
+        *schedule_lines(result.schedules),
+        f"reference result: {result.reference}",
+        MAX_ERROR_MEANS,
+        *_repeated(result),
+        *([] if plan is None else [f"wrote the plan {plan}"]),
+        f"wrote {path} ({size_text(size)})",
+        f"run it: intarsia run {shlex.quote(str(path))}{_shape_flags(result)}",
+    ]
+    document: dict[str, Any] = {
+        **result.to_json(),
+        "model": name,
+        "file": str(path),
+        "bytes": size,
+        "plan": plan,
+    }
+    error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
+    if result.stopped:
+        error = StoppedError(
+            "stopped before the end; the best so far was saved",
+            help="what has been measured is kept: run the same command again to go on",
+        )
+    tables = (Table(HEADERS, rows, NUMERIC, chosen=best), *schedule_tables(result.schedules))
+    return Report(document, (*tables, *lines), error)
+
+
+def _row(name: str, record: CandidateRecord) -> tuple[str, ...]:
+    return (
+        name,
+        _candidate_name(record),
+        NOTHING if record.timing is None else duration_text(record.timing.median),
+        record.status.value if record.ratio is None else ratio_text(record.ratio),
+        NOTHING if record.max_error is None else error_text(record.max_error),
+        "yes" if record.chosen else "",
+    )
+
+
+def _candidate_name(record: CandidateRecord) -> str:
+    from intarsia.cli.arguments.target import target_text
+    from intarsia.target import Target
+
+    return target_text(Target.parse(record.target)) if record.is_whole else record.name
+
+
+def _fate(record: CandidateRecord) -> str:
+    return f"{_candidate_name(record)}: {record.status.value}: {record.reason}"
+
+
+def _search_lines(result: TuneResult) -> list[str]:
+    """What was searched besides whole models, if anything."""
+    from intarsia.cli.reports.search_line import loss_line, search_line
+
+    search, losses = result.explanation.search, result.explanation.losses
+    if search is None:
+        return []
+    return [search_line(search), *([] if losses is None else [loss_line(losses)])]
+
+
+def _repeated(result: TuneResult) -> list[str]:
+    """That nothing was measured, and what to do about it."""
+    if result.finished_at is None:
+        return []
+    moment = datetime.fromtimestamp(result.finished_at, UTC)
+    return [
+        f"the same was asked before: found again as it was measured at {moment:%Y-%m-%d %H:%M} UTC; "
+        "more --budget searches on, another --database measures anew"
+    ]
+
+
+def _within_noise(result: TuneResult) -> list[str]:
+    """Who could as well have been chosen."""
+    close = [
+        _candidate_name(record)
+        for record in result.candidates
+        if not record.chosen and record.ratio is not None and record.ratio.contains_one
+    ]
+    winner = _candidate_name(result.chosen)
+    return [f"not told apart from {winner} by this measurement: {', '.join(close)}"] if close else []
+
+
+def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlowError | None:
+    assert chosen.timing is not None
+    if chosen.timing.median * 1e3 <= required_ms:
+        return None
+    return TooSlowError(
+        f"{name} takes {duration_text(chosen.timing.median)} with {_candidate_name(chosen)}, "
+        f"required at most {required_ms:g} ms"
+    )
+
+
+def _shape_flags(result: TuneResult) -> str:
+    """The flags that give inputs of symbolic shape the shape that was measured."""
+    pairs = zip(result.executable.inputs, result.self_test.inputs, strict=True)
+    return "".join(
+        f" --shape {shlex.quote(info.name)}={','.join(map(str, array.shape))}"
+        for info, array in pairs
+        if info.shape is None or not all(isinstance(dim, int) and dim >= 0 for dim in info.shape)
+    )

@@ -1,0 +1,60 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+from intarsia.measure.timing.interleaved import RatioInterval
+
+_DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+NOTHING = "-"
+
+
+def duration_text(seconds: float) -> str:
+    """Three significant digits and a unit: 5.12 ms; "-" for an unknown (infinite) one."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    scale, unit = next(((s, u) for s, u in _DURATIONS if seconds >= 0.9995 * s), _DURATIONS[-1])
+    return f"{_three_digits(seconds / scale)} {unit}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of durations: 5.10 ms to 5.15 ms; "-" where too few samples leave it open."""
+    if not math.isfinite(high):
+        return NOTHING
+    return f"{duration_text(low)} to {duration_text(high)}"
+
+
+def ratio_text(ratio: RatioInterval) -> str:
+    """A ratio with its interval: 1.034 (1.020 to 1.051)."""
+    if ratio.ratio == ratio.low == ratio.high == 1:
+        return "1.000"
+    if not math.isfinite(ratio.high):
+        return f"{ratio.ratio:.3f} (too few rounds for an interval)"
+    return f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+
+
+def error_text(error: float) -> str:
+    """The size of an error with two significant digits: 1.2e-06."""
+    return "0" if error == 0 else f"{error:.1e}"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes: 5.03 MB; decimal units, as disks and file managers count."""
+    for scale, unit in _SIZES:
+        if size >= 0.9995 * scale:
+            return f"{_three_digits(size / scale)} {unit}"
+    return f"{size} B"
+
+
+def cache_text(size: int) -> str:
+    """The size of a cache, in the binary units that caches come in: 32 KiB; "unknown" for 0."""
+    if size == 0:
+        return "unknown"
+    return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
+
+
+def _three_digits(value: float) -> str:
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,1 @@
+"""Arrays in files, and the digests of constants, so that large weights are written once."""

@@ -1,0 +1,37 @@
+"""When a race of candidates is stopped, and who is told of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from intarsia.measure.race.policy import DEFAULT_RACE, RacePolicy
+
+
+def _never() -> bool:
+    return False
+
+
+def _unheard(rounds: int, seconds: float) -> None:  # noqa: ARG001  # nobody listens
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceLimits:
+    """When a race is stopped.
+
+    Attributes:
+        policy: When it is decided, and how many rounds it may take.
+        seconds: No round begins after so much time, warm-up included, but for the policy's first rounds.
+        should_stop: Asked after each turn; a yes ends the race at once.
+        on_turn: Told after each turn: complete rounds, and seconds since the beginning.
+        clock: Tells seconds.
+    """
+
+    policy: RacePolicy = DEFAULT_RACE
+    seconds: float = math.inf
+    should_stop: Callable[[], bool] = _never
+    on_turn: Callable[[int, float], object] = _unheard
+    clock: Callable[[], float] = time.monotonic

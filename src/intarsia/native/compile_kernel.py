@@ -1,0 +1,86 @@
+"""From a loop function to a kernel that can be kept, saved and loaded."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Final
+
+from intarsia.ir.prim_func import PrimFunc
+from intarsia.native.emission.emit import emit_llvm
+from intarsia.native.emission.state import AccessSite
+from intarsia.native.execution.array_parameter import ArrayParameter, parameters_of
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
+
+SYMBOL: Final = "kernel"
+"""What every kernel is called in its object code, so that equal loops give equal code."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel as bytes, with what is needed to load it without the compiler.
+
+    Attributes:
+        object_code: A relocatable file that defines SYMBOL.
+        isa: What the code uses.
+        parameters: What it takes, in order.
+        scratch_bytes: Scratch memory that it needs in each thread.
+        checks: What each check of indices is about, in bounds-checked code.
+    """
+
+    object_code: bytes = field(repr=False)
+    isa: Isa
+    parameters: tuple[ArrayParameter, ...]
+    scratch_bytes: int = 0
+    checks: tuple[str, ...] = ()
+
+    def load(self) -> NativeFunction:
+        """The kernel in memory.
+
+        Raises:
+            ArtifactError: The object code is damaged, or uses what this machine has not.
+        """
+        _this_machine().require(self.isa)
+        return NativeFunction.load(
+            self.object_code, SYMBOL, self.parameters, self.scratch_bytes, checks=self.checks
+        )
+
+
+def compile_kernel(
+    function: PrimFunc,
+    isa: Isa,
+    options: CodegenOptions = DEFAULT_OPTIONS,
+    *,
+    bounds_checked: bool = False,
+) -> CompiledKernel:
+    """Compile a verified loop function.
+
+    Args:
+        function: What `ir.verify` accepts.
+        isa: What the code may use.
+        options: How LLVM IR and its object code are made.
+        bounds_checked: Whether every index is checked; such a kernel is slow, and runs on one thread.
+
+    Raises:
+        CompileError: There is no llvmlite, or it refuses the code.
+    """
+    emitted = emit_llvm(function, SYMBOL, isa, bounds_checked=bounds_checked, prefetch=options.prefetch)
+    return CompiledKernel(
+        generate_object_code(emitted.text, isa, options),
+        isa,
+        parameters_of(function),
+        emitted.scratch_bytes,
+        tuple(map(_about, emitted.sites)),
+    )
+
+
+@functools.cache
+def _this_machine() -> Isa:
+    return Isa.host_without_compiler()
+
+
+def _about(site: AccessSite) -> str:
+    verb = "written" if site.is_store else "read"
+    return f"dimension {site.dimension} of {site.buffer!r}, which is {verb}, has {site.extent} elements"

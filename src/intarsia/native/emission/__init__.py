@@ -1,0 +1,1 @@
+"""LLVM IR emitted for loop functions."""

@@ -1,0 +1,121 @@
+"""Indices as sums, `constant + step * lane + coefficient * symbol + ...`, folded as far as ranges tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from intarsia.ir.dtype import DType
+from intarsia.ir.prim_func import ArithOp
+from intarsia.native.emission.types import Value
+
+if TYPE_CHECKING:
+    from intarsia.native.emission.loops import LoopFrame
+
+_LARGEST: Final = (1 << 63) - 1
+
+
+class Affine(NamedTuple):
+    """An int64 that is a sum.
+
+    Attributes:
+        const: The constant part.
+        lane: What is added from one lane to the next; 0 where all lanes share the number.
+        terms: Numbers of symbols, ascending, each with its coefficient, which is not 0.
+    """
+
+    const: int
+    lane: int = 0
+    terms: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Symbol:
+    """An int64 that is known only when the code runs.
+
+    Attributes:
+        text: Its name in LLVM.
+        low: Its least value, if known.
+        high: Its greatest value, if known.
+        frame: The loop that counts it, or the function for which it is a parameter; None for other values.
+    """
+
+    text: str
+    low: int | None
+    high: int | None
+    frame: LoopFrame | None
+
+
+def add(left: Affine, right: Affine, factor: int = 1) -> Affine:
+    """`left + factor * right`."""
+    const = left.const + factor * right.const
+    lane = left.lane + factor * right.lane
+    if not right.terms:
+        return Affine(const, lane, left.terms)
+    return Affine(const, lane, _merged(left.terms, right.terms, factor))
+
+
+def _merged(
+    left: tuple[tuple[int, int], ...], right: tuple[tuple[int, int], ...], factor: int
+) -> tuple[tuple[int, int], ...]:
+    sums = dict(left)
+    for symbol, coefficient in right:
+        sums[symbol] = sums.get(symbol, 0) + factor * coefficient
+    return tuple(sorted(item for item in sums.items() if item[1]))
+
+
+def scale(value: Affine, factor: int) -> Affine:
+    """`factor * value`."""
+    if factor == 0:
+        return Affine(0)
+    terms = tuple((symbol, coefficient * factor) for symbol, coefficient in value.terms)
+    return Affine(value.const * factor, value.lane * factor, terms)
+
+
+def bounds(value: Affine, symbols: Sequence[Symbol], lanes: int) -> tuple[int, int] | None:
+    """The least and the greatest value over all lanes; None if unknown or beyond int64."""
+    low = high = value.const
+    parts = [(value.lane, 0, max(lanes - 1, 0))] if value.lane else []
+    for number, coefficient in value.terms:
+        symbol = symbols[number]
+        if symbol.low is None or symbol.high is None:
+            return None
+        parts.append((coefficient, symbol.low, symbol.high))
+    for coefficient, least, greatest in parts:
+        ends = (coefficient * least, coefficient * greatest)
+        low, high = low + min(ends), high + max(ends)
+    return (low, high) if low >= -_LARGEST and high <= _LARGEST else None
+
+
+def divided(
+    value: Affine, divisor: int, symbols: Sequence[Symbol], lanes: int
+) -> tuple[Affine, Affine] | None:
+    """Floor quotient and remainder by a positive constant, where both are sums again; otherwise None."""
+    whole = tuple((symbol, factor // divisor) for symbol, factor in value.terms if factor % divisor == 0)
+    rest_terms = tuple((symbol, factor) for symbol, factor in value.terms if factor % divisor)
+    whole_lane = value.lane // divisor if value.lane % divisor == 0 else 0
+    rest = Affine(value.const, value.lane - whole_lane * divisor, rest_terms)
+    found = bounds(rest, symbols, lanes)
+    if found is None or found[0] // divisor != found[1] // divisor:
+        return None
+    carry = found[0] // divisor
+    return Affine(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
+
+
+def decided(op: ArithOp, found: tuple[int, int], left: Affine, right: Affine) -> Value | Affine | None:
+    """A comparison, or the lesser or greater of two, by the range of their difference."""
+    low, high = found
+    if op in (ArithOp.MIN, ArithOp.MAX):
+        if high <= 0 or low >= 0:
+            return left if (high <= 0) == (op is ArithOp.MIN) else right
+        return None
+    holds, fails = {
+        ArithOp.LT: (high < 0, low >= 0),
+        ArithOp.LE: (high <= 0, low > 0),
+        ArithOp.EQ: (low == high == 0, low > 0 or high < 0),
+        ArithOp.NE: (low > 0 or high < 0, low == high == 0),
+    }[op]
+    if holds or fails:
+        return Value("true" if holds else "false", DType.BOOL, 0)
+    return None

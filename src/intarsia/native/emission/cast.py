@@ -1,0 +1,100 @@
+"""Casts between element types, as the loop language defines them."""
+
+from __future__ import annotations
+
+from intarsia.ir.dtype import DType
+from intarsia.native.emission.builder import Builder
+from intarsia.native.emission.half import rounded
+from intarsia.native.emission.types import Value, constant, held_type, is_signed, stored_bytes, vector_type
+
+_HALVES = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def cast(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> Value:
+    """A value as another type."""
+    if value.dtype is dtype:
+        return value
+    return Value(_text(builder, value, dtype, has_f16c), dtype, value.lanes)
+
+
+def _text(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
+    source, lanes = value.dtype, value.lanes
+    kind, target = held_type(source, lanes), held_type(dtype, lanes)
+    if dtype is DType.BOOL:
+        test = "fcmp une" if source.is_float else "icmp ne"
+        return builder.pure(
+            f"{test} {kind} {value.text}, {constant(0.0 if source.is_float else 0, held_type(source), lanes)}"
+        )
+    if source.is_float and dtype.is_float:
+        return _between_floats(builder, value, dtype, has_f16c)
+    if dtype.is_float:
+        return _to_float(builder, value, dtype, has_f16c)
+    if source.is_float:
+        sign = "s" if is_signed(dtype) else "u"
+        number = builder.pure(f"fpto{sign}i {kind} {value.text} to {target}")
+        return builder.pure(f"freeze {target} {number}")  # NaN gives some number, the same for every use
+    return _between_integers(builder, value, dtype)
+
+
+def _between_integers(builder: Builder, value: Value, dtype: DType) -> str:
+    kind, target = held_type(value.dtype, value.lanes), held_type(dtype, value.lanes)
+    if value.dtype is not DType.BOOL:
+        before, after = stored_bytes(value.dtype), stored_bytes(dtype)
+        if before == after:
+            return value.text
+        if before > after:
+            return builder.pure(f"trunc {kind} {value.text} to {target}")
+    extend = "sext" if is_signed(value.dtype) else "zext"
+    return builder.pure(f"{extend} {kind} {value.text} to {target}")
+
+
+def _between_floats(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
+    lanes, target = value.lanes, held_type(dtype, value.lanes)
+    text = value.text
+    if value.dtype is DType.FLOAT64:
+        if dtype in _HALVES:
+            text = _to_odd(builder, text, lanes)
+        else:
+            return builder.pure(f"fptrunc {held_type(value.dtype, lanes)} {text} to {target}")
+    elif dtype is DType.FLOAT64:
+        return builder.pure(f"fpext {held_type(value.dtype, lanes)} {text} to {target}")
+    return rounded(builder, text, dtype, lanes, has_f16c) if dtype in _HALVES else text
+
+
+def _to_float(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> str:
+    lanes = value.lanes
+    convert = "sitofp" if is_signed(value.dtype) else "uitofp"
+    kind = held_type(value.dtype, lanes)
+    if dtype not in _HALVES:
+        return builder.pure(f"{convert} {kind} {value.text} to {held_type(dtype, lanes)}")
+    if value.dtype is DType.BOOL or stored_bytes(value.dtype) <= 2:
+        text = builder.pure(f"{convert} {kind} {value.text} to {vector_type('float', lanes)}")
+    else:
+        wide = builder.pure(f"{convert} {kind} {value.text} to {vector_type('double', lanes)}")
+        text = _to_odd(builder, wide, lanes)
+    return rounded(builder, text, dtype, lanes, has_f16c)
+
+
+def _to_odd(builder: Builder, text: str, lanes: int) -> str:
+    """A double as a float whose last bit tells that something was lost, so that it can be rounded again."""
+    double, single = vector_type("double", lanes), vector_type("float", lanes)
+    bits_type, mask, pure = vector_type("i32", lanes), vector_type("i1", lanes), builder.pure
+    one = constant(1, "i32", lanes)
+    near = pure(f"fptrunc {double} {text} to {single}")
+    back = pure(f"fpext {single} {near} to {double}")
+    bits = pure(f"bitcast {single} {near} to {bits_type}")
+    size = pure(f"call {double} @{_fabs(builder, double, lanes)}({double} {text})")
+    found = pure(f"call {double} @{_fabs(builder, double, lanes)}({double} {back})")
+    lost = pure(f"fcmp one {double} {found}, {size}")
+    is_above = pure(f"fcmp ogt {double} {found}, {size}")
+    lower = pure(f"sub {bits_type} {bits}, {one}")
+    towards_zero = pure(f"select {mask} {is_above}, {bits_type} {lower}, {bits_type} {bits}")
+    odd = pure(f"or {bits_type} {towards_zero}, {one}")
+    kept = pure(f"select {mask} {lost}, {bits_type} {odd}, {bits_type} {bits}")
+    return pure(f"bitcast {bits_type} {kept} to {single}")
+
+
+def _fabs(builder: Builder, double: str, lanes: int) -> str:
+    name = f"llvm.fabs.v{lanes}f64" if lanes else "llvm.fabs.f64"
+    builder.declare(double, name, f"{double} x")
+    return name

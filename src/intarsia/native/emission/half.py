@@ -1,0 +1,115 @@
+"""float16 and bfloat16: held as float32 values that are rounded to them."""
+
+from __future__ import annotations
+
+from intarsia.ir.dtype import DType
+from intarsia.native.emission.builder import Builder
+from intarsia.native.emission.types import constant, vector_type
+
+
+def rounded(builder: Builder, text: str, dtype: DType, lanes: int, has_f16c: bool) -> str:
+    """A float32 rounded to nearest even in float16 or bfloat16, as a float32 again."""
+    if dtype is DType.BFLOAT16:
+        return from_bfloat_bits(builder, bfloat_bits(builder, text, lanes), lanes)
+    return from_half_bits(builder, half_bits(builder, text, lanes, has_f16c), lanes, has_f16c)
+
+
+def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
+    """The i16 of a float32 rounded to bfloat16; NaN stays NaN."""
+    float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
+
+    def number(value: int) -> str:
+        return constant(value, "i32", lanes)
+
+    bits = builder.pure(f"bitcast {float_type} {text} to {int_type}")
+    high = builder.pure(f"lshr {int_type} {bits}, {number(16)}")
+    odd = builder.pure(f"and {int_type} {high}, {number(1)}")
+    half = builder.pure(f"add {int_type} {odd}, {number(0x7FFF)}")
+    sum_ = builder.pure(f"add {int_type} {bits}, {half}")
+    nearest = builder.pure(f"lshr {int_type} {sum_}, {number(16)}")
+    quiet = builder.pure(f"or {int_type} {high}, {number(0x40)}")
+    is_nan = builder.pure(f"fcmp uno {float_type} {text}, {text}")
+    mask_type = vector_type("i1", lanes)
+    kept = builder.pure(f"select {mask_type} {is_nan}, {int_type} {quiet}, {int_type} {nearest}")
+    return builder.pure(f"trunc {int_type} {kept} to {vector_type('i16', lanes)}")
+
+
+def from_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
+    """The float32 of a bfloat16's i16."""
+    int_type = vector_type("i32", lanes)
+    wide = builder.pure(f"zext {vector_type('i16', lanes)} {text} to {int_type}")
+    bits = builder.pure(f"shl {int_type} {wide}, {constant(16, 'i32', lanes)}")
+    return builder.pure(f"bitcast {int_type} {bits} to {vector_type('float', lanes)}")
+
+
+def half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
+    """The half of a float32; without instructions for it, the i16 of that half."""
+    if has_f16c:
+        return builder.pure(f"fptrunc {vector_type('float', lanes)} {text} to {vector_type('half', lanes)}")
+    return _half_by_integers(builder, text, lanes)
+
+
+def from_half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
+    """The float32 of what `half_bits` gives."""
+    if has_f16c:
+        return builder.pure(f"fpext {vector_type('half', lanes)} {text} to {vector_type('float', lanes)}")
+    return _float_by_integers(builder, text, lanes)
+
+
+def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:
+    """Normal numbers are rounded by adding to the bits; the others by a float addition that aligns them."""
+    float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
+    mask_type = vector_type("i1", lanes)
+    pure = builder.pure
+
+    def number(value: int) -> str:
+        return constant(value, "i32", lanes)
+
+    bits = pure(f"bitcast {float_type} {text} to {int_type}")
+    size = pure(f"and {int_type} {bits}, {number(0x7FFFFFFF)}")
+    high = pure(f"lshr {int_type} {bits}, {number(16)}")
+    sign = pure(f"and {int_type} {high}, {number(0x8000)}")
+    shifted = pure(f"lshr {int_type} {size}, {number(13)}")
+    odd = pure(f"and {int_type} {shifted}, {number(1)}")
+    carry = pure(f"add {int_type} {odd}, {number(0xFFF)}")
+    sum_ = pure(f"add {int_type} {size}, {carry}")
+    again = pure(f"lshr {int_type} {sum_}, {number(13)}")
+    normal = pure(f"sub {int_type} {again}, {number(112 << 10)}")
+    magnitude = pure(f"bitcast {int_type} {size} to {float_type}")
+    aligned = pure(f"fadd {float_type} {magnitude}, {constant(0.5, 'float', lanes)}")
+    small = pure(f"bitcast {float_type} {aligned} to {int_type}")
+    tiny = pure(f"sub {int_type} {small}, {number(0x3F000000)}")
+
+    def choose(cond: str, first: str, second: str) -> str:
+        test = pure(f"icmp {cond}")
+        return pure(f"select {mask_type} {test}, {int_type} {first}, {int_type} {second}")
+
+    finite = choose(f"ult {int_type} {size}, {number(113 << 23)}", tiny, normal)
+    large = choose(f"ugt {int_type} {size}, {number(0x7F800000)}", number(0x7E00), number(0x7C00))
+    result = choose(f"uge {int_type} {size}, {number(0x47800000)}", large, finite)
+    signed = pure(f"or {int_type} {result}, {sign}")
+    return pure(f"trunc {int_type} {signed} to {vector_type('i16', lanes)}")
+
+
+def _float_by_integers(builder: Builder, text: str, lanes: int) -> str:
+    """The exponent is moved by a multiplication, which brings denormals in order too."""
+    float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
+    mask_type = vector_type("i1", lanes)
+    pure = builder.pure
+
+    def number(value: int) -> str:
+        return constant(value, "i32", lanes)
+
+    wide = pure(f"zext {vector_type('i16', lanes)} {text} to {int_type}")
+    sign = pure(f"and {int_type} {wide}, {number(0x8000)}")
+    high = pure(f"shl {int_type} {sign}, {number(16)}")
+    size = pure(f"and {int_type} {wide}, {number(0x7FFF)}")
+    moved = pure(f"shl {int_type} {size}, {number(13)}")
+    as_float = pure(f"bitcast {int_type} {moved} to {float_type}")
+    scaled = pure(f"fmul {float_type} {as_float}, {constant(2.0**112, 'float', lanes)}")
+    finite = pure(f"bitcast {float_type} {scaled} to {int_type}")
+    special = pure(f"or {int_type} {moved}, {number(0x7F800000)}")
+    is_special = pure(f"icmp uge {int_type} {size}, {number(0x7C00)}")
+    bits = pure(f"select {mask_type} {is_special}, {int_type} {special}, {int_type} {finite}")
+    signed = pure(f"or {int_type} {bits}, {high}")
+    return pure(f"bitcast {int_type} {signed} to {float_type}")

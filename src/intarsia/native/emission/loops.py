@@ -1,0 +1,150 @@
+"""Serial loops in LLVM: counters, and pointers that advance with them instead of being computed anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from intarsia.native.emission.affine import Affine, Symbol
+from intarsia.native.emission.builder import Builder, Lines
+
+Terms = tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True, eq=False)
+class LoopFrame:
+    """A loop whose body is being written, or the function itself.
+
+    Attributes:
+        before: Where lines that run once before the loop are written.
+        phis: Where the phis at the head of its body are written.
+        entered_from: Label of the block before it.
+        start: First value of the counter; a function has none.
+        pointers: Names of the pointers that advance with it, by base and terms.
+        pending: What each phi gets: name, type, value before the loop, value from the last iteration.
+    """
+
+    before: Lines
+    phis: Lines
+    entered_from: str
+    start: str | None
+    pointers: dict[tuple[str, Terms], str] = field(default_factory=dict)
+    pending: list[tuple[str, str, str, str]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Symbols:
+    """The numbers that are known only when the code runs, and pointers that depend on them."""
+
+    builder: Builder
+    table: list[Symbol] = field(default_factory=list)
+    _opaque: dict[str, int] = field(default_factory=dict)
+
+    def counter(self, text: str, low: int, high: int, frame: LoopFrame) -> Affine:
+        """The counter of a loop, or a parameter of the function whose frame that is."""
+        self.table.append(Symbol(text, low, high, frame))
+        return Affine(0, 0, ((len(self.table) - 1, 1),))
+
+    def opaque(self, text: str, span: tuple[int, int] | None = None) -> Affine:
+        """Any other int64, with its least and greatest value where known; a text has one symbol."""
+        if not text.startswith("%"):
+            return Affine(int(text))
+        number = self._opaque.get(text)
+        if number is None:
+            number = self._opaque[text] = len(self.table)
+            low, high = span if span is not None else (None, None)
+            self.table.append(Symbol(text, low, high, None))
+        return Affine(0, 0, ((number, 1),))
+
+    def sum(self, number: Affine) -> str:
+        """A sum that all lanes share, added up."""
+        builder, text = self.builder, ""
+        for symbol, coefficient in number.terms:
+            part = self.table[symbol].text
+            if coefficient != 1:
+                part = builder.pure(f"mul i64 {part}, {coefficient}")
+            text = builder.pure(f"add i64 {text}, {part}") if text else part
+        if not text:
+            return str(number.const)
+        return builder.pure(f"add i64 {text}, {number.const}") if number.const else text
+
+    def pointer(self, base: str, terms: Terms, size: int) -> str:
+        """The address `base + size * terms`, advanced by the loops that count the symbols of the terms."""
+        frame = self.table[terms[-1][0]].frame
+        known = None if frame is None else frame.pointers.get((base, terms))
+        if known is not None:
+            return known
+        plain = tuple(term for term in terms if self.table[term[0]].frame is not None)
+        text = self._advancing(base, plain, size)
+        for number, coefficient in terms:
+            symbol = self.table[number]
+            if symbol.frame is None:
+                offset = self.builder.pure(f"mul i64 {symbol.text}, {coefficient * size}")
+                text = self.builder.pure(f"getelementptr i8, ptr {text}, i64 {offset}")
+        return text
+
+    def _advancing(self, base: str, terms: Terms, size: int) -> str:
+        if not terms:
+            return base
+        number, coefficient = terms[-1]
+        symbol = self.table[number]
+        frame = symbol.frame
+        assert frame is not None  # the caller has sorted the others out
+        known = frame.pointers.get((base, terms))
+        if known is not None:
+            return known
+        outer = self._advancing(base, terms[:-1], size)
+        step = coefficient * size
+        name = self.builder.fresh("p")
+        if frame.start is None or frame.start != "0":
+            outer = self._offset_before(frame, outer, symbol.text, step, name)
+        if frame.start is not None:
+            following = f"{name}.next"
+            frame.pending.append((name, "ptr", outer, following))
+            frame.steps.append(f"  {following} = getelementptr i8, ptr {name}, i64 {step}")
+            outer = name
+        frame.pointers[(base, terms)] = outer
+        return outer
+
+    @staticmethod
+    def _offset_before(frame: LoopFrame, outer: str, counter: str, step: int, name: str) -> str:
+        count = counter if frame.start is None else frame.start
+        frame.before.append(f"  {name}.offset = mul i64 {count}, {step}")
+        frame.before.append(f"  {name}.first = getelementptr i8, ptr {outer}, i64 {name}.offset")
+        return f"{name}.first"
+
+
+@dataclass(slots=True)
+class OpenLoop:
+    """A loop between its head and its end."""
+
+    frame: LoopFrame
+    counter: str
+    label: str
+
+
+def open_loop(builder: Builder, start: str = "0") -> OpenLoop:
+    """Begin a loop that runs at least once."""
+    frame = LoopFrame(builder.hole(), [], builder.block, start)
+    label = builder.label("loop")
+    builder.jump(label)
+    builder.start(label)
+    builder.lines.append(frame.phis)
+    return OpenLoop(frame, builder.fresh("i"), label)
+
+
+def close_loop(builder: Builder, loop: OpenLoop, end: str) -> None:
+    """End a loop whose counter runs up to `end`."""
+    frame, counter = loop.frame, loop.counter
+    assert frame.start is not None
+    frame.pending.append((counter, "i64", frame.start, f"{counter}.next"))
+    builder.lines.extend(frame.steps)
+    builder.do(f"{counter}.next = add i64 {counter}, 1")
+    done = builder.label("done")
+    builder.do(f"{counter}.done = icmp eq i64 {counter}.next, {end}")
+    for name, kind, first, following in frame.pending:
+        frame.phis.append(
+            f"  {name} = phi {kind} [ {first}, %{frame.entered_from} ], [ {following}, %{builder.block} ]"
+        )
+    builder.branch(f"{counter}.done", done, loop.label)
+    builder.start(done)

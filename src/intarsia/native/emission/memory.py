@@ -1,0 +1,313 @@
+"""Loads and stores of buffers in memory, one scalar or one vector at a time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.ir.dtype import DType
+from intarsia.native.emission.affine import Affine, add
+from intarsia.native.emission.arithmetic import mask_lanes
+from intarsia.native.emission.half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
+from intarsia.native.emission.masks import ends_in_padding, pair_masks
+from intarsia.native.emission.prefetch import Prefetch
+from intarsia.native.emission.state import FunctionState, MemoryPlace
+from intarsia.native.emission.types import (
+    Value,
+    constant,
+    held_type,
+    overload,
+    shuffle_mask,
+    stored_bytes,
+    stored_type,
+    vector_type,
+)
+
+_AHEAD_BYTES: Final = 2048
+"""How far ahead a streamed buffer is asked for: 1024 to 4096 are alike by measurement, 256 is too little."""
+_LINE: Final = 64
+_FIRST_CACHE: Final = 3
+_SECOND_CACHE: Final = 2
+"""Into which cache something is to come, as LLVM numbers them."""
+
+
+def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
+    """The LLVM type in memory; without instructions for float16 it is an integer."""
+    if dtype is DType.FLOAT16 and not state.kernel.has_f16c:
+        return vector_type("i16", lanes)
+    return stored_type(dtype, lanes)
+
+
+def load(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Value:
+    """The element of each lane at a place counted in elements."""
+    if place.private_lanes:
+        flat = _private(state, place, flat)
+    if isinstance(flat, Value):
+        return _gather(state, place, flat)
+    lanes, version = state.lanes, _version(state, place)
+    if not lanes or not flat.lane:
+        address, align = _address(state, place, flat)
+        kind = element_type(state, place.dtype)
+        return _held(
+            state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), place.dtype, 0
+        )
+    is_free = (place.private_lanes and flat.lane == 1) or ends_in_padding(state, place, flat)
+    if state.mask is not None and not is_free:
+        return _masked_load(state, place, flat)
+    step = flat.lane
+    if step == 1:
+        return _held(state, _vector(state, place, flat, lanes), place.dtype, lanes)
+    if step == -1 or (step == 2 and lanes > 2):
+        return _held(state, _shuffled(state, place, flat), place.dtype, lanes)
+    return _strided(state, place, flat)
+
+
+def _version(state: FunctionState, place: MemoryPlace) -> str:
+    return f"{place.name} {state.versions.get(place.name, 0)}"
+
+
+def _private(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Affine | Value:
+    lanes = place.private_lanes
+    if isinstance(flat, Affine):
+        terms = tuple((symbol, coefficient * lanes) for symbol, coefficient in flat.terms)
+        return Affine(flat.const * lanes, flat.lane * lanes + 1, terms)
+    kind = vector_type("i64", lanes)
+    first = state.builder.pure(f"mul {kind} {flat.text}, {constant(lanes, 'i64', lanes)}")
+    numbers = "<" + ", ".join(f"i64 {lane}" for lane in range(lanes)) + ">"
+    return Value(state.builder.pure(f"add {kind} {first}, {numbers}"), DType.INT64, lanes)
+
+
+def _address(state: FunctionState, place: MemoryPlace, flat: Affine) -> tuple[str, int]:
+    size = stored_bytes(place.dtype)
+    text = state.symbols.pointer(place.base, flat.terms, size) if flat.terms else place.base
+    offset = flat.const * size
+    bits = place.align | offset
+    for _, coefficient in flat.terms:
+        bits |= coefficient * size
+    if offset:
+        text = state.builder.pure(f"getelementptr i8, ptr {text}, i64 {offset}")
+    return text, bits & -bits
+
+
+def _vector(state: FunctionState, place: MemoryPlace, flat: Affine, lanes: int) -> str:
+    address, align = _address(state, place, flat)
+    kind = element_type(state, place.dtype, lanes)
+    if place.is_streamed:
+        _fetch(state, address)
+    return state.builder.read(f"load {kind}, ptr {address}, align {align}", _version(state, place))
+
+
+def _fetch(state: FunctionState, address: str) -> None:
+    """Ask for what is read some steps later; an address beyond the buffer does no harm."""
+    _ask(state, address, _AHEAD_BYTES, _FIRST_CACHE)
+
+
+def ask_for(state: FunctionState, prefetch: Prefetch) -> None:
+    """Ask for lines that are read much later."""
+    place, flat = state.memory.get(prefetch.buffer), Affine(prefetch.offset)
+    if place is None or any(name not in state.env for name, *_ in prefetch.terms):
+        return  # the same loop stands in several places
+    for name, step in prefetch.terms:
+        flat = add(flat, state.env[name], step)
+    address = state.symbols.pointer(place.base, flat.terms, 1) if flat.terms else place.base
+    if prefetch.carry is not None:
+        name, last, more = prefetch.carry
+        is_last = state.builder.pure(f"icmp eq i64 {state.symbols.sum(state.env[name])}, {last}")
+        carried = state.builder.pure(f"select i1 {is_last}, i64 {more}, i64 0")
+        address = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {carried}")
+    for pair in range(prefetch.pairs):
+        _ask(state, address, flat.const + pair * 2 * _LINE, _SECOND_CACHE)
+
+
+def _ask(state: FunctionState, address: str, offset: int, cache: int) -> None:
+    later = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {offset}")
+    args = f"ptr {later}, i32 0, i32 {cache}, i32 1"
+    state.builder.declare("void", "llvm.prefetch.p0", args)
+    state.builder.once(f"call void @llvm.prefetch.p0({args})")
+
+
+def _shuffled(state: FunctionState, place: MemoryPlace, flat: Affine) -> str:
+    """Every second element, or elements in reverse: from vectors that touch no element beyond the last."""
+    lanes = state.lanes
+    kind = element_type(state, place.dtype, lanes)
+    if flat.lane == -1:
+        first = _vector(state, place, flat._replace(const=flat.const - lanes + 1), lanes)
+        mask = shuffle_mask(tuple(range(lanes - 1, -1, -1)))
+        return state.builder.pure(f"shufflevector {kind} {first}, {kind} poison, {mask}")
+    first = _vector(state, place, flat, lanes)
+    second = _vector(state, place, flat._replace(const=flat.const + lanes - 1), lanes)
+    mask = shuffle_mask(tuple(2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)))
+    return state.builder.pure(f"shufflevector {kind} {first}, {kind} {second}, {mask}")
+
+
+def _strided(state: FunctionState, place: MemoryPlace, flat: Affine) -> Value:
+    kind, version = element_type(state, place.dtype), _version(state, place)
+    texts = []
+    for lane in range(state.lanes):
+        address, align = _address(state, place, Affine(flat.const + lane * flat.lane, 0, flat.terms))
+        texts.append(state.builder.read(f"load {kind}, ptr {address}, align {align}", version))
+    return _held(state, state.builder.joined(texts, kind), place.dtype, state.lanes)
+
+
+def _lane_pointers(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> str:
+    """The address of each lane's element as a vector."""
+    lanes, size = state.lanes, stored_bytes(place.dtype)
+    if isinstance(flat, Affine):
+        base, _ = _address(state, place, flat._replace(lane=0))
+        numbers = "<" + ", ".join(f"i64 {lane * flat.lane * size}" for lane in range(lanes)) + ">"
+        return state.builder.pure(f"getelementptr i8, ptr {base}, <{lanes} x i64> {numbers}")
+    kind = element_type(state, place.dtype)
+    offsets = state.builder.splat(flat, lanes)
+    return state.builder.pure(f"getelementptr {kind}, ptr {place.base}, <{lanes} x i64> {offsets}")
+
+
+def _gather(state: FunctionState, place: MemoryPlace, flat: Value) -> Value:
+    builder, kind, lanes = state.builder, element_type(state, place.dtype), state.lanes
+    if state.mask is not None:
+        return _masked_gather(state, place, flat)
+    texts = []
+    for lane in range(lanes):
+        offset = builder.lane(flat, lane)
+        address = builder.pure(f"getelementptr {kind}, ptr {place.base}, i64 {offset.text}")
+        texts.append(
+            builder.read(
+                f"load {kind}, ptr {address}, align {stored_bytes(place.dtype)}", _version(state, place)
+            )
+        )
+    return _held(state, builder.joined(texts, kind), place.dtype, lanes)
+
+
+def _masked_load(state: FunctionState, place: MemoryPlace, flat: Affine) -> Value:
+    assert state.mask is not None  # the caller has looked
+    known = mask_lanes(state.mask)
+    if flat.lane == 2 and state.lanes > 2 and known is not None:
+        kind = element_type(state, place.dtype, state.lanes)
+        first, second, mask = pair_masks(known)
+        parts = [
+            _masked_vector(state, place, flat._replace(const=flat.const + begin), part)
+            for begin, part in ((0, first), (state.lanes - 1, second))
+        ]
+        text = state.builder.pure(f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {mask}")
+        return _held(state, text, place.dtype, state.lanes)
+    if flat.lane != 1:
+        return _masked_gather(state, place, flat)
+    text = _masked_vector(state, place, flat, state.mask.text)
+    return _held(state, text, place.dtype, state.lanes)
+
+
+def _masked_vector(state: FunctionState, place: MemoryPlace, flat: Affine, mask: str) -> str:
+    builder, lanes = state.builder, state.lanes
+    kind = element_type(state, place.dtype, lanes)
+    address, align = _address(state, place, flat)
+    name = f"llvm.masked.load.{overload(element_type(state, place.dtype), lanes)}.p0"
+    args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
+    builder.declare(kind, name, args)
+    return builder.read(f"call {kind} @{name}({args})", _version(state, place))
+
+
+def _masked_gather(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Value:
+    builder, lanes = state.builder, state.lanes
+    pointers = _lane_pointers(state, place, flat)
+    kind = element_type(state, place.dtype, lanes)
+    name = f"llvm.masked.gather.{overload(element_type(state, place.dtype), lanes)}.v{lanes}p0"
+    assert state.mask is not None  # the caller has looked
+    size = stored_bytes(place.dtype)
+    args = f"<{lanes} x ptr> {pointers}, i32 {size}, <{lanes} x i1> {state.mask.text}, {kind} zeroinitializer"
+    builder.declare(kind, name, args)
+    text = builder.read(f"call {kind} @{name}({args})", _version(state, place))
+    return _held(state, text, place.dtype, lanes)
+
+
+def store(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+    """Write a value, of each lane where there are lanes, to a place counted in elements."""
+    if place.private_lanes:
+        flat = _private(state, place, flat)
+    version = state.versions.get(place.name, 0) + 1
+    if not state.lanes:
+        assert isinstance(flat, Affine)  # a number that all lanes share is always a sum
+        _store_scalar(state, place, flat, value.text)
+    elif isinstance(flat, Affine) and flat.lane == 0 and (state.mask is None or not value.lanes):
+        _store_scalar(state, place, flat, state.builder.lane(value, state.lanes - 1).text)
+    elif isinstance(flat, Affine) and flat.lane == 1:
+        _store_vector(state, place, flat, value)
+    elif state.mask is not None:
+        _scatter(state, place, flat, value)
+    else:
+        _store_each(state, place, flat, value)
+    state.versions[place.name] = version
+
+
+def _store_scalar(state: FunctionState, place: MemoryPlace, flat: Affine, text: str) -> None:
+    address, align = _address(state, place, flat)
+    kind = element_type(state, place.dtype)
+    stored = _stored(state, text, place.dtype, 0)
+    state.builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
+
+
+def _store_vector(state: FunctionState, place: MemoryPlace, flat: Affine, value: Value) -> None:
+    builder, lanes = state.builder, state.lanes
+    kind = element_type(state, place.dtype, lanes)
+    stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
+    address, align = _address(state, place, flat)
+    if state.mask is None or ends_in_padding(state, place, flat):
+        builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
+        return
+    name = f"llvm.masked.store.{overload(element_type(state, place.dtype), lanes)}.p0"
+    args = f"{kind} {stored}, ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}"
+    builder.declare("void", name, args)
+    builder.do(f"call void @{name}({args})")
+
+
+def _store_each(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+    builder, kind = state.builder, element_type(state, place.dtype)
+    for lane in range(state.lanes):
+        text = builder.lane(value, lane).text
+        if isinstance(flat, Affine):
+            where = Affine(flat.const + lane * flat.lane, 0, flat.terms)
+            _store_scalar(state, place, where, text)
+            continue
+        offset = builder.lane(flat, lane).text
+        address = builder.pure(f"getelementptr {kind}, ptr {place.base}, i64 {offset}")
+        stored = _stored(state, text, place.dtype, 0)
+        builder.do(f"store {kind} {stored}, ptr {address}, align {stored_bytes(place.dtype)}")
+
+
+def _scatter(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+    """Only the lanes of the mask, the last one last."""
+    builder, lanes = state.builder, state.lanes
+    kind = element_type(state, place.dtype, lanes)
+    stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
+    pointers = _lane_pointers(state, place, flat)
+    assert state.mask is not None  # the caller has looked
+    name = f"llvm.masked.scatter.{overload(element_type(state, place.dtype), lanes)}.v{lanes}p0"
+    size = stored_bytes(place.dtype)
+    args = f"{kind} {stored}, <{lanes} x ptr> {pointers}, i32 {size}, <{lanes} x i1> {state.mask.text}"
+    builder.declare("void", name, args)
+    builder.do(f"call void @{name}({args})")
+
+
+def _held(state: FunctionState, text: str, dtype: DType, lanes: int) -> Value:
+    """What has been loaded, as it is held."""
+    builder = state.builder
+    if dtype is DType.FLOAT32:
+        return Value(text, dtype, lanes)
+    match dtype:
+        case DType.BOOL:
+            text = builder.pure(f"icmp ne {stored_type(dtype, lanes)} {text}, {constant(0, 'i8', lanes)}")
+        case DType.FLOAT16:
+            text = from_half_bits(builder, text, lanes, state.kernel.has_f16c)
+        case DType.BFLOAT16:
+            text = from_bfloat_bits(builder, text, lanes)
+    return Value(text, dtype, lanes)
+
+
+def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
+    """What is held, as it is stored."""
+    builder = state.builder
+    match dtype:
+        case DType.BOOL:
+            return builder.pure(f"zext {held_type(dtype, lanes)} {text} to {stored_type(dtype, lanes)}")
+        case DType.FLOAT16:
+            return half_bits(builder, text, lanes, state.kernel.has_f16c)
+        case DType.BFLOAT16:
+            return bfloat_bits(builder, text, lanes)
+    return text

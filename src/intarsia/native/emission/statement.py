@@ -1,0 +1,295 @@
+"""Statements of the loop language as LLVM instructions, where a function stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from intarsia.ir.prim_func import (
+    Allocate,
+    ArithOp,
+    Block,
+    For,
+    ForKind,
+    IfThenElse,
+    Statement,
+    Store,
+)
+from intarsia.native.emission.affine import Affine
+from intarsia.native.emission.arithmetic import binary, bool_not, mask_lanes, select
+from intarsia.native.emission.loops import close_loop, open_loop
+from intarsia.native.emission.memory import ask_for, store
+from intarsia.native.emission.parallel import emit_parallel
+from intarsia.native.emission.registers import Branch, RegisterPlace
+from intarsia.native.emission.scalar import Scalars
+from intarsia.native.emission.state import FunctionState, MemoryPlace
+from intarsia.native.emission.tail import has_masks, tail_mask
+from intarsia.native.emission.types import Value, held_type, stored_bytes
+
+_MOST_STACK: Final = 16384
+_LARGEST_ON_STACK: Final = 4096
+_MOST_CHUNKS: Final = 8
+"""So many vectors of one loop are written out; more of them are a loop."""
+_MOST_UNROLLED: Final = 1024
+"""Longer loops stay loops, unless registers need them expanded."""
+_LINE: Final = 64
+"""Bytes of a cache line, to which scratch buffers are aligned."""
+
+
+@dataclass(slots=True)
+class Statements:
+    """Emits statements."""
+
+    state: FunctionState
+    scalars: Scalars
+
+    def emit(self, statement: Statement) -> None:
+        """One statement and what is inside it."""
+        match statement:
+            case Store():
+                self._store(statement)
+            case Block():
+                for inner in statement.statements:
+                    self.emit(inner)
+            case For():
+                self._for(statement)
+            case Allocate():
+                self._allocate(statement)
+            case IfThenElse():
+                self._if(statement)
+
+    def _store(self, statement: Store) -> None:
+        state = self.state
+        value = self.scalars.value(statement.value)
+        register = state.registers.places.get(statement.buffer.name)
+        if register is not None:
+            self._write_register(register, self.scalars.elements(statement), value)
+        else:
+            store(state, state.memory[statement.buffer.name], self.scalars.flat(statement), value)
+
+    def _write_register(
+        self, place: RegisterPlace, elements: tuple[int, int] | list[int], value: Value
+    ) -> None:
+        state = self.state
+        if isinstance(elements, list):
+            for lane, element in enumerate(elements):
+                self._write_lane(place, element, lane, state.builder.lane(value, lane))
+            return
+        start, width = elements
+        lanes = place.private_lanes or (width if width > 1 else 0)
+        if value.lanes and not lanes:
+            for lane in range(value.lanes) if state.mask is not None else (value.lanes - 1,):
+                self._write_lane(place, start, lane, state.builder.lane(value, lane))
+            return
+        text = state.builder.splat(value, lanes)
+        if state.mask is not None and lanes:
+            old = state.registers.read(place, start, width)
+            text = select(state.builder, state.mask, Value(text, place.dtype, lanes), old).text
+        state.registers.write(place, start, width, text)
+
+    def _write_lane(self, place: RegisterPlace, element: int, lane: int, value: Value) -> None:
+        """What one lane writes into one element."""
+        builder, registers, mask = self.state.builder, self.state.registers, self.state.mask
+        old = registers.read(place, element, 1)
+        if mask is not None:
+            value = select(builder, builder.lane(mask, lane), value, builder.lane(old, lane))
+        text = value.text
+        if place.private_lanes:
+            kind = held_type(place.dtype, place.private_lanes)
+            element_kind = held_type(place.dtype)
+            text = builder.pure(f"insertelement {kind} {old.text}, {element_kind} {text}, i64 {lane}")
+        registers.write(place, element, 1, text)
+
+    def _for(self, loop: For) -> None:
+        state = self.state
+        if loop.extent == 0:
+            return
+        facts, checked = state.kernel.facts, state.kernel.bounds_checked
+        is_expanded = id(loop) in facts.constant_loops
+        width = 0 if checked else self._width(loop)
+        if loop.extent == 1:
+            self._with(loop, Affine(0))
+        elif width > 1:
+            self._in_lanes(loop, width, is_expanded)
+        elif is_expanded or (loop.kind is ForKind.UNROLLED and loop.extent <= _MOST_UNROLLED):
+            for number in range(loop.extent):
+                self._with(loop, Affine(number))
+        elif loop.kind is ForKind.PARALLEL and state.runtime is not None and not state.lanes and not checked:
+            emit_parallel(state, loop, _emit_function)
+        else:
+            self.serial(loop, "0", str(loop.extent), lambda counter: self._with(loop, counter))
+
+    def _width(self, loop: For) -> int:
+        """Lanes in which a loop runs; 0 or 1 if it runs one by one."""
+        state = self.state
+        inside = state.kernel.facts.contents(loop.body)
+        if loop.kind is not ForKind.VECTORIZED or inside.has_vectors or state.lanes:
+            return 0
+        if not state.kernel.facts.can_run_in_lanes(loop):
+            return 0
+        whole = state.kernel.vector_bytes // inside.widest
+        most = whole if tail_mask(state, loop, whole) is not None else min(loop.extent, whole)
+        return 1 << most.bit_length() - 1 if most else 0
+
+    def _with(self, loop: For, counter: Affine) -> None:
+        env = self.state.env
+        env[loop.var.name] = counter
+        self.emit(loop.body)
+        del env[loop.var.name]
+
+    def serial(self, loop: For, start: str, end: str, body: Callable[[Affine], None]) -> None:
+        """A loop from `start` to `end`, which is greater."""
+        state = self.state
+        inside = state.kernel.facts.contents(loop.body)
+        for name in inside.stores:
+            state.versions[name] = state.versions.get(name, 0) + 1
+        opened = open_loop(state.builder, start)
+        counter = state.symbols.counter(opened.counter, 0, loop.extent - 1, opened.frame)
+        state.registers.enter_loop(opened.frame, inside.stores)
+        state.env[loop.var.name] = counter
+        for prefetch in state.kernel.prefetches.get(id(loop), ()):
+            ask_for(state, prefetch)
+        body(counter)
+        state.registers.leave_loop()
+        close_loop(state.builder, opened, end)
+
+    def _in_lanes(self, loop: For, width: int, is_expanded: bool) -> None:
+        """Vectors of the machine's width, then narrower ones for the rest."""
+        count, begin = loop.extent // width, 0
+        mask = tail_mask(self.state, loop, width)
+        if count > _MOST_CHUNKS and not is_expanded:
+            whole = For(loop.var, count, loop.body)
+            self.serial(whole, "0", str(count), lambda n: self._chunk(loop, width, _times(n, width)))
+            begin = count * width
+        while begin < loop.extent:
+            if begin + width > loop.extent and mask is not None:
+                self.state.mask = mask
+                self._chunk(loop, width, Affine(begin))
+                self.state.mask = None
+                return
+            while begin + width > loop.extent:
+                width //= 2
+            self._chunk(loop, width, Affine(begin))
+            begin += width
+
+    def _chunk(self, loop: For, width: int, base: Affine) -> None:
+        state = self.state
+        if width == 1:
+            self._with(loop, base)
+            return
+        state.lanes, state.lane_var = width, loop.var.name
+        self._with(loop, base._replace(lane=1))
+        state.lanes, state.lane_var = 0, None
+
+    def _allocate(self, statement: Allocate) -> None:
+        state, buffer = self.state, statement.buffer
+        if buffer.name in state.kernel.facts.registers:
+            places = state.registers.places
+            depth = len(state.registers.loops)
+            places[buffer.name] = RegisterPlace(buffer.name, buffer.dtype, state.lanes, depth)
+            self.emit(statement.body)
+            del state.registers.places[buffer.name]
+            return
+        top = state.scratch_top
+        base = self._space(statement)
+        align = min(_LINE, state.kernel.vector_bytes)
+        state.memory[buffer.name] = MemoryPlace(
+            buffer.name, base, buffer.dtype, buffer.shape, align, state.lanes, has_masks(state)
+        )
+        state.versions[buffer.name] = state.versions.get(buffer.name, 0) + 1
+        self.emit(statement.body)
+        del state.memory[buffer.name]
+        state.scratch_top = top
+
+    def _space(self, statement: Allocate) -> str:
+        """The address of memory for a buffer: on the stack if it is small, else in the thread's scratch."""
+        state, buffer = self.state, statement.buffer
+        size = max(1, prod(buffer.shape)) * stored_bytes(buffer.dtype) * max(1, state.lanes)
+        size += state.kernel.vector_bytes if has_masks(state) else 0
+        key = (id(statement), state.lanes)
+        if key in state.allocas:
+            return state.allocas[key]
+        if size <= _LARGEST_ON_STACK and state.stack_bytes + size <= _MOST_STACK:
+            state.stack_bytes += size
+            text = state.builder.fresh("stack")
+            state.root.before.append(f"  {text} = alloca [{size} x i8], align {_LINE}")
+            state.allocas[key] = text
+            return text
+        offset = -(-state.scratch_top // _LINE) * _LINE
+        state.scratch_top = offset + size
+        state.kernel.scratch_bytes = max(state.kernel.scratch_bytes, state.scratch_top)
+        return state.builder.pure(f"getelementptr i8, ptr {state.scratch}, i64 {offset}")
+
+    def _if(self, statement: IfThenElse) -> None:
+        cond = self.scalars.value(statement.cond)
+        if cond.lanes:
+            self._masked(statement.then, cond)
+            if statement.otherwise is not None:
+                self._masked(statement.otherwise, bool_not(self.state.builder, cond))
+        elif cond.text in ("true", "false"):
+            taken = statement.then if cond.text == "true" else statement.otherwise
+            if taken is not None:
+                self.emit(taken)
+        else:
+            self._branches(cond.text, statement.then, statement.otherwise)
+
+    def _masked(self, statement: Statement, cond: Value) -> None:
+        """A statement in some lanes; it is skipped if there are none, so that what lanes share is safe."""
+        state, around = self.state, self.state.mask
+        builder = state.builder
+        active = cond if around is None else binary(builder, ArithOp.AND, around, cond, False)
+        known = mask_lanes(active)
+        if known is not None and not any(known):
+            return
+        state.mask = None if known is not None and all(known) else active
+        if known is not None:
+            self.emit(statement)
+        else:
+            bits = builder.pure(f"bitcast <{active.lanes} x i1> {active.text} to i{active.lanes}")
+            some = builder.pure(f"icmp ne i{active.lanes} {bits}, 0")
+            self._branches(some, statement, None)
+        state.mask = around
+
+    def _branches(self, cond: str, then: Statement, otherwise: Statement | None) -> None:
+        builder, registers = self.state.builder, self.state.registers
+        before = registers.snapshot()
+        merge, first = builder.label("merge"), builder.label("then")
+        second = merge if otherwise is None else builder.label("else")
+        skipped = Branch(before, builder.hole(), builder.block)
+        builder.branch(cond, first, second)
+        taken = self._branch(then, first, merge)
+        written = self.state.kernel.facts.contents(then).stores
+        if otherwise is not None:
+            registers.places = before
+            skipped = self._branch(otherwise, second, merge)
+            written |= self.state.kernel.facts.contents(otherwise).stores
+        builder.start(merge)
+        registers.merge(taken, skipped, written)
+        for name in written:
+            self.state.versions[name] = self.state.versions.get(name, 0) + 1
+
+    def _branch(self, statement: Statement, label: str, merge: str) -> Branch:
+        builder = self.state.builder
+        builder.start(label)
+        with builder.conditional():
+            self.emit(statement)
+        result = Branch(self.state.registers.places, builder.hole(), builder.block)
+        builder.jump(merge)
+        return result
+
+
+def _times(value: Affine, factor: int) -> Affine:
+    return Affine(0, 0, tuple((symbol, factor * coefficient) for symbol, coefficient in value.terms))
+
+
+def _emit_function(state: FunctionState, loop: For, begin: str, end: str) -> None:
+    """The iterations of a parallel loop from `begin` to `end`, in the function that runs them."""
+    statements = Statements(state, Scalars(state))
+
+    def body(counter: Affine) -> None:
+        state.env[loop.var.name] = counter
+        statements.emit(loop.body)
+
+    statements.serial(loop, begin, end, body)

@@ -1,0 +1,77 @@
+"""What is left of a vectorised loop behind its whole vectors, as one vector with some lanes switched off.
+
+Machines with a mask for every instruction do that at no cost; others get narrower vectors.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from intarsia.ir.loop_walk import Event, scalar_post_order, scalars, walk
+from intarsia.ir.prim_func import For, Intrinsic, Load, Scalar, Statement, Store
+from intarsia.native.emission.arithmetic import constant_mask
+from intarsia.native.emission.state import FunctionState
+from intarsia.native.emission.types import Value, stored_bytes
+
+_LEAST_REST: Final = 5
+"""Fewer elements are one or two narrow vectors, unless functions are computed of them."""
+_LEAST_BYTES: Final = 4
+"""Narrower elements have no masks in the first machines that have masks."""
+
+
+def has_masks(state: FunctionState) -> bool:
+    """Whether every instruction of the machine can be told in which lanes to work."""
+    return "avx512vl" in state.kernel.isa.features
+
+
+def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
+    """Which of so many lanes run for the rest of a loop; None if narrower vectors are better, or needed.
+
+    Args:
+        state: Where the loop stands.
+        loop: A vectorised loop.
+        width: The lanes of the machine's widest vectors for it.
+    """
+    rest = loop.extent % width
+    if not rest or state.mask is not None or not has_masks(state):
+        return None
+    inside = _scalars(loop.body)
+    is_little = rest.bit_count() == 1 or rest < _LEAST_REST
+    if is_little and not any(isinstance(one, Intrinsic) for one in inside):
+        return None
+    if not _is_row(state, loop.body, loop.var.name, inside):
+        return None
+    return constant_mask(tuple(lane < rest for lane in range(width)))
+
+
+def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar]) -> bool:
+    """Whether there are only stores of neighbouring elements, made of neighbouring or shared ones."""
+    statements = [visit.statement for visit in walk(body) if visit.event is Event.ENTER]
+    accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
+    return all(isinstance(one, Store) for one in statements) and all(
+        _is_near(state, access, var) for access in accesses
+    )
+
+
+def _is_near(state: FunctionState, access: Load | Store, var: str) -> bool:
+    plan, buffer = state.kernel.facts.plan(access), access.buffer
+    if plan is None:
+        return False
+    step = dict(plan.terms).get(var, 0)
+    if step == 0:
+        return isinstance(access, Load)
+    if buffer.name in state.registers.places and prod(buffer.shape[:-1]) != 1:
+        return False  # lanes that are off would take the next row apart
+    is_near = step == 1 or (step == 2 and isinstance(access, Load) and buffer.name in state.memory)
+    return is_near and stored_bytes(buffer.dtype) >= _LEAST_BYTES
+
+
+def _scalars(body: Statement) -> list[Scalar]:
+    return [
+        scalar
+        for visit in walk(body)
+        if visit.event is Event.ENTER
+        for root in scalars(visit.statement)
+        for scalar, _ in scalar_post_order(root)
+    ]

@@ -1,0 +1,1 @@
+"""Mathematical functions on vectors, as LLVM IR."""

@@ -1,0 +1,159 @@
+"""float32 lanes as the mathematical functions compute with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import copysign
+from typing import Final
+
+from intarsia.native.emission.builder import Builder
+from intarsia.native.emission.types import constant, overload, vector_type
+
+_TABLE: Final = 16
+_MAGIC: Final = 12582912.0
+"""1.5 * 2**23: float32 of that size are whole numbers."""
+_BIAS: Final = 127
+_MANTISSA: Final = 23
+
+
+@cache
+def _float_constant(value: float, lanes: int) -> str:
+    assert value or copysign(1.0, value) > 0  # the cache does not tell -0.0 from 0.0
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return constant(float(np.float32(value)), "float", lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Writes instructions on so many float32 (0 for a scalar); operands and results are texts.
+
+    Products and sums may be fused: the functions allow for that.
+    """
+
+    builder: Builder
+    lanes: int
+    has_avx512: bool = False
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether one instruction looks up each lane in a table of sixteen numbers."""
+        return self.has_avx512 and self.lanes == _TABLE
+
+    @property
+    def floats(self) -> str:
+        """The LLVM type of the numbers."""
+        return vector_type("float", self.lanes)
+
+    @property
+    def integers(self) -> str:
+        """The LLVM type of their bits."""
+        return vector_type("i32", self.lanes)
+
+    def number(self, value: float) -> str:
+        """A constant; it is rounded to float32."""
+        return _float_constant(value, self.lanes)
+
+    def integer(self, value: int) -> str:
+        """A constant of the bits' type."""
+        return constant(value, "i32", self.lanes)
+
+    def float_op(self, op: str, left: str, right: str) -> str:
+        """A product, sum, difference or quotient."""
+        return self.builder.pure(f"{op} contract {self.floats} {left}, {right}")
+
+    def add(self, left: str, right: str) -> str:
+        """The sum."""
+        return self.float_op("fadd", left, right)
+
+    def sub(self, left: str, right: str) -> str:
+        """The difference."""
+        return self.float_op("fsub", left, right)
+
+    def mul(self, left: str, right: str) -> str:
+        """The product."""
+        return self.float_op("fmul", left, right)
+
+    def mul_add(self, left: str, right: str, more: str) -> str:
+        """`left * right + more`."""
+        return self.add(self.mul(left, right), more)
+
+    def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        """The polynomial whose coefficients are given from the constant up."""
+        result = self.number(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.mul_add(result, x, self.number(coefficient))
+        return result
+
+    def bits(self, x: str) -> str:
+        """The bits of numbers."""
+        return self.builder.pure(f"bitcast {self.floats} {x} to {self.integers}")
+
+    def of_bits(self, bits: str) -> str:
+        """The numbers of bits."""
+        return self.builder.pure(f"bitcast {self.integers} {bits} to {self.floats}")
+
+    def int_op(self, op: str, left: str, right: str) -> str:
+        """An operation on bits."""
+        return self.builder.pure(f"{op} {self.integers} {left}, {right}")
+
+    def test(self, test: str, left: str, right: str) -> str:
+        """A comparison of numbers."""
+        return self.builder.pure(f"fcmp {test} {self.floats} {left}, {right}")
+
+    def choose(self, cond: str, first: str, second: str) -> str:
+        """`first` where the condition holds, `second` elsewhere."""
+        mask = vector_type("i1", self.lanes)
+        return self.builder.pure(f"select {mask} {cond}, {self.floats} {first}, {self.floats} {second}")
+
+    def call(self, name: str, x: str) -> str:
+        """An intrinsic that is an instruction everywhere: fabs, sqrt."""
+        full = f"llvm.{name}.{overload('float', self.lanes)}"
+        return self.builder.call(self.floats, full, f"{self.floats} {x}")
+
+    def absolute(self, x: str) -> str:
+        """The size."""
+        return self.call("fabs", x)
+
+    def with_sign(self, x: str, sign_of: str) -> str:
+        """A number that is not negative, with the sign of another."""
+        sign = self.int_op("and", self.bits(sign_of), self.integer(-(1 << 31)))
+        return self.of_bits(self.int_op("or", self.bits(x), sign))
+
+    def below(self, x: str, limit: float) -> str:
+        """At most the limit; NaN stays NaN."""
+        return self.choose(self.test("ogt", x, self.number(limit)), self.number(limit), x)
+
+    def nearest(self, x: str, more: int = 2 * _BIAS) -> tuple[str, str]:
+        """The nearest integer of a number below 2**22 in size, and a number that has it in its last bits.
+
+        Adding 1.5 * 2**23 moves it there, `more` than it is; for NaN these are some bits.
+        """
+        magic = self.number(_MAGIC + more)
+        moved = self.add(x, magic)
+        return self.builder.pure(f"fsub {self.floats} {moved}, {magic}"), moved
+
+    def scaled(self, x: str, power: str, moved: str) -> str:
+        """`x * 2**power` for powers from -252 to 254, both results of `nearest(x)`.
+
+        In two steps, because one would leave the range: half the bits of the moved number are those of the
+        magic one, which leave at the top, and half the power with the bias of an exponent.
+        """
+        if self.has_avx512 and self.lanes == _TABLE:
+            floats = f"{self.floats} "
+            args = f"{floats}{x}, {floats}{power}, {floats}zeroinitializer, i16 -1, i32 4"
+            return self.builder.call(self.floats, "llvm.x86.avx512.mask.scalef.ps.512", args)
+        bits = self.bits(moved)
+        first = self.int_op("lshr", bits, self.integer(1))
+        for part in (first, self.int_op("sub", bits, first)):
+            x = self.mul(x, self.of_bits(self.int_op("shl", part, self.integer(_MANTISSA))))
+        return x
+
+    def looked_up(self, table: Sequence[float], places: str) -> str:
+        """The numbers of a table of sixteen at the last four bits of each lane, where `has_tables`."""
+        numbers = ", ".join(f"float {_float_constant(value, 0)}" for value in table)
+        args = f"{self.floats} <{numbers}>, {self.integers} {places}"
+        return self.builder.call(self.floats, "llvm.x86.avx512.permvar.sf.512", args)

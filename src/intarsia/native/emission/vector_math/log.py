@@ -1,0 +1,59 @@
+"""log and log2 of float32 lanes; coefficients as in `vector_math_exp`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.native.emission.vector_math.lanes import Lanes
+
+_LOG: Final = (
+    *(0.3333333134651184, -0.25000837445259094, 0.20001284778118134, -0.16622774302959442),
+    *(0.14199833571910858, -0.13164231181144714, 0.1277833729982376, -0.07645110040903091),
+)
+_SQRT_HALF_BITS: Final = 0x3F3504F3
+_LEAST_NORMAL: Final = 2.0**-126
+
+
+def log(lanes: Lanes, x: str) -> str:
+    """The natural logarithm; at most 2 ULP."""
+    exponent, near_one = _split(lanes, x)
+    square = lanes.mul(near_one, near_one)
+    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, _LOG), near_one), square)
+    tail = lanes.mul_add(exponent, lanes.number(-2.12194440e-4), tail)
+    tail = lanes.mul_add(lanes.number(-0.5), square, tail)
+    result = lanes.mul_add(exponent, lanes.number(0.693359375), lanes.add(near_one, tail))
+    return _special(lanes, x, result)
+
+
+def log2(lanes: Lanes, x: str) -> str:
+    """The logarithm to base 2; at most 3 ULP."""
+    exponent, near_one = _split(lanes, x)
+    square = lanes.mul(near_one, near_one)
+    tail = lanes.mul(lanes.mul(lanes.polynomial(near_one, _LOG), near_one), square)
+    tail = lanes.mul_add(lanes.number(-0.5), square, tail)
+    # log2(e) - 1 apart, so that the leading term is exact
+    more = lanes.mul_add(lanes.number(0.44269504088896340736), tail, tail)
+    more = lanes.mul_add(lanes.number(0.44269504088896340736), near_one, more)
+    return _special(lanes, x, lanes.add(lanes.add(more, near_one), exponent))
+
+
+def _split(lanes: Lanes, x: str) -> tuple[str, str]:
+    """A positive number as 2**exponent * (1 + near_one), with 1 + near_one between sqrt(1/2) and sqrt(2)."""
+    is_small = lanes.test("olt", x, lanes.number(_LEAST_NORMAL))
+    normal = lanes.choose(is_small, lanes.mul(x, lanes.number(2.0**23)), x)
+    bits = lanes.bits(normal)
+    over = lanes.int_op("sub", bits, lanes.integer(_SQRT_HALF_BITS))
+    power = lanes.int_op("ashr", over, lanes.integer(23))
+    mantissa = lanes.of_bits(lanes.int_op("sub", bits, lanes.int_op("shl", power, lanes.integer(23))))
+    exponent = lanes.builder.pure(f"sitofp {lanes.integers} {power} to {lanes.floats}")
+    lower = lanes.sub(exponent, lanes.number(23.0))
+    return lanes.choose(is_small, lower, exponent), lanes.sub(mantissa, lanes.number(1.0))
+
+
+def _special(lanes: Lanes, x: str, result: str) -> str:
+    """Infinity and NaN stay, zero gives minus infinity, negative numbers NaN."""
+    infinity = lanes.number(float("inf"))
+    result = lanes.choose(lanes.test("ult", x, infinity), result, x)
+    result = lanes.choose(lanes.test("oeq", x, lanes.number(0.0)), lanes.number(float("-inf")), result)
+    invalid = lanes.choose(lanes.test("olt", x, lanes.number(0.0)), lanes.number(float("nan")), result)
+    return lanes.choose(lanes.test("uno", x, x), x, invalid)

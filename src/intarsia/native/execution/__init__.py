@@ -1,0 +1,1 @@
+"""Kernels executed: native functions, threads, the driver that runs a row of kernels."""

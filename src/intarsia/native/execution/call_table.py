@@ -1,0 +1,148 @@
+"""A region: calls of kernels, one after another, run by one call from Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from intarsia.native.execution.checked_run import run_checked
+from intarsia.native.execution.driver_records import CallRecord
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.support.errors import InputError, UsageError
+
+_WORD = 8
+_WORDS_OF_CALL = ctypes.sizeof(CallRecord) // _WORD
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A buffer whose address is given when the region runs: its position in the list of addresses."""
+
+    position: int
+
+
+BufferRef: TypeAlias = "np.ndarray[Any, Any] | Slot"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCall:
+    """A kernel with what it is called with: arrays that stay where they are, or slots.
+
+    Raises:
+        InputError: An array does not fit its parameter, or there are too many or too few.
+    """
+
+    function: NativeFunction
+    buffers: tuple[BufferRef, ...]
+
+    def __post_init__(self) -> None:
+        expected = self.function.parameters
+        if len(self.buffers) != len(expected):
+            raise InputError(
+                f"kernel {self.function.name!r} was given {len(self.buffers)} arrays, "
+                f"expected {len(expected)}"
+            )
+        for parameter, buffer in zip(expected, self.buffers, strict=True):
+            if not isinstance(buffer, Slot):
+                parameter.address_of(buffer)
+
+
+class _Block:
+    """The records of all calls and their arguments, in memory of one running region's own."""
+
+    def __init__(self, words: Sequence[int], pointers: Sequence[tuple[int, int]]) -> None:
+        self.words = (ctypes.c_uint64 * max(1, len(words)))(*words)
+        self.address = ctypes.addressof(self.words)
+        for position, target in pointers:
+            self.words[position] = self.address + target * _WORD
+
+
+@dataclass(frozen=True, eq=False)
+class CallTable:
+    """Calls in the form that the driver runs, with all that they need kept alive.
+
+    It may run in several Python threads at once, if its calls write to slots only, or to the same arrays
+    without
+    harm: each running region has records of its own.
+
+    Attributes:
+        calls: In the order in which they run.
+        slots: How many addresses a run is given.
+        scratch_bytes: Scratch memory that the kernels need in each thread.
+    """
+
+    calls: tuple[KernelCall, ...]
+    slots: int = field(init=False)
+    scratch_bytes: int = field(init=False)
+    _words: tuple[int, ...] = field(init=False, repr=False)
+    _pointers: tuple[tuple[int, int], ...] = field(init=False, repr=False)
+    _places: tuple[tuple[int, int], ...] = field(init=False, repr=False)
+    _is_checked: bool = field(init=False, repr=False)
+    _idle: list[_Block] = field(init=False, repr=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        words: list[int] = [0] * (_WORDS_OF_CALL * len(self.calls))
+        pointers, places = [], []
+        for number, call in enumerate(self.calls):
+            record = number * _WORDS_OF_CALL
+            words[record] = call.function.address
+            pointers.append((record + 1, len(words)))
+            for parameter, buffer in zip(call.function.parameters, call.buffers, strict=True):
+                if isinstance(buffer, Slot):
+                    places.append((len(words), _position(buffer)))
+                words.append(0 if isinstance(buffer, Slot) else parameter.address_of(buffer))
+        scratch = max((call.function.scratch_bytes for call in self.calls), default=0)
+        for name, value in (
+            ("slots", 1 + max((position for _, position in places), default=-1)),
+            ("scratch_bytes", scratch),
+            ("_words", tuple(words)),
+            ("_pointers", tuple(pointers)),
+            ("_places", tuple(places)),
+            ("_is_checked", any(call.function.checks for call in self.calls)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def run(self, pool: ThreadPool, addresses: Sequence[int] = ()) -> None:
+        """Run all calls.
+
+        Args:
+            pool: Whose threads run them.
+            addresses: Of the buffers in the slots; whether they fit the kernels is for the caller to see to.
+
+        Raises:
+            UsageError: There are more or fewer addresses than slots.
+            ExecutionError: Bounds-checked code has met an index that is out of bounds.
+        """
+        if len(addresses) != self.slots:
+            raise UsageError(
+                f"a region of native kernels was given {len(addresses)} buffers, not {self.slots}"
+            )
+        try:
+            block = self._idle.pop()
+        except IndexError:
+            block = _Block(self._words, self._pointers)
+        words = block.words
+        for word, position in self._places:
+            words[word] = addresses[position]
+        if self._is_checked:
+            self._run_checked(block)
+        else:
+            pool.run(block.address, len(self.calls), self.scratch_bytes)
+        self._idle.append(block)
+
+    def _run_checked(self, block: _Block) -> None:
+        """Run the calls one by one, so that an index out of bounds ends the region at its kernel."""
+        for number, call in enumerate(self.calls):
+            function, address = call.function, block.address + number * _WORDS_OF_CALL * _WORD
+            run_checked(address, function.name, function.checks, function.scratch_bytes)
+
+
+def _position(slot: Slot) -> int:
+    if slot.position < 0:
+        raise UsageError(f"slot {slot.position}: positions begin at 0")
+    return slot.position

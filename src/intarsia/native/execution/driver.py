@@ -1,0 +1,98 @@
+"""The compiled driver of this process: runs tables of kernels, and the threads of pools.
+
+One object code fits every machine of an architecture: artifacts carry it, so that they run without LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.native.execution.driver_text import (
+    IDENTITY,
+    IDENTITY_BYTES,
+    PARALLEL_FOR,
+    RUN_CALLS,
+    STOP_WORKERS,
+    WORKER,
+    driver_identity,
+    driver_text,
+)
+from intarsia.native.machine.isa import Isa, host_architecture
+from intarsia.native.object_code.allowed_symbols import DRIVER_SYMBOLS
+from intarsia.native.object_code.codegen import generate_object_code
+from intarsia.native.object_code.object_code import LoadedCode, load_object_code
+from intarsia.support.errors import ArtifactError
+from intarsia.support.forks import ForkSafeLock
+
+_PLAIN: Final = {"x86_64": Isa("x86_64", "x86-64", ()), "aarch64": Isa("aarch64", "generic", ("neon",))}
+_RUN: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+_STOP: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_LOCK: Final = ForkSafeLock()
+
+
+@dataclass(frozen=True, eq=False)
+class Driver:
+    """The driver in memory.
+
+    Attributes:
+        run_calls: `run_calls(table, count, runtime)` by addresses; Python's other threads run meanwhile.
+        stop_workers: Tells the workers of a pool record to end.
+        parallel_for: Address of what kernels call for their parallel loops.
+        worker: Address of what a worker thread runs.
+    """
+
+    run_calls: Callable[[int, int, int], None]
+    stop_workers: Callable[[int], None]
+    parallel_for: int
+    worker: int
+    _code: LoadedCode
+
+
+@functools.cache
+def driver_object_code(architecture: str | None = None) -> bytes:
+    """The driver's object code, for this machine's architecture if none is named.
+
+    Raises:
+        CompileError: There is no llvmlite.
+    """
+    architecture = architecture or host_architecture()
+    return generate_object_code(driver_text(architecture), _PLAIN[architecture])
+
+
+_LOADED: Final[list[Driver]] = []
+
+
+def process_driver(object_code: bytes | None = None) -> Driver:
+    """The driver of this process; it is loaded once and stays.
+
+    Args:
+        object_code: What to load if there is none yet, from an artifact; it is compiled if not given.
+
+    Raises:
+        ArtifactError: The object code is damaged, for another machine, or of another version.
+        CompileError: None is given, none is loaded yet, and there is no llvmlite.
+    """
+    if _LOADED:
+        return _LOADED[0]
+    with _LOCK:
+        if not _LOADED:
+            _LOADED.append(_load(driver_object_code() if object_code is None else object_code))
+        return _LOADED[0]
+
+
+def _load(object_code: bytes) -> Driver:
+    code = load_object_code(object_code, allowed=DRIVER_SYMBOLS)
+    found = code.addresses
+    if IDENTITY not in found:
+        raise ArtifactError("this object code is not the driver of native kernels")
+    if ctypes.string_at(found[IDENTITY], IDENTITY_BYTES) != driver_identity(host_architecture()):
+        raise ArtifactError(
+            "this driver of native kernels belongs to another version of Intarsia",
+            help="build the artifact again with this version",
+        )
+    run, stop = _RUN(found[RUN_CALLS]), _STOP(found[STOP_WORKERS])
+    return Driver(run, stop, found[PARALLEL_FOR], found[WORKER], code)

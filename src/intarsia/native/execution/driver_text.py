@@ -1,0 +1,157 @@
+"""The driver as LLVM IR: what runs tables of kernels, and the thread pool that their parallel loops use.
+
+A parallel loop is cut into chunks. Callers and workers claim chunks by compare-and-swap on one word, the
+ticket. The caller drains it and then waits only for the chunks that workers have claimed, so a worker that
+the system does not schedule costs nothing. What a loop consists of is written before its ticket and read
+after a claim, and no loop begins before all claims of the one before are finished: a claim is always for the
+present loop.
+
+Workers spin between the loops of one region, for a bounded time, and for a shorter one behind a region, since
+the next one often follows at once; they sleep (futex) otherwise. A worker that
+goes to sleep announces itself, then looks at the ticket once more; the caller writes the ticket, then looks
+for sleepers. Both orders are sequentially consistent, so one of them sees the other.
+
+A loop inside a parallel loop, and one of a second caller while a first has the pool, run serially. The nested
+one gets scratch memory of its own, because the outer one is using that of the thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass
+from string import Template
+from typing import Final
+
+from intarsia.native.execution.driver_loop_text import CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT
+from intarsia.native.execution.driver_records import CallRecord, PoolRecord, RuntimeRecord, WorkerRecord
+from intarsia.native.execution.driver_worker_text import WORKER_TEXT
+from intarsia.support.digest import DIGEST_BYTES, digest_text
+
+RUN_CALLS: Final = "intarsia_run_calls"
+PARALLEL_FOR: Final = "intarsia_parallel_for"
+WORKER: Final = "intarsia_worker"
+STOP_WORKERS: Final = "intarsia_stop_workers"
+IDENTITY: Final = "intarsia_driver_identity"
+IDENTITY_BYTES: Final = 2 * DIGEST_BYTES
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What differs between architectures: what a spinning thread does, the number of a system call."""
+
+    pause: str
+    declare_pause: str
+    futex: int
+
+
+_MACHINES: Final = {
+    "x86_64": _Machine("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()", 202),
+    "aarch64": _Machine(
+        "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32 immarg)", 98
+    ),
+}
+_RECORDS: Final = {
+    "pool": PoolRecord,
+    "runtime": RuntimeRecord,
+    "worker": WorkerRecord,
+    "call": CallRecord,
+}
+_FIELD: Final = re.compile(r"^( *)(%\w+) = at (\w+)\.(\w+) (%\w+)$", re.MULTILINE)
+
+_LINKAGE: Final = """
+${declare_pause}
+declare i64 @syscall(i64, ...)
+declare i32 @clock_gettime(i32, ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare void @abort()
+declare i64 @llvm.umin.i64(i64, i64)
+
+define internal i64 @now() nounwind {
+  %time = alloca [2 x i64], align 8
+  %ignored = call i32 @clock_gettime(i32 1, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_at = getelementptr i8, ptr %time, i64 8
+  %rest = load i64, ptr %rest_at
+  %scaled = mul i64 %seconds, 1000000000
+  %sum = add i64 %scaled, %rest
+  ret i64 %sum
+}
+
+define internal void @wait_while_equal(ptr %word, i32 %value) nounwind {
+  %r = call i64 (i64, ...) @syscall(i64 ${futex}, ptr %word, i32 128, i32 %value, ptr null, ptr null, i32 0)
+  ret void
+}
+
+define internal void @wake(ptr %word, i32 %count) nounwind {
+  %r = call i64 (i64, ...) @syscall(i64 ${futex}, ptr %word, i32 129, i32 %count, ptr null, ptr null, i32 0)
+  ret void
+}
+"""
+
+_RUN_CALLS: Final = """
+define void @intarsia_run_calls(ptr %table, i64 %count, ptr %runtime) nounwind {
+entry:
+  %pool_at = at runtime.pool %runtime
+  %pool = load ptr, ptr %pool_at
+  %is_alone = icmp eq ptr %pool, null
+  br i1 %is_alone, label %next, label %enter
+enter:
+  %enter_runs = at pool.runs %pool
+  %ignored = atomicrmw add ptr %enter_runs, i32 1 seq_cst
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ 0, %enter ], [ %i_next, %call ]
+  %is_left = icmp slt i64 %i, %count
+  br i1 %is_left, label %call, label %end
+call:
+  %offset = mul i64 %i, ${call_bytes}
+  %record = getelementptr i8, ptr %table, i64 %offset
+  %kernel_at = at call.kernel %record
+  %arguments_at = at call.arguments %record
+  %kernel = load ptr, ptr %kernel_at
+  %arguments = load ptr, ptr %arguments_at
+  call void %kernel(ptr %arguments, ptr %runtime)
+  %i_next = add i64 %i, 1
+  br label %next
+end:
+  br i1 %is_alone, label %leave, label %quit
+quit:
+  %quit_runs = at pool.runs %pool
+  %more_ignored = atomicrmw sub ptr %quit_runs, i32 1 seq_cst
+  br label %leave
+leave:
+  ret void
+}
+"""
+
+
+def driver_text(architecture: str) -> str:
+    """The driver's module for an architecture ("x86_64" or "aarch64").
+
+    It uses no vector instructions, and holds a digest of itself under the name IDENTITY.
+    """
+    machine = _MACHINES[architecture]
+    template = "".join((_LINKAGE, CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT, WORKER_TEXT, _RUN_CALLS))
+    text = Template(template).substitute(
+        pause=machine.pause,
+        declare_pause=machine.declare_pause,
+        futex=machine.futex,
+        call_bytes=ctypes.sizeof(CallRecord),
+    )
+    text = _FIELD.sub(_address_of_field, text)
+    identity = digest_text([text])
+    return f'{text}\n@{IDENTITY} = constant [{len(identity)} x i8] c"{identity}"\n'
+
+
+def driver_identity(architecture: str) -> bytes:
+    """What object code made of `driver_text` holds under the name IDENTITY."""
+    return driver_text(architecture)[-IDENTITY_BYTES - 2 : -2].encode()
+
+
+def _address_of_field(found: re.Match[str]) -> str:
+    """`%x = at record.field %p` as LLVM says it."""
+    indent, name, record, field, pointer = found.groups()
+    offset = getattr(_RECORDS[record], field).offset
+    return f"{indent}{name} = getelementptr i8, ptr {pointer}, i64 {offset}"

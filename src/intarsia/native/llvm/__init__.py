@@ -1,1 +1,0 @@
-"""Machine code for loop functions: what emits, compiles, keeps, loads and runs it."""

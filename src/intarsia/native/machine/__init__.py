@@ -1,0 +1,1 @@
+"""The machine that kernels are compiled for: instruction set, cache sizes, the LLVM library."""

@@ -1,0 +1,225 @@
+"""Instruction sets: what code is generated for, and where it runs."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from intarsia.native.machine.cache_sizes import CacheSizes
+from intarsia.support.digest import digest_text
+from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target.cpu import read_cpuinfo, usable_cores
+
+# Features of x86-64 that a code generator uses on its own. The others (virtualisation, cryptography, tile
+# registers, ...) would only tie code to machines that happen to have them. `avx10` repeats others under one
+# name.
+_CODE_FEATURES: Final = re.compile(
+    r"(?:s?sse[0-9.a]*|avx(?!10).*|fma4?|f16c|bmi2?|lzcnt|popcnt|movbe|cmov|cx8|cx16|gfni|sahf|xop|tbm)"
+)
+# Names of Linux that differ from LLVM's by more than dots and underscores.
+_LINUX_NAMES: Final = {
+    "x86_64": {"pni": "sse3", "abm": "lzcnt", "bmi1": "bmi", "lahflm": "sahf"},
+    "aarch64": {"asimd": "neon", "asimddp": "dotprod", "asimdhp": "fullfp16", "atomics": "lse"},
+}
+_ARM_FEATURES: Final = ("neon", "fullfp16", "dotprod", "lse", "i8mm", "bf16")
+_ALWAYS: Final = {"x86_64": ("64bit", "cmov", "cx8", "sse", "sse2"), "aarch64": ("neon",)}
+_ARCHITECTURES: Final = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
+_TEXT: Final = re.compile(r"(?P<architecture>\w+) (?P<cpu>[\w.+-]+)(?P<features>( [+-][\w.-]+)*)")
+
+
+@dataclass(frozen=True)
+class Isa:
+    """An instruction set, as LLVM names its parts.
+
+    Attributes:
+        architecture: "x86_64" or "aarch64".
+        cpu: Model that code is scheduled for, by LLVM's name ("znver3", "generic").
+        features: All that code may use, those that the model implies included, sorted ("avx2", "neon").
+        missing: Features that the model has by its name and this machine has not, sorted.
+        cores: Logical cores that this process may use. It does not change the code, so it is no part of the
+            text, of the digest, or of equality.
+        caches: Sizes of the caches. They change how loops are scheduled and not what runs where, so they are
+            no part of these either: keys of what is scheduled name them too.
+    """
+
+    architecture: str
+    cpu: str
+    features: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    cores: int = field(default=1, compare=False)
+    caches: CacheSizes = field(default=CacheSizes(), compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(sorted(set(self.features))))
+        object.__setattr__(self, "missing", tuple(sorted(set(self.missing) - set(self.features))))
+
+    @classmethod
+    def host(cls) -> Isa:
+        """The instruction set of this machine, from LLVM.
+
+        What the system does not name is left out: code must never need what cannot be checked without LLVM.
+
+        Raises:
+            CompileError: There is no llvmlite, or no code can be generated for this architecture.
+        """
+        from intarsia.native.machine.compiler_library import compiler_library
+
+        library = compiler_library()
+        architecture = host_architecture()
+        known = {name: bool(has) for name, has in library.get_host_cpu_features().items()}
+        named = set(cls.host_without_compiler().features)
+        has = {name for name in known if known[name] and (name in named or not named)}
+        features = _code_features(architecture, has)
+        missing = _code_features(architecture, known.keys() - has)
+        name = str(library.get_host_cpu_name())
+        return cls(architecture, name, features, missing, usable_cores(Path("/")), CacheSizes.host())
+
+    @classmethod
+    def host_without_compiler(cls, root: Path = Path("/")) -> Isa:
+        """What the system's files say about this machine: enough to tell what runs here, without LLVM."""
+        architecture = host_architecture()
+        facts = read_cpuinfo(root)
+        flags = (facts.get("flags") or facts.get("Features") or "").split()
+        aliases = _LINUX_NAMES[architecture]
+        names = {re.sub("[_.]", "", flag) for flag in flags}
+        plain = {aliases.get(name, name) for name in names}
+        spelled = {re.sub(r"^(sse4)([12])$", r"\1.\2", name) for name in plain}
+        found = _code_features(architecture, spelled)
+        return cls(architecture, "generic", found, (), usable_cores(root), CacheSizes.host(root))
+
+    @classmethod
+    def parse(cls, text: str) -> Isa:
+        """The instruction set whose `str` is the text; its `cores` are 1, its caches small.
+
+        Raises:
+            ArtifactError: It is not such a text.
+        """
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise ArtifactError(f"not an instruction set: {text[:200]!r}")
+        signed = found["features"].split()
+        features = tuple(name[1:] for name in signed if name[0] == "+")
+        missing = tuple(name[1:] for name in signed if name[0] == "-")
+        return cls(found["architecture"], found["cpu"], features, missing)
+
+    def __str__(self) -> str:
+        """Architecture, model, features with + and -, e.g. "x86_64 znver3 +avx2 +fma -avx512f"."""
+        signed = [*(f"+{name}" for name in self.features), *(f"-{name}" for name in self.missing)]
+        return " ".join((self.architecture, self.cpu, *signed))
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of the text."""
+        return digest_text([str(self)])
+
+    @property
+    def triple(self) -> str:
+        """LLVM's name of the architecture with its object format and calling convention."""
+        return f"{self.architecture}-unknown-linux-gnu"
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether this machine has the same architecture, whatever the features."""
+        return _ARCHITECTURES.get(platform.machine().lower()) == self.architecture
+
+    @property
+    def feature_string(self) -> str:
+        """The features as LLVM's target machines take them; without those of every machine, LLVM aborts."""
+        always = _ALWAYS[self.architecture]
+        signed = [*(f"+{name}" for name in self.features), *(f"-{name}" for name in self.missing)]
+        return ",".join([*signed, *(f"+{name}" for name in always)])
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of the widest vector of floats that one instruction computes."""
+        widths = {"avx512f": 64, "avx": 32}
+        return next((width for name, width in widths.items() if name in self.features), 16)
+
+    @property
+    def vector_registers(self) -> int:
+        """How many registers hold vectors of `vector_bytes`."""
+        return 32 if self.architecture == "aarch64" or "avx512f" in self.features else 16
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a product and a sum are one instruction; without it, `llvm.fma` is a slow library call."""
+        return self.architecture == "aarch64" or "fma" in self.features or "avx512f" in self.features
+
+    @property
+    def has_f16c(self) -> bool:
+        """Whether there are instructions that convert between float16 and float32."""
+        return self.architecture == "aarch64" or "f16c" in self.features
+
+    @property
+    def has_avx512(self) -> bool:
+        """Whether there are vectors of 64 bytes with masks."""
+        return "avx512f" in self.features
+
+    @property
+    def has_neon(self) -> bool:
+        """Whether there are Arm's vectors of 16 bytes."""
+        return "neon" in self.features
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether there are instructions that round float32 to bfloat16 and multiply it."""
+        return bool({"avx512bf16", "bf16"} & set(self.features))
+
+    @property
+    def has_int8_dot(self) -> bool:
+        """Whether one instruction sums products of four int8 into an int32."""
+        return bool({"avx512vnni", "avxvnni", "dotprod"} & set(self.features))
+
+    def without_wide_vectors(self) -> Isa:
+        """The part of this instruction set that has no vectors of 64 bytes, nor what came with them."""
+        features = tuple(name for name in self.features if not name.startswith("avx512"))
+        return replace(self, features=features, missing=(*self.missing, *set(self.features) - set(features)))
+
+    def lacks(self, code: Isa) -> tuple[str, ...]:
+        """What code made for the other needs and this one has not: features, or its architecture."""
+        if self.architecture != code.architecture:
+            return (code.architecture,)
+        return tuple(name for name in code.features if name not in self.features)
+
+    def fits(self, code: Isa) -> bool:
+        """Whether code made for the other runs on this one."""
+        return not self.lacks(code)
+
+    def require(self, code: Isa) -> None:
+        """Refuse code made for the other if it does not run on this one.
+
+        Raises:
+            ArtifactError: Something that it needs is not there.
+        """
+        if lacking := self.lacks(code):
+            raise ArtifactError(
+                f"native code for {code.architecture} ({code.cpu}) does not run here: this machine has no "
+                f"{', '.join(lacking)}",
+                help="build it again on this machine",
+            )
+
+
+def host_architecture() -> str:
+    """This machine's architecture, "x86_64" or "aarch64".
+
+    Raises:
+        CompileError: It is another one, or its system is not Linux.
+    """
+    machine = platform.machine()
+    if platform.system() != "Linux":
+        raise CompileError(f"no native kernels on {platform.system()}: they need Linux")
+    if machine.lower() not in _ARCHITECTURES:
+        raise CompileError(
+            f"no native kernels for {machine!r}: they are made for {' and '.join(sorted(_LINUX_NAMES))}"
+        )
+    return _ARCHITECTURES[machine.lower()]
+
+
+def _code_features(architecture: str, names: AbstractSet[str]) -> tuple[str, ...]:
+    if architecture == "aarch64":
+        return tuple(name for name in _ARM_FEATURES if name in names or name == "neon")
+    return tuple(sorted(name for name in names if _CODE_FEATURES.fullmatch(name)))

@@ -1,0 +1,161 @@
+"""LLVM IR as text -> relocatable object code.
+
+By measurement, the IR that the emitter writes needs no optimisation before code generation: explicit vectors,
+accumulators as phis. O2 and O3 make some kernels faster and others slower by half, so they are options to
+try; llvmlite loses about 70 KB of memory for each module to which they are applied.
+
+LLVM ends the process on what it cannot generate code for. It is therefore only given IR that was parsed and
+verified, and none of what verification does not cover: inline assembly and intrinsics of other machines.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from intarsia.native.machine.compiler_library import compiler_library
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.ir_fault import describe_fault
+from intarsia.support.errors import CompileError, UsageError
+
+_INTRINSICS: Final = {"x86_64": "x86", "aarch64": "aarch64"}
+_MACHINE_INTRINSIC: Final = re.compile(
+    r"@llvm\.(x86|aarch64|arm|amdgcn|nvvm|ppc|riscv|s390|wasm|hexagon|mips|bpf|loongarch|spv|ve|xcore)\."
+)
+_ASSEMBLY: Final = re.compile(r"\bmodule asm\b|\basm (sideeffect|alignstack|inteldialect|unwind|\")")
+_SCALABLE: Final = re.compile(r"<\s*vscale\b")
+
+
+class IrPasses(StrEnum):
+    """What is done to the IR before code generation.
+
+    LIGHT promotes arrays on the stack to registers (instcombine, SROA, instcombine, simplifycfg; about 3 ms).
+    """
+
+    NONE = "none"
+    LIGHT = "light"
+    O2 = "O2"
+    O3 = "O3"
+
+
+@dataclass(frozen=True)
+class CodegenOptions:
+    """How object code is made of IR.
+
+    Attributes:
+        ir_passes: What is done to the IR first.
+        level: LLVM's code generation level, 0 to 3; 1 gives the same speed as 2 and 3, and 0 slow code.
+        prefetch: Whether loops ask for the weights of those after them; the generator of IR looks at this.
+    """
+
+    ir_passes: IrPasses = IrPasses.NONE
+    level: int = 1
+    prefetch: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ir_passes", IrPasses(self.ir_passes))
+        if self.level not in range(4):
+            raise UsageError(f"code generation level {self.level}: it is a number from 0 to 3")
+
+    def __str__(self) -> str:
+        """E.g. "passes=none level=1"."""
+        return f"passes={self.ir_passes.value} level={self.level}{'' if self.prefetch else ' prefetch=no'}"
+
+
+DEFAULT_OPTIONS: Final = CodegenOptions()
+
+
+def generate_object_code(text: str, isa: Isa, options: CodegenOptions = DEFAULT_OPTIONS) -> bytes:
+    """The object code (ELF, position independent) of a module of LLVM IR.
+
+    Args:
+        text: The module, without target triple and data layout, or with those of `isa`.
+        isa: What the code may use.
+        options: How it is made.
+
+    Raises:
+        CompileError: The text does not parse or verify (the message shows the lines around the fault), or
+        holds
+            what cannot be compiled for `isa`; or there is no llvmlite.
+    """
+    library = compiler_library()
+    machine = _target_machine(library, isa, options)
+    _refuse_what_aborts(text, isa)
+    module = _parse(library, text)
+    try:
+        _give_target(module, machine, isa)
+        _optimise(library, module, machine, options.ir_passes)
+        return bytes(machine.emit_object(module))
+    except RuntimeError as error:
+        raise CompileError(f"LLVM cannot generate code: {error}") from error
+    finally:
+        module.close()
+
+
+def _target_machine(library: Any, isa: Isa, options: CodegenOptions) -> Any:
+    if not isa.is_of_host:
+        library.initialize_all_targets()
+        library.initialize_all_asmprinters()
+    try:
+        target = library.Target.from_triple(isa.triple)
+    except RuntimeError as error:
+        raise CompileError(f"this LLVM generates no code for {isa.architecture}: {error}") from error
+    return target.create_target_machine(
+        cpu=isa.cpu, features=isa.feature_string, opt=options.level, reloc="pic", codemodel="small"
+    )
+
+
+def _refuse_what_aborts(text: str, isa: Isa) -> None:
+    own = _INTRINSICS[isa.architecture]
+    foreign = next((found for found in _MACHINE_INTRINSIC.finditer(text) if found[1] != own), None)
+    for found, what in (
+        (foreign, f"an intrinsic of another machine than {isa.architecture}"),
+        (_ASSEMBLY.search(text) if "asm" in text else None, "inline assembly"),
+        (_SCALABLE.search(text) if "vscale" in text else None, "vectors of unknown length"),
+    ):
+        if found is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            raise CompileError(describe_fault(text, line, f"{what} is not compiled"))
+
+
+def _parse(library: Any, text: str) -> Any:
+    if "\0" in text:
+        raise CompileError("LLVM IR with a null character in it")
+    try:
+        module = library.parse_assembly(text, library.create_context())
+    except RuntimeError as error:
+        raise CompileError(describe_fault(text, None, str(error))) from error
+    try:
+        module.verify()
+    except RuntimeError as error:
+        module.close()
+        raise CompileError(describe_fault(text, None, str(error))) from error
+    return module
+
+
+def _give_target(module: Any, machine: Any, isa: Isa) -> None:
+    """Set triple and data layout; a text that has others was written for another machine."""
+    layout = str(machine.target_data)
+    for own, other in ((module.triple, isa.triple), (module.data_layout, layout)):
+        if own not in {"", "unknown-unknown-unknown", other}:
+            raise CompileError(f"LLVM IR for {own!r} cannot be compiled for {other!r}")
+    module.triple, module.data_layout = isa.triple, layout
+
+
+def _optimise(library: Any, module: Any, machine: Any, passes: IrPasses) -> None:
+    if passes is IrPasses.NONE:
+        return
+    options = library.create_pipeline_tuning_options(speed_level=3 if passes is IrPasses.O3 else 2)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = library.create_pass_builder(machine, options)
+    if passes is IrPasses.LIGHT:
+        pipeline = library.create_new_module_pass_manager()
+        pipeline.add_instruction_combine_pass()
+        pipeline.add_sroa_pass()
+        pipeline.add_instruction_combine_pass()
+        pipeline.add_simplify_cfg_pass()
+    else:
+        pipeline = builder.getModulePassManager()
+    pipeline.run(module, builder)  # once: LLVM aborts when a pipeline is run again

@@ -1,0 +1,157 @@
+"""From the source of a kernel to compiled kernels and the order of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from intarsia.native.dag import ComputeDAG
+from intarsia.native.execution.driver import driver_object_code
+from intarsia.native.graph import KernelPlan, RegionPlan, RegionValue
+from intarsia.native.packing import Packing
+from intarsia.runtime.kernel import Array, KernelSource
+from intarsia.support.aligned_memory import aligned_array
+from intarsia.support.errors import CompileError
+from intarsia.target import Target
+from intarsia.toolchain.native.arena import check_arena
+from intarsia.toolchain.native.caches import kernel_cache, schedule_folder
+from intarsia.toolchain.native.compile import CompiledDag, compile_dags
+from intarsia.toolchain.native.plan import planned_region
+from intarsia.toolchain.native.region import (
+    Argument,
+    NativeRegion,
+    Place,
+    RegionCall,
+    RegionConstant,
+    RegionPort,
+)
+
+if TYPE_CHECKING:
+    from intarsia.native.schedule import ScheduleBook
+
+
+def build_region(source: KernelSource) -> NativeRegion:
+    """Compile a source; kernels that were compiled before come from the user's cache.
+
+    Where the schedule book of the target is not at hand, as for an artifact from another machine, all kernels
+    get their default schedules, which compute the same.
+
+    Raises:
+        CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
+            machine's memory, or llvmlite does not load.
+    """
+    try:
+        book = schedule_book(Target(source.target))
+    except CompileError:
+        book = None
+    planned = planned_region(source)
+    isa, threads, plan = planned.isa, planned.threads, planned.plan
+    check_arena(plan.arena_bytes)
+    dags = (kernel.dag for kernel in plan.kernels)
+    compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options)
+    build = _Build(plan, compiled, _weights_by_memory(source.weights))
+    calls = tuple(build.call(kernel) for kernel in plan.kernels)
+    copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
+    return NativeRegion(
+        isa,
+        driver_object_code(),
+        threads,
+        tuple(each.kernel for each in compiled.values()),
+        calls,
+        build.constants,
+        tuple(
+            _port(name, plan.values[value]) for name, value in zip(planned.names, plan.params, strict=True)
+        ),
+        tuple(_port(f"result {at}", plan.values[value]) for at, value in enumerate(plan.results)),
+        copies,
+        plan.arena_bytes,
+        planned.counted,
+        planned.checks,
+    )
+
+
+def schedule_book(target: Target) -> ScheduleBook | None:
+    """The schedule book that a target names, if it does.
+
+    Raises:
+        CompileError: It is not there, or damaged.
+    """
+    from intarsia.native.schedule import ScheduleBook
+
+    digest = target.option("schedules")
+    return None if digest is None else ScheduleBook.load(schedule_folder(), str(digest))
+
+
+@dataclass(eq=False)
+class _Build:
+    """The constants so far.
+
+    Attributes:
+        plan: Of the region.
+        compiled: Its kernels.
+        weights: Names of the source's weights by where their elements are.
+    """
+
+    plan: RegionPlan
+    compiled: Mapping[ComputeDAG, CompiledDag]
+    weights: Mapping[tuple[int, int], str]
+    _constants: dict[tuple[int, int, str, Packing | None], tuple[int, RegionConstant]] = field(
+        default_factory=dict
+    )
+
+    @cached_property
+    def _positions(self) -> Mapping[ComputeDAG, int]:
+        return {dag: position for position, dag in enumerate(self.compiled)}
+
+    @property
+    def constants(self) -> tuple[RegionConstant, ...]:
+        """All constants, by their numbers."""
+        return tuple(constant for _, constant in self._constants.values())
+
+    def call(self, kernel: KernelPlan) -> RegionCall:
+        """The call of a kernel."""
+        made = self.compiled[kernel.dag]
+        given = [
+            self.argument(self.plan.root(kernel.inputs[name]))
+            if name in kernel.inputs
+            else self._constant(kernel.constants[name], made.packings.get(name))
+            for name in made.reads
+        ]
+        written = [self.argument(value) for value in kernel.outputs]
+        return RegionCall(self._positions[kernel.dag], (*given, *written))
+
+    def argument(self, root: int) -> Argument:
+        """Where a value is that has memory of its own."""
+        plan, count = self.plan, len(self.plan.params)
+        if root in plan.arena:
+            return Argument(Place.ARENA, plan.arena[root])
+        if root in plan.params:
+            return Argument(Place.SLOT, plan.params.index(root))
+        if root in plan.written_results:
+            return Argument(Place.SLOT, count + plan.written_results[root])
+        constant = plan.values[root].constant
+        assert constant is not None, "a value that nothing computes"
+        return self._constant(constant, None)
+
+    def _constant(self, array: Array, packing: Packing | None) -> Argument:
+        key = (array.ctypes.data, array.nbytes, str((array.dtype, array.shape)), packing)
+        if key not in self._constants:
+            weight = self.weights.get(key[:2])
+            packed = array if packing is None else packing.pack(array.reshape(packing.shape))
+            made = RegionConstant(aligned_array(packed), weight, packing)
+            self._constants[key] = len(self._constants), made
+        return Argument(Place.CONSTANT, self._constants[key][0])
+
+
+def _weights_by_memory(weights: Mapping[str, Array]) -> dict[tuple[int, int], str]:
+    return {
+        (array.ctypes.data, array.nbytes): name
+        for name, array in weights.items()
+        if array.flags.c_contiguous and array.nbytes
+    }
+
+
+def _port(name: str, value: RegionValue) -> RegionPort:
+    return RegionPort(name, value.type.static_shape, value.type.dtype.numpy)

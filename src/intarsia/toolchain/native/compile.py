@@ -1,0 +1,153 @@
+"""From what kernels compute to the kernels, by way of the user's cache.
+
+The key of the cache is known before anything is decided about a kernel, so that one that is there costs no
+more than reading it. Python prepares a kernel while LLVM generates the one before: llvmlite lets go of the
+interpreter, and lets in one caller at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from intarsia.ir import GlobalVar, IRModule, PrimFunc
+from intarsia.native.compile_kernel import SYMBOL, compile_kernel
+from intarsia.native.dag import ComputeDAG, structural_key
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
+from intarsia.native.object_code.kernel_cache import CachedKernel, KernelCache, kernel_key
+from intarsia.support.digest import digest_text
+from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
+from intarsia.toolchain.native.region import RegionKernel
+from intarsia.toolchain.native.version import native_version
+from intarsia.transform import PassContext
+
+if TYPE_CHECKING:
+    from intarsia.native.packing import Packing
+    from intarsia.native.schedule import ScheduleBook, ScheduledDag
+
+_NAME: Final = "kernel"
+_BY_RULE: Final = "default schedule"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledDag:
+    """The kernel of a DAG.
+
+    Attributes:
+        kernel: Compiled.
+        reads: Names of the placeholders that it reads, in the order of its parameters; outputs follow them.
+        packings: By such a name, how a constant is packed before it is passed.
+    """
+
+    kernel: RegionKernel
+    reads: tuple[str, ...]
+    packings: Mapping[str, Packing]
+
+
+def compile_dags(
+    dags: Iterable[ComputeDAG],
+    isa: Isa,
+    threads: int,
+    cache: KernelCache,
+    book: ScheduleBook | None = None,
+    options: CodegenOptions = DEFAULT_OPTIONS,
+) -> dict[ComputeDAG, CompiledDag]:
+    """The kernels of DAGs, each made once.
+
+    Args:
+        dags: What is computed, with repetitions.
+        isa: What code may use.
+        threads: How many threads will run it.
+        cache: Where kernels are found and kept.
+        book: Schedules; what it does not have gets its default schedule.
+        options: How LLVM makes the code.
+
+    Raises:
+        CompileError: There is no llvmlite, or it refuses the code.
+    """
+    order = tuple(dict.fromkeys(dags))
+    kept: dict[ComputeDAG, CachedKernel] = {}
+    waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
+    with ThreadPoolExecutor(1) as generator:
+        for dag in order:
+            key = _key(dag, isa, threads, book, options)
+            known = cache.get(key)
+            if known is None:
+                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book, options))
+            else:
+                kept[dag] = known
+        for dag, (key, made) in waiting.items():
+            kept[dag] = cache.get_or_build(key, made.result)
+    return {dag: _compiled(dag, kept[dag]) for dag in order}
+
+
+def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions) -> str:
+    """Names do not count, so that equal kernels of several models are one.
+
+    Of a book only what it says about this kernel counts: what it does not have is the kernel without a book.
+    """
+    computed = structural_key(dag)
+    history = None if book is None else book.history(computed)
+    how = _BY_RULE if history is None else f"schedule {history}"
+    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches)])
+    return kernel_key(source, isa, options)
+
+
+def _prepared(
+    dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions
+) -> Callable[[], CachedKernel]:
+    """What generates the code of a DAG: all is decided about it, and its loops are written."""
+    from intarsia.native.schedule import scheduled, with_state
+    from intarsia.native.tir import default_tir
+
+    state = None if book is None else book.lookup(dag)
+    chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
+    passes = default_tir(isa.vector_bytes, isa.vector_registers)
+    lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})
+    # In a context of its own: what is switched off for the program is not meant for loops.
+    function = passes(lowered, PassContext()).prim_func(_NAME)
+    return partial(_generated, function, isa, options, _places(dag, chosen))
+
+
+def _places(dag: ComputeDAG, chosen: ScheduledDag) -> dict[str, Any]:
+    """Which placeholders the kernel reads, and how they are packed, without names."""
+    places = {tensor.op.name: place for place, tensor in enumerate(dag.placeholders)}
+    packings = {
+        places[each.tensor_name]: packing_record(replace(each, tensor_name="")) for each in chosen.packings
+    }
+    return {
+        "reads": [places[tensor.op.name] for tensor in chosen.dag.placeholders],
+        "packings": sorted(packings.items()),
+    }
+
+
+def _generated(
+    function: PrimFunc, isa: Isa, options: CodegenOptions, places: Mapping[str, Any]
+) -> CachedKernel:
+    kernel = compile_kernel(function, isa, options)
+    facts = {**places, "parameters": [parameter_record(replace(each, name="")) for each in kernel.parameters]}
+    return CachedKernel(kernel.object_code, kernel.scratch_bytes, json.dumps(facts, separators=(",", ":")))
+
+
+def _compiled(dag: ComputeDAG, kept: CachedKernel) -> CompiledDag:
+    """A kernel with the names of a DAG."""
+    facts = json.loads(kept.facts)
+    given = [tensor.op.name for tensor in dag.placeholders]
+    reads = tuple(given[place] for place in facts["reads"])
+    names = (*reads, *(tensor.buffer.name for tensor in dag.outputs))
+    parameters = tuple(
+        replace(parameter_of(record), name=name)
+        for name, record in zip(names, facts["parameters"], strict=True)
+    )
+    packings = {
+        given[place]: replace(packing_of(record), tensor_name=given[place])
+        for place, record in facts["packings"]
+    }
+    return CompiledDag(
+        RegionKernel(kept.object_code, SYMBOL, parameters, kept.scratch_bytes), reads, packings
+    )

@@ -1,0 +1,195 @@
+"""What the toolchain native compiles to: a table of kernels with the caller's arrays in it.
+
+Threads. All kernels with as many threads that are made on the same cores share one pool; its workers sleep
+between runs. So each group of cores that a program's CPU devices have gets a pool of its own.
+Memory. Values between kernels are in an arena of the kernel's own, so that it runs one call at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from intarsia.native.execution.array_parameter import ArrayParameter
+from intarsia.native.execution.call_table import BufferRef, CallTable, KernelCall, Slot
+from intarsia.native.execution.driver import process_driver
+from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
+from intarsia.runtime.kernel import Array, KernelSource, Value
+from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.toolchain.bound_memory import BoundMemory
+from intarsia.toolchain.native.arena import too_large_arena
+from intarsia.toolchain.native.region import Argument, NativeRegion, Place, RegionPort
+
+
+class NativeKernel:
+    """A region in memory, bound to the arrays of the last call.
+
+    Raises:
+        ArtifactError: The region's code is damaged, or uses what this machine has not.
+        CompileError: There is not as much memory as its arena needs.
+    """
+
+    def __init__(self, source: KernelSource, region: NativeRegion) -> None:
+        self.source = source
+        process_driver(region.driver)
+        self._region: NativeRegion | None = region
+        self._ports = (*region.params, *region.results)
+        self._table: CallTable | None = _table(region)
+        self._pool = _pool(region.threads, allowed_cores())
+        self._bound = tuple(BoundMemory() for _ in self._ports)
+        self._addresses = [0] * len(self._ports)
+
+    def blob(self) -> bytes | None:
+        """The compiled form, for the same version of Intarsia on a CPU that has the same instructions."""
+        from intarsia.toolchain.native.blob import write_blob
+
+        return write_blob(self._open_region())
+
+    def close(self) -> None:
+        """Let go of code, arena and weights."""
+        self._region = self._table = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`; what lies where it lay on the last call is not looked at again.
+
+        Raises:
+            ExecutionError: An array does not fit, or, after the run, a checked index is out of range.
+        """
+        region, table = self._open_region(), self._table
+        assert table is not None
+        counted = {result.position: result for result in region.counted}
+        if region.checks:
+            outputs = (*outputs, *(None,) * region.hidden_results)
+        results = [
+            np.empty(port.shape, port.dtype) if given is None or position in counted else given
+            for position, (given, port) in enumerate(zip(outputs, region.results, strict=True))
+        ]
+        given = zip((*inputs, *results), self._ports, strict=True)
+        arrays = [self._bind(position, value, port) for position, (value, port) in enumerate(given)]
+        table.run(self._pool, self._addresses[: table.slots])
+        written = arrays[len(region.params) :]
+        for position, origin in region.copies:
+            found = region.constants[origin.number].array if origin.place is Place.CONSTANT else None
+            found = arrays[origin.number] if found is None else found
+            np.copyto(written[position], found.reshape(written[position].shape))
+        for result, array in zip(results, written, strict=True):
+            if array is not result:
+                np.copyto(result, array)
+        for position, rows in counted.items():
+            results[position] = rows.delivered(results[position], outputs[position])
+        for check in region.checks:
+            check.require_in_range(results[check.smallest], results[check.largest])
+        return list(results[: len(results) - region.hidden_results])
+
+    def call_seconds(self, inputs: Sequence[Value], repeats: int = 10) -> list[float]:
+        """How long each call of the region takes, in its place among the others: medians, in seconds.
+
+        Calls are run one by one, so that each begins with what those before have left in caches, and ends
+        with a few microseconds of its own.
+
+        Args:
+            inputs: As in `run`.
+            repeats: How often the region is run.
+
+        Raises:
+            UsageError: The kernel is closed.
+        """
+        region = self._open_region()
+        kept = self.run(inputs, [None] * (len(region.results) - region.hidden_results))
+        assert self._table is not None
+        tables = [CallTable((call,)) for call in self._table.calls]
+        spent: list[list[float]] = [[] for _ in tables]
+        for _ in range(repeats):
+            for table, seconds in zip(tables, spent, strict=True):
+                begin = perf_counter()
+                table.run(self._pool, self._addresses[: table.slots])
+                seconds.append(perf_counter() - begin)
+        del kept  # until now calls have written there
+        return [median(seconds) for seconds in spent]
+
+    def _bind(self, position: int, value: Value, port: RegionPort) -> Array:
+        """The value, or an aligned copy of it; its address is noted."""
+        bound = self._bound[position]
+        if bound.is_at(value):
+            assert isinstance(value, np.ndarray)
+            return value
+        bound.forget()
+        array = _fitting(value, port)
+        address = int(array.ctypes.data)
+        if address % port.dtype.alignment:
+            misplaced, array = array, _aligned(port)
+            np.copyto(array, misplaced)
+            address = int(array.ctypes.data)
+        else:
+            bound.note(array, address)
+        self._addresses[position] = address
+        return array
+
+    def _open_region(self) -> NativeRegion:
+        if self._region is None:
+            raise UsageError("the kernel is closed")
+        return self._region
+
+
+def _fitting(value: Value, port: RegionPort) -> Array:
+    if not isinstance(value, np.ndarray) or value.dtype != port.dtype or not value.flags.c_contiguous:
+        found = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ExecutionError(f"{port.name!r} needs a contiguous {port.dtype} array, found {found}")
+    if value.shape != port.shape:
+        raise ExecutionError(f"{port.name!r} needs the shape {port.shape}, found {value.shape}")
+    return value
+
+
+def _aligned(port: RegionPort) -> Array:
+    return aligned_bytes(port.nbytes).view(port.dtype).reshape(port.shape)
+
+
+def _table(region: NativeRegion) -> CallTable:
+    """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
+    arena = _arena(region.arena_bytes)
+    functions = tuple(
+        NativeFunction.load(kernel.object_code, kernel.symbol, kernel.parameters, kernel.scratch_bytes)
+        for kernel in region.kernels
+    )
+
+    def buffer(argument: Argument, parameter: ArrayParameter) -> BufferRef:
+        match argument.place:
+            case Place.SLOT:
+                return Slot(argument.number)
+            case Place.CONSTANT:
+                return region.constants[argument.number].array.reshape(parameter.shape)
+            case Place.ARENA:
+                end = argument.number + math.prod(parameter.shape) * parameter.dtype.itemsize
+                return arena[argument.number : end].view(parameter.dtype).reshape(parameter.shape)
+
+    calls = []
+    for call in region.calls:
+        function = functions[call.kernel]
+        given = zip(call.arguments, function.parameters, strict=True)
+        calls.append(KernelCall(function, tuple(buffer(*pair) for pair in given)))
+    return CallTable(tuple(calls))
+
+
+def _arena(size: int) -> Array:
+    """Uninitialised memory for the values between kernels.
+
+    Raises:
+        CompileError: There is not so much.
+    """
+    try:
+        return aligned_bytes(size)
+    except MemoryError as error:
+        raise too_large_arena(size) from error
+
+
+@functools.cache
+def _pool(threads: int, cores: CoreGroup) -> ThreadPool:  # noqa: ARG001 - tells pools apart
+    return ThreadPool(threads)

@@ -1,0 +1,116 @@
+"""From the source of a kernel to its plan: what is compiled, and what a search for schedules is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from intarsia.ir import Call, Function, post_order
+from intarsia.ir.rule_errors import named_node
+from intarsia.native.graph import (
+    ConvolutionAlgorithms,
+    PlanOptions,
+    RegionPlan,
+    WeightStorage,
+    plan_region,
+)
+from intarsia.native.machine.isa import Isa
+from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
+from intarsia.passes.decompose_recurrent import recurrent_obstacle
+from intarsia.passes.recurrent.form import is_recurrent
+from intarsia.runtime.kernel import KernelSource
+from intarsia.support.errors import CompileError
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.native.checked import with_index_checks
+from intarsia.toolchain.native.counted import with_counted_results
+from intarsia.toolchain.native.counted_result import CountedResult
+from intarsia.toolchain.native.index_check import IndexCheck
+from intarsia.toolchain.native.simplified import simplified
+from intarsia.toolchain.native.source import source_function
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRegion:
+    """A source before its kernels are compiled.
+
+    Attributes:
+        isa: What they may use of the CPU.
+        options: How LLVM makes their code.
+        threads: On how many threads they run.
+        names: Of the parameters.
+        plan: Which kernels, in which order.
+        counted: Results that the plan gives as counted vectors.
+        checks: Range checks of indices; the results that they compare stand behind those of the source.
+    """
+
+    isa: Isa
+    options: CodegenOptions
+    threads: int
+    names: tuple[str, ...]
+    plan: RegionPlan
+    counted: tuple[CountedResult, ...]
+    checks: tuple[IndexCheck, ...]
+
+
+def planned_region(source: KernelSource) -> PlannedRegion:
+    """The plan of a source for this machine.
+
+    Raises:
+        CompileError: An operator has no native kernel, or a shape is not known.
+    """
+    target = Target(source.target)
+    if target.option("optimize", 1) == 0:
+        raise CompileError("native cannot switch its optimisations off", help="leave out -optimize=0")
+    threads = target.option("threads", usable_cores(Path("/")))
+    options = CodegenOptions(
+        IrPasses(target.option("llvm_passes", "none")),
+        target.option("llvm_level", DEFAULT_OPTIONS.level),
+        target.option("prefetch", True),
+    )
+    isa = _isa(target)
+    function = source_function(source)
+    checks: tuple[IndexCheck, ...] = ()
+    if target.option("checked", False):
+        function, checks = with_index_checks(function)
+    _refuse_recurrent(function)
+    function, counted = with_counted_results(simplified(function))
+    try:
+        plan = plan_region(function, isa, _plan_options(target))
+    except CompileError as error:
+        refusal = CompileError(f"native cannot compile this: {error.problem}", help=error.help)
+        for note in getattr(error, "__notes__", ()):
+            refusal.add_note(note)
+        raise refusal from error
+    names = tuple(param.name for param in function.params)
+    return PlannedRegion(isa, options, threads, names, plan, counted, checks)
+
+
+def _refuse_recurrent(function: Function) -> None:
+    """Refuse recurrent layers that `simplified` leaves as they are, for which there are no kernels.
+
+    Raises:
+        CompileError: There is one; the message says why it is left.
+    """
+    for expr in post_order(function.body):
+        if isinstance(expr, Call) and is_recurrent(expr):
+            reason = recurrent_obstacle(expr)
+            if reason is not None:
+                with named_node(expr):
+                    raise CompileError(f"native cannot compile this: {reason}")
+
+
+def _plan_options(target: Target) -> PlanOptions:
+    return PlanOptions(
+        target.option("blocked", True),
+        target.option("fused", True),
+        ConvolutionAlgorithms.parse(target.option("convolutions", "auto")),
+        WeightStorage(target.option("weights", WeightStorage.F32.value)),
+        target.option("attention", True),
+    )
+
+
+def _isa(target: Target) -> Isa:
+    """What kernels for a target may use of this machine."""
+    host = Isa.host()
+    return host if target.option("wide_vectors", True) else host.without_wide_vectors()

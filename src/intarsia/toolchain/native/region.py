@@ -1,0 +1,132 @@
+"""A region of native kernels as data: what is kept in memory and in artifacts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from intarsia.native.execution.array_parameter import ArrayParameter
+from intarsia.native.machine.isa import Isa
+from intarsia.toolchain.native.counted_result import CountedResult
+from intarsia.toolchain.native.index_check import IndexCheck
+
+if TYPE_CHECKING:
+    from intarsia.native.packing import Packing
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Place(StrEnum):
+    """Where an array is that a kernel is given."""
+
+    SLOT = "slot"
+    """The caller's: its position among parameters, then results."""
+    ARENA = "arena"
+    """In the region's own memory: the offset in bytes."""
+    CONSTANT = "constant"
+    """The position among the constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An array that a kernel is given; the kernel's parameter says its shape and element type."""
+
+    place: Place
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPort:
+    """What the caller passes or gets."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionConstant:
+    """A constant that kernels read.
+
+    Attributes:
+        array: What they read.
+        weight: Name of the weight of the source whose elements it has; None if it is no weight.
+        packing: How the weight's elements, in the packing's shape, were laid out anew; None if they were not.
+    """
+
+    array: Array = field(repr=False)
+    weight: str | None = None
+    packing: Packing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionKernel:
+    """A compiled kernel, with what is needed to load it without the compiler.
+
+    Attributes:
+        object_code: A relocatable file.
+        symbol: The kernel's name in it.
+        parameters: What it takes, in order.
+        scratch_bytes: Scratch memory that it needs in each thread.
+    """
+
+    object_code: bytes = field(repr=False)
+    symbol: str
+    parameters: tuple[ArrayParameter, ...]
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionCall:
+    """A call of a kernel: its position among the kernels, and what it is given."""
+
+    kernel: int
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeRegion:
+    """Compiled kernels, and how they are called.
+
+    Attributes:
+        isa: What the kernels use.
+        driver: Object code of what runs them.
+        threads: How many threads they were made for, and run on.
+        kernels: Each different kernel once.
+        calls: In the order in which they run.
+        constants: What kernels read besides.
+        params: What the caller passes.
+        results: What the caller gets, then what `checks` compare.
+        copies: Results that no kernel writes: position, and what is copied there after the calls.
+        arena_bytes: Size of the memory for values between kernels.
+        counted: Results that are counted vectors, of which the caller gets the rows.
+        checks: Range checks of indices, in the order of the operators.
+    """
+
+    isa: Isa
+    driver: bytes = field(repr=False)
+    threads: int
+    kernels: tuple[RegionKernel, ...]
+    calls: tuple[RegionCall, ...]
+    constants: tuple[RegionConstant, ...]
+    params: tuple[RegionPort, ...]
+    results: tuple[RegionPort, ...]
+    copies: tuple[tuple[int, Argument], ...]
+    arena_bytes: int
+    counted: tuple[CountedResult, ...] = ()
+    checks: tuple[IndexCheck, ...] = ()
+
+    @property
+    def hidden_results(self) -> int:
+        """Number of the last results, which the caller does not get."""
+        return 2 * len(self.checks)

@@ -1,0 +1,115 @@
+"""The toolchain native: our own code generator, which makes machine code for this very CPU."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intarsia.ir import Call, Function, IRModule, Op
+from intarsia.native.machine.isa import host_architecture
+from intarsia.runtime.kernel import Kernel, KernelSource
+from intarsia.support.errors import ArtifactError, CompileError
+from intarsia.target import Target
+from intarsia.toolchain.native.version import native_version
+from intarsia.toolchain.package import package_availability, require
+from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
+
+
+class Native:
+    """Kernels from tensor expressions, a region as one table of calls; see `kernel` for threads.
+
+    What was compiled once is loaded without llvmlite: `load` needs it for sources only.
+    """
+
+    name: ClassVar[str] = "native"
+    fusion_style: ClassVar[FusionStyle] = FusionStyle.GRAPH
+    onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=26, ir_version=13)
+    thread_policy: ClassVar[str] = "native: one pool, workers spin for 0.2 ms, 0.05 behind a run"
+    takes_control_flow: ClassVar[bool] = False
+    conflicts: ClassVar[frozenset[str]] = frozenset()
+
+    def availability(self) -> Available | Unavailable:
+        """Whether llvmlite can be imported, on a machine that it makes kernels for; never raises.
+
+        The version says which kernels are made and what their saved form is.
+        """
+        found = package_availability("llvmlite", "pip install 'intarsia[native]'")
+        return found if isinstance(found, Unavailable) else self.loading_availability()
+
+    def loading_availability(self) -> Available | Unavailable:
+        """Whether kernels run here that were compiled elsewhere, for which no package is needed."""
+        try:
+            host_architecture()
+        except CompileError as error:
+            return Unavailable(error.problem)
+        return Available(native_version())
+
+    def supports(self, call: Call) -> bool:
+        """Operators with a compute rule that covers this form: static shapes, and numbers of whole bytes.
+
+        RNN, GRU and LSTM are made of such operators, where `DecomposeRecurrent` takes them apart.
+        """
+        from intarsia.native.te.operators import covered
+        from intarsia.op.opset import ML_DOMAIN
+        from intarsia.passes.decompose_ml import ml_obstacle
+        from intarsia.passes.decompose_recurrent import recurrent_obstacle
+        from intarsia.passes.recurrent.form import is_recurrent
+        from intarsia.toolchain.native.counted import counted_obstacle, is_counted
+
+        if is_counted(call):
+            return counted_obstacle(call) is None
+        if is_recurrent(call):
+            return recurrent_obstacle(call) is None
+        if isinstance(call.op, Op) and call.op.domain == ML_DOMAIN:
+            return ml_obstacle(call) is None
+        return covered(call) is None
+
+    def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
+        """Compile a function.
+
+        Raises:
+            CompileError: An operator has no native kernel, a shape is known only at run time, or there is no
+                such schedule book as the target names.
+            MissingToolchainError: llvmlite is not usable here.
+        """
+        require(self)
+        from intarsia.toolchain.native.build import schedule_book
+        from intarsia.toolchain.onnx_compile import compile_onnx
+
+        schedule_book(target)
+        return compile_onnx(self, function, target, module)
+
+    def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
+        """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
+
+        The schedule book of its target need not be at hand: without it kernels get their default schedules.
+
+        Raises:
+            CompileError: An operator of the source has no native kernel.
+            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
+        """
+        if blob is not None:
+            return self.load_in_place(source, memoryview(blob))
+        require(self)
+        from intarsia.toolchain.native.build import build_region
+        from intarsia.toolchain.native.kernel import NativeKernel
+
+        return NativeKernel(source, build_region(source))
+
+    def load_in_place(self, source: KernelSource, blob: memoryview) -> Kernel:
+        """As `load`; constants of the blob are not copied, so that it must stay as it is.
+
+        Raises:
+            ForbiddenSymbolError: The blob calls a function of the process that no kernel needs.
+            CompileError: The blob does not fit, and an operator of the source has no native kernel.
+            MissingToolchainError: The source must be compiled, and llvmlite is not usable here.
+        """
+        from intarsia.native.object_code.process_symbols import ForbiddenSymbolError
+        from intarsia.toolchain.native.blob import read_blob
+        from intarsia.toolchain.native.kernel import NativeKernel
+
+        try:
+            return NativeKernel(source, read_blob(blob, source.weights))
+        except ForbiddenSymbolError:  # no damage: somebody wants it to run
+            raise
+        except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
+            return self.load(source)

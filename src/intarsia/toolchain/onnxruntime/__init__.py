@@ -1,0 +1,8 @@
+"""ONNX Runtime as a toolchain.
+
+toolchain   the class
+session     session options, threads, weights lent to a session
+kernel      a session with I/O binding, called
+refusals    calls that ONNX Runtime is known to lack or to compute wrong; forests: those of tree ensembles
+domain      operators of com.microsoft, computed by ONNX Runtime
+"""

@@ -1,0 +1,185 @@
+"""What onnxruntime compiles to: a session with a binding that is kept from call to call.
+
+The binding knows addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
+may still be bound between two calls; `run` binds anew what does not lie where it is bound.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.forks import begin_anew_in_children, leave_to_parent
+from intarsia.toolchain.bound_memory import BoundMemory
+from intarsia.toolchain.delivery import deliver_all
+from intarsia.toolchain.engine_message import onnxruntime_message
+from intarsia.toolchain.input_identity import put_identity_behind_inputs
+from intarsia.toolchain.onnx_port import Port, bindable, input_ports, output_ports, parse_model, refuse_packed
+from intarsia.toolchain.onnxruntime.forests import refuse_mislabelled_forests
+from intarsia.toolchain.onnxruntime.session import create_session
+
+
+def load_kernel(source: KernelSource) -> Kernel:
+    """The kernel of a source.
+
+    Raises:
+        CompileError: onnxruntime refuses the source.
+    """
+    session, lent, inputs, outputs = _open(source)
+    if all(port.is_plain for port in (*inputs, *outputs)):
+        return BoundKernel(source, session, lent, inputs, outputs)
+    return FedKernel(source, session, lent, inputs)
+
+
+def _open(source: KernelSource) -> tuple[Any, object, tuple[Port, ...], tuple[Port, ...]]:
+    """Create the session of a source; also what it borrows, and its ports."""
+    model = parse_model(source, "onnxruntime")
+    refuse_mislabelled_forests(model.graph)
+    if {port.name for port in input_ports(model.graph)} & {port.name for port in output_ports(model.graph)}:
+        # onnxruntime 1.31 leaves the buffer untouched that is bound for an output that is an input
+        put_identity_behind_inputs(model.graph)
+    inputs, outputs = input_ports(model.graph), output_ports(model.graph)
+    refuse_packed("onnxruntime", (*inputs, *outputs))
+    session, lent = create_session(model, source)
+    return session, lent, inputs, outputs
+
+
+class BoundKernel:
+    """A session whose inputs and outputs are all arrays: they are bound, and used where they are."""
+
+    def __init__(
+        self,
+        source: KernelSource,
+        session: Any,
+        lent: object,
+        inputs: tuple[Port, ...],
+        outputs: tuple[Port, ...],
+    ) -> None:
+        self.source = source
+        self._input_ports = inputs
+        self._output_ports = outputs
+        self._is_of_parent = False
+        self._use(session, lent)
+        begin_anew_in_children(self)
+
+    def _use(self, session: Any, lent: object) -> None:
+        self._session: Any = session
+        self._lent: object = lent
+        self._binding = session.io_binding()
+        self._bound_inputs = tuple(BoundMemory() for _ in self._input_ports)
+        self._bound_outputs = tuple(BoundMemory() for _ in self._output_ports)
+
+    def begin_in_child(self) -> None:
+        """Leave the session to the parent, which has its threads; the next run creates one."""
+        if self._session is not None:
+            leave_to_parent(self._session)
+            leave_to_parent(self._binding)
+            self._is_of_parent = True
+
+    def blob(self) -> bytes | None:
+        """None: a session is quickly made from its source."""
+        return None
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = self._binding = self._lent = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`; what lies where it lay on the last call is not bound again."""
+        if self._session is None:
+            raise UsageError("the kernel is closed")
+        if self._is_of_parent:
+            self._use(*_open(self.source)[:2])
+            self._is_of_parent = False
+        for position, value in enumerate(inputs):
+            if not self._bound_inputs[position].is_at(value):
+                self._bind_input(position, value)
+        targets = [self._bind_output(position, given) for position, given in enumerate(outputs)]
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except Exception as error:  # onnxruntime has no common base class for its exceptions
+            raise ExecutionError(f"onnxruntime failed: {onnxruntime_message(error)}") from error
+        if any(item is None for item in targets):
+            found = self._binding.get_outputs()
+            return [self._copied(found, n) if item is None else item for n, item in enumerate(targets)]
+        return list(targets)
+
+    def _bind_input(self, position: int, value: Value) -> None:
+        port, bound = self._input_ports[position], self._bound_inputs[position]
+        array = bindable(value, port)
+        address = array.ctypes.data
+        bound.forget()  # until it is bound: onnxruntime may refuse
+        self._binding.bind_input(port.name, "cpu", 0, port.element_type, array.shape, address)
+        bound.note(array, address)
+
+    def _bind_output(self, position: int, given: Array | None) -> Array | None:
+        """Bind the given array, or one made here; None where the shape is not known before the run."""
+        port, bound = self._output_ports[position], self._bound_outputs[position]
+        if given is None and port.shape is not None:
+            given = np.empty(port.shape, port.dtype)
+        if given is None:
+            # Bound anew for each run: onnxruntime would write a result of another shape into the last one.
+            bound.forget()
+            self._binding.bind_output(port.name, "cpu", 0)
+        elif not bound.is_at(given):
+            array = bindable(given, port)
+            address = array.ctypes.data
+            bound.forget()
+            self._binding.bind_output(port.name, "cpu", 0, port.element_type, array.shape, address)
+            bound.note(array, address)
+        return given
+
+    def _copied(self, found: Sequence[Any], position: int) -> Array:
+        """A result that onnxruntime allocated; its own `numpy()` does not know bfloat16 and float8."""
+        value, dtype = found[position], self._output_ports[position].dtype
+        assert dtype is not None
+        shape = tuple(value.shape())
+        if math.prod(shape) == 0:
+            return np.empty(shape, dtype)
+        memory = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(value.data_ptr())
+        return np.frombuffer(memory, dtype).reshape(shape).copy()
+
+
+class FedKernel:
+    """A session with strings, sequences or optionals at its border: inputs are fed, results are copied."""
+
+    def __init__(self, source: KernelSource, session: Any, lent: object, inputs: tuple[Port, ...]) -> None:
+        self.source = source
+        self._session = session
+        self._lent = lent
+        self._names = tuple(port.name for port in inputs)
+        self._is_of_parent = False
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Leave the session to the parent, which has its threads; the next run creates one."""
+        if self._session is not None:
+            leave_to_parent(self._session)
+            self._is_of_parent = True
+
+    def blob(self) -> bytes | None:
+        """None: a session is quickly made from its source."""
+        return None
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._session = self._lent = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`."""
+        if self._session is None:
+            raise UsageError("the kernel is closed")
+        if self._is_of_parent:
+            self._session, self._lent = _open(self.source)[:2]
+            self._is_of_parent = False
+        try:
+            found = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
+        except Exception as error:  # onnxruntime has no common base class for its exceptions
+            raise ExecutionError(f"onnxruntime failed: {onnxruntime_message(error)}") from error
+        return deliver_all(found, outputs)

@@ -1,0 +1,151 @@
+"""What the reference toolchain compiles to: an evaluator of onnx."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.support.errors import CompileError, ExecutionError, UsageError
+from intarsia.support.forks import without_forks
+from intarsia.toolchain.delivery import deliver_all
+from intarsia.toolchain.external_weights import weight_of
+from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
+from intarsia.toolchain.package import exception_text
+from intarsia.toolchain.reference.gather_elements import gather_elements_operator
+from intarsia.toolchain.reference.loop import loop_operator
+from intarsia.toolchain.reference.lp_normalization import lp_normalization_operator
+from intarsia.toolchain.reference.lrn import lrn_operator
+from intarsia.toolchain.reference.opaque import opaque_operator_classes
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.op_run import OpRun
+
+
+def load_kernel(source: KernelSource) -> Kernel:
+    """The kernel of a source.
+
+    Raises:
+        CompileError: The evaluator has no implementation of an operator.
+    """
+    model = parse_model(source, "reference")
+    try:
+        operators = [*_operators(), *opaque_operator_classes(model)]
+        evaluator = _evaluator_class(source.weights)(model, new_ops=operators)
+    except CompileError:
+        raise
+    except Exception as error:  # the evaluator raises whatever its operators do
+        raise CompileError(f"reference cannot compile this: {exception_text(error)}") from error
+    return ReferenceKernel(source, evaluator, input_ports(model.graph), output_ports(model.graph))
+
+
+class ReferenceKernel:
+    """An evaluator; results have the declared element types, and are copied into the caller's buffers."""
+
+    def __init__(
+        self,
+        source: KernelSource,
+        evaluator: ReferenceEvaluator,
+        inputs: tuple[Port, ...],
+        outputs: tuple[Port, ...],
+    ) -> None:
+        self.source = source
+        self._evaluator: ReferenceEvaluator | None = evaluator
+        self._names = tuple(port.name for port in inputs)
+        self._output_ports = outputs
+
+    def blob(self) -> bytes | None:
+        """None: an evaluator has no compiled form."""
+        return None
+
+    def close(self) -> None:
+        """Let go of the evaluator and its weights."""
+        self._evaluator = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`."""
+        if self._evaluator is None:
+            raise UsageError("the kernel is closed")
+        feeds = dict(zip(self._names, inputs, strict=True))
+        try:
+            with without_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
+                found = self._evaluator.run(None, feeds)
+        except Exception as error:  # the evaluator raises whatever its operators do
+            raise ExecutionError(f"reference failed: {exception_text(error)}") from error
+        results = [
+            _declared(value, port.dtype) for value, port in zip(found, self._output_ports, strict=True)
+        ]
+        return deliver_all(results, outputs)
+
+
+def _declared(value: Any, dtype: np.dtype[Any] | None) -> Value:
+    """A result as the model declares it, in memory of its own.
+
+    The evaluator returns Python scalars, wider element types, and views or its very inputs.
+    """
+    if value is None or isinstance(value, list):
+        return None if value is None else [_declared(item, None) for item in value]
+    return np.array(value, dtype, order="C")
+
+
+def _evaluator_class(weights: Mapping[str, Array]) -> type[ReferenceEvaluator]:
+    """An evaluator that takes external initializers from `weights`, in subgraphs too, without a copy."""
+    from onnx.reference import ReferenceEvaluator
+
+    class WeightsBeside(ReferenceEvaluator):  # type: ignore[misc]  # onnx is not typed for us
+        def retrieve_external_data(self, initializer: TensorProto) -> Array:
+            return weight_of(initializer, weights)
+
+    return WeightsBeside
+
+
+def _operators() -> list[type[OpRun]]:
+    """What the evaluator lacks, or has wrong."""
+    return [
+        gather_elements_operator(),
+        loop_operator(),
+        lp_normalization_operator(),
+        lrn_operator(),
+        *_intarsia_operators(),
+    ]
+
+
+@cache
+def _intarsia_operators() -> tuple[type[OpRun], ...]:
+    """The operators of the domain "intarsia" as the evaluator wants them; their class names are theirs."""
+    from onnx.reference.op_run import OpRun
+
+    class on_device(OpRun):  # type: ignore[misc]  # noqa: N801 - onnx is not typed for us; the operator's name
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, **_: Any) -> tuple[Any]:
+            return (x,)
+
+    class device_copy(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, **_: Any) -> tuple[Any]:
+            return (x,)
+
+    class layout_transform(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, x: Any, src_layout: str = "", dst_layout: str = "", **_: Any) -> tuple[Any]:
+            from intarsia.op.intarsia_ops import layout_permutation
+
+            return (np.ascontiguousarray(x.transpose(layout_permutation(src_layout, dst_layout))),)
+
+    class tree_ensemble(OpRun):  # type: ignore[misc]  # noqa: N801 - as above
+        op_domain = "intarsia"
+
+        def _run(self, *args: Any, aggregate: str = "SUM", n_targets: int = 1, **_: Any) -> tuple[Any]:
+            from intarsia.op.tree_ensemble_op import tree_ensemble_value
+
+            return (tree_ensemble_value(*args, aggregate=aggregate, n_targets=n_targets),)
+
+    return on_device, device_copy, layout_transform, tree_ensemble

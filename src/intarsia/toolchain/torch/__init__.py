@@ -1,0 +1,8 @@
+"""PyTorch as a toolchain, on the CPU and on CUDA devices.
+
+toolchain   the class
+graph       an ONNX graph as a Python function over tensors; kernel: called
+rule        how one operator is expressed; arithmetic, networks, recurrent, shapes: the rules; operators: all of them
+types       element types
+device      CUDA devices of a program
+"""

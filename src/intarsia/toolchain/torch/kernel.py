@@ -1,0 +1,122 @@
+"""What torch compiles to: the operators of a graph, called one by one or as one program of torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
+from intarsia.support.errors import ExecutionError, UsageError
+from intarsia.support.forks import begin_anew_in_children
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.delivery import deliver
+from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
+from intarsia.toolchain.package import exception_text
+from intarsia.toolchain.torch.graph import TorchGraph
+from intarsia.toolchain.torch.rule import Computation, Tensor, refusal
+from intarsia.toolchain.torch.types import as_tensor, torch_dtype_of
+
+
+def load_kernel(source: KernelSource) -> Kernel:
+    """The kernel of a source.
+
+    Raises:
+        CompileError: An operator has no rule, or a form that its rule does not cover.
+    """
+    graph = parse_model(source, "torch").graph
+    for port in (*input_ports(graph), *output_ports(graph)):
+        if port.dtype is None:
+            raise refusal(f"{port.name!r} is no tensor")
+        torch_dtype_of(port.dtype)
+    target = Target(source.target)
+    place = place_of(target)
+    program: Computation = TorchGraph(graph, source, place)
+    threads = target.option("threads", usable_cores(Path("/")))
+    if target.option("compiled"):
+        program = _compiled(program, input_ports(graph), place, threads)
+    return TorchKernel(source, program, threads)
+
+
+def _compiled(program: Computation, ports: Sequence[Port], place: Any, threads: int) -> Computation:
+    """A graph as one program, made now where all shapes are known, else when it is called.
+
+    Raises:
+        CompileError: torch cannot compile it, for want of a compiler of C++ for example.
+    """
+    compiled: Computation = torch.compile(program, fullgraph=True, options={"freezing": True})
+    known = [
+        (port.shape, torch_dtype_of(port.dtype)) for port in ports if port.shape is not None and port.dtype
+    ]
+    if len(known) == len(ports):
+        examples = [torch.zeros(shape, dtype=dtype, device=place) for shape, dtype in known]
+        _use_threads(threads)
+        try:
+            with torch.no_grad():
+                compiled(*examples)
+        except Exception as error:  # torch raises whatever its compiler does
+            raise refusal(exception_text(error)) from error
+    return compiled
+
+
+def place_of(target: Target) -> Any:
+    """Where the tensors of a target's kernels are: a device of torch."""
+    return torch.device(target.kind)
+
+
+class TorchKernel:
+    """Calls the operators; on the CPU it takes and gives arrays, elsewhere tensors of its device."""
+
+    def __init__(self, source: KernelSource, program: Computation, threads: int) -> None:
+        self.source = source
+        self._program: Computation | None = program
+        self._threads = threads
+        begin_anew_in_children(self)
+
+    def begin_in_child(self) -> None:
+        """Compute on one thread: the threads of OpenMP do not survive a fork, and it starts no others."""
+        self._threads = 1
+
+    def blob(self) -> bytes | None:
+        """None: it is quickly made from its source."""
+        return None
+
+    def close(self) -> None:
+        """Let go of the weights."""
+        self._program = None
+
+    def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
+        """As `Kernel.run`."""
+        given = [as_tensor(cast("Array", value)) for value in inputs]
+        found = self.compute(given)
+        arrays = [
+            tensor.numpy() if output is not None else np.array(tensor.numpy(), order="C")
+            for tensor, output in zip(found, outputs, strict=True)
+        ]
+        return [deliver(array, output) for array, output in zip(arrays, outputs, strict=True)]
+
+    def compute(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The results for tensors on the kernel's device; some may share memory with inputs and weights.
+
+        Raises:
+            ExecutionError: An operator failed.
+            UsageError: The kernel is closed.
+        """
+        if self._program is None:
+            raise UsageError("the kernel is closed")
+        _use_threads(self._threads)
+        try:
+            with torch.no_grad():
+                return list(self._program(*inputs))
+        except Exception as error:  # torch raises whatever its operators do
+            raise ExecutionError(f"torch failed: {exception_text(error)}") from error
+
+
+def _use_threads(count: int) -> None:
+    """Set how many threads of OpenMP the calling thread uses, whatever OMP_NUM_THREADS says."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)

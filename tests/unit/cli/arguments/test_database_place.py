@@ -1,0 +1,39 @@
+"""Where the user's own database is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intarsia.cli.arguments.database_path import default_database, open_database
+from intarsia.support.errors import DatabaseError, OutputError
+
+
+def test_the_data_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    own = Path("/home/me/.local/share/intarsia/measurements.db")
+    assert default_database({}) == own
+    assert default_database({"XDG_DATA_HOME": ""}) == own
+    assert default_database({"XDG_DATA_HOME": "relative"}) == own
+    assert default_database({"XDG_DATA_HOME": "/data"}) == Path("/data/intarsia/measurements.db")
+
+
+def test_its_folder_is_made_when_something_is_to_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with pytest.raises(DatabaseError, match="there is no database"):
+        open_database(None)
+    assert list(tmp_path.iterdir()) == []
+    with open_database(None, create=True) as database:
+        assert database.place == str(tmp_path / "data" / "intarsia" / "measurements.db")
+    with open_database("") as database:
+        assert database.statistics().records == 0
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with pytest.raises(OutputError, match="cannot write"):
+        open_database(None, create=True)

@@ -1,0 +1,69 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intarsia.cli.arguments.shape import parse_shape, parse_shapes
+from intarsia.support.errors import UsageError
+
+HOW = "help: write name=1,3,224,224 or name:1x3x224x224"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shape"),
+    [
+        ("x=1,3,224,224", "x", (1, 3, 224, 224)),
+        ("x:1x3x224x224", "x", (1, 3, 224, 224)),
+        ("x=7", "x", (7,)),
+        ("x:7", "x", (7,)),
+        ("x=0,3", "x", (0, 3)),
+        (" x = 1, 3 ", "x", (1, 3)),
+        ("input:0=1,3", "input:0", (1, 3)),
+        ("input:0:1x3", "input:0", (1, 3)),
+        ("a=b=1", "a=b", (1,)),
+        ("boxes/x:2x2", "boxes/x", (2, 2)),
+    ],
+)
+def test_both_forms(text: str, name: str, shape: tuple[int, ...]) -> None:
+    assert parse_shape(text) == (name, shape)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x", "--shape 'x' has no name with a shape"),
+        ("=1,3", "--shape '=1,3' has no name with a shape"),
+        ("1,3,224", "--shape '1,3,224' has no name with a shape"),
+        ("x=1,a", "--shape 'x=1,a' has the dimension 'a', expected whole numbers of 0 or more"),
+        ("x=1,-3", "--shape 'x=1,-3' has the dimension '-3', expected whole numbers of 0 or more"),
+        ("x=1,,3", "--shape 'x=1,,3' has an empty dimension, expected whole numbers of 0 or more"),
+        ("x=", "--shape 'x=' has an empty dimension, expected whole numbers of 0 or more"),
+        ("x=1x3", "--shape 'x=1x3' has the dimension '1x3', expected whole numbers of 0 or more"),
+        ("x:1,3", "--shape 'x:1,3' has the dimension '1,3', expected whole numbers of 0 or more"),
+        ("x=1.5", "--shape 'x=1.5' has the dimension '1.5', expected whole numbers of 0 or more"),
+        ("x=²", "--shape 'x=²' has the dimension '²', expected whole numbers of 0 or more"),
+    ],
+)
+def test_malformed(text: str, problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_shape(text)
+    assert str(caught.value) == f"{problem}\n{HOW}"
+
+
+def test_several_inputs() -> None:
+    assert parse_shapes(["a=1", "b:2x3"]) == {"a": (1,), "b": (2, 3)}
+
+
+def test_an_input_given_twice() -> None:
+    with pytest.raises(UsageError, match=r"^--shape gives a shape for 'a' twice$"):
+        parse_shapes(["a=1", "a:2"])
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="=:"), min_size=1).filter(
+    lambda name: name == name.strip()
+)
+
+
+@given(NAMES, st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
+def test_whatever_is_written_is_read_back(name: str, dims: list[int]) -> None:
+    assert parse_shape(f"{name}={','.join(map(str, dims))}") == (name, tuple(dims))
+    assert parse_shape(f"{name}:{'x'.join(map(str, dims))}") == (name, tuple(dims))

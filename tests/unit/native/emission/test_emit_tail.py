@@ -1,0 +1,73 @@
+"""The rest of a vectorised loop behind its whole vectors."""
+
+import numpy as np
+import pytest
+from tests.emitted_kernels import compile_kernel, x86_sets
+from tests.tir_checks import parsed
+
+from intarsia.native.emission.emit import emit_llvm
+from intarsia.native.machine.isa import Isa
+
+AVX2 = Isa("x86_64", "x86-64-v3", ("avx", "avx2", "f16c", "fma", "sse2", "sse4.1"))
+AVX512 = Isa("x86_64", "x86-64-v4", (*AVX2.features, "avx512f", "avx512vl"))
+
+
+def text_of(extent: int, body: str, isa: Isa = AVX512, shape: str = "") -> str:
+    buffers = f"x: Buffer[{shape or (1000,)}, float32], y: Buffer[(1000,), float32]"
+    return emit_llvm(
+        parsed(f"def prim @f({buffers}) {{ for vectorized i in {extent} {{ {body} }} }}"), "k", isa
+    ).text
+
+
+def test_many_elements_are_one_vector_with_a_mask() -> None:
+    text = text_of(16 + 11, "y[i] = x[i] + 1f32;")
+    assert text.count("fadd <16 x float>") == 2
+    assert "fadd <8 x float>" not in text
+    assert "llvm.masked.load.v16f32" in text
+    assert "llvm.masked.store.v16f32" in text
+
+
+@pytest.mark.parametrize("extent", [16, 24, 16 + 3])
+def test_one_narrow_vector_or_two_small_ones_need_no_mask(extent: int) -> None:
+    assert "masked" not in text_of(extent, "y[i] = x[i] + 1f32;")
+
+
+def test_functions_are_computed_once_for_any_rest() -> None:
+    text = text_of(16 + 1, "y[i] = exp(x[i]);")
+    assert "masked" in text
+    assert text.count("scalef") == 3  # declared, and called for two vectors
+
+
+def test_machines_without_masks_have_narrower_vectors() -> None:
+    text = text_of(16 + 11, "y[i] = x[i] + 1f32;", AVX2)
+    assert "masked" not in text
+    assert text.count("fadd <8 x float>") == 3
+    assert text.count("fadd <2 x float>") == 1
+
+
+def test_elements_far_apart_have_no_mask() -> None:
+    assert "masked" not in text_of(27, "y[i] = x[i * 5];")
+
+
+@pytest.mark.parametrize("isa", x86_sets().values(), ids=x86_sets())
+@pytest.mark.parametrize("extent", [5, 7, 10, 15, 23, 39, 77])
+@pytest.mark.parametrize("step", [1, 2])
+def test_no_other_element_is_touched(extent: int, step: int, isa: Isa) -> None:
+    size = (extent - 1) * step + 1
+    function = parsed(
+        f"""def prim @f(x: Buffer[({size},), float32], y: Buffer[({extent},), float32]) {{
+          alloc t: Buffer[({extent},), float32, register] {{
+            for vectorized i in {extent} {{ t[i] = x[i * {step}] * 2f32; }}
+            for vectorized i in {extent} {{ y[i] = t[i] + exp(x[i * {step}]); }}
+          }}
+        }}"""
+    )
+    around = np.full(size + extent + 32, 7.0, np.float32)
+    x, y = around[8 : 8 + size], around[16 + size : 16 + size + extent]
+    x[:] = np.linspace(-2, 3, size, dtype=np.float32)
+    given = x.copy()
+    compile_kernel(function, isa)([x, y])
+    np.testing.assert_allclose(y, given[::step] * 2 + np.exp(given[::step]), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(x, given)
+    rest = np.concatenate([around[:8], around[8 + size : 16 + size], around[16 + size + extent :]])
+    np.testing.assert_array_equal(rest, 7.0)
