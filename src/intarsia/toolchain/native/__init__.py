@@ -4,7 +4,8 @@ toolchain     the class
 simplified    rewrites a function before it is planned
 source        a function as the source of a kernel, and back
 plan          plans the kernels of a function and their memory; arena: offsets in the shared memory
-build         compiles the planned kernels to a region; compile: one of them; caches: stores schedules and kernels
+build         compiles the planned kernels to a region; compile: one of them
+caches        stores schedules and kernels
 region        a region as data; blob: as bytes; region_check: checks one that was read
 kernel        a region loaded into memory and called
 counted, counted_result

@@ -2,7 +2,9 @@
 
 toolchain   the class
 graph       an ONNX graph as a Python function over tensors; kernel: called
-rule        how one operator is expressed; arithmetic, networks, recurrent, shapes: the rules; operators: all of them
+rule        how one operator is expressed in PyTorch
+arithmetic, networks, recurrent, shapes
+            the rules; operators: all of them
 types       element types
 device      CUDA devices of a program
 """

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from intarsia.cli.exit import run_command_line
+from intarsia.measure.timing import host_lock, noise
 from intarsia.measure.timing.noise import KernelNoise, NoiseReport
 from intarsia.measure.timing.system_load import SystemLoad
-from intarsia.measure.timing import host_lock, noise
 
 QUIET = NoiseReport(
     (KernelNoise("compute", (5e-4,) * 300), KernelNoise("memory", (8e-3, 8.1e-3, 8.05e-3) * 100)),

@@ -16,9 +16,9 @@ from intarsia.native.machine.cache_sizes import CacheSizes
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.kernel_cache import KernelCache
 from intarsia.support.version import VERSION
+from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.toolchain import Native
-from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.version import native_version
 from intarsia.toolchain.protocol import Available
 

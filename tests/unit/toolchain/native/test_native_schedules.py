@@ -26,12 +26,12 @@ from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.toolchain.native import compile as native_compile
 from intarsia.toolchain.native.build import build_region
 from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.native.toolchain import Native
-from intarsia.toolchain.native import compile as native_compile
 
 ISA = Isa.host()
 SourceOf = Callable[..., KernelSource]

@@ -24,9 +24,9 @@ pytest.importorskip("torch", reason="torch is an extra: pip install 'intarsia[to
 
 import torch
 
+from intarsia.toolchain.torch import kernel as torch_kernel
 from intarsia.toolchain.torch.device import CudaDevice, TorchDevice
 from intarsia.toolchain.torch.toolchain import Torch
-from intarsia.toolchain.torch import kernel as torch_kernel
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 TEXT = """
