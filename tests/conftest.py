@@ -1,5 +1,6 @@
 """Options of the whole suite."""
 
+import gc
 import os
 import signal
 import tempfile
@@ -22,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Commands that name no database get one of this process, and not the user's own. The cache of compiled
     kernels belongs to the whole run: processes of pytest-xdist share that of the process that started them.
     """
+    gc.disable()  # until all tests are collected, see pytest_collection_finish
     choose_effort(full=config.getoption("--full"))
     if config.getoption("--isa"):
         emulate(config.getoption("--isa"))
@@ -49,6 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         params = getattr(getattr(item, "callspec", None), "params", {})
         if params.get("isa_name") in narrower or params.get("isa") in narrower.values():
             item.add_marker("slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Exempt what was imported and collected from garbage collection.
+
+    These are some million objects that live until the end. A collection during a test would visit each of
+    them: more work than most tests themselves.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(params=[2_000, pytest.param(20_000, marks=pytest.mark.slow)])

@@ -1,0 +1,220 @@
+"""The vocabulary of the code: `python -m checks.language` lists each line that breaks a rule of docs/language.md.
+
+    python -m checks.language               every violation, as path:line: rule: text; exit code 1 if there is one
+    python -m checks.language src/intarsia  only those below a folder
+    python -m checks.language --counts      the number of violations by rule and folder
+
+The rules (LANGUAGES's reasons are in docs/language.md):
+
+name      a variable, parameter or field is called found, each, one, made, known, told, own, place or thing and is
+          used over more than three lines
+args      the description of an argument or attribute is a fragment (begins with "Of", "Them", "What", "How" ...)
+person    a docstring, comment or message speaks of things as of persons (who, tells, asks, knows, wants ...)
+dialect   a private word stands where the field has one ("in turns", "booked", "a way of a branch" ...)
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+FOLDERS: Final = ("src", "benchmarks", "corpus", "examples", "checks")
+PAGES: Final = ("README.md", "CONTRIBUTING.md", "docs")
+
+VAGUE_NAMES: Final = frozenset({"found", "each", "one", "made", "known", "told", "own", "place", "thing", "whom"})
+SHORT_LIVED_LINES: Final = 3
+"""A name that is used over this many lines or fewer explains itself by what stands beside it."""
+
+FRAGMENT: Final = re.compile(
+    r"(Of|Them|Those|They|It|That|Who|Whom|Whose|What|Which|How|Where|When|With|By|In|From|To|As|So|If|Told|Asked|"
+    r"Called so|Everything|Everybody|Nothing|Not|Only|Also|Likewise|The same|Or|And|At|On|After|Before|Beside)\b"
+)
+PERSON: Final = re.compile(
+    r"\b(who|whom|whose|everybody|everybody's|nobody|nobody's|somebody|anybody|tells?|told|asks|asked|knows|"
+    r"wants|wishes|likes|is content|are content|says so|minds|cares)\b",
+    re.IGNORECASE,
+)
+DIALECT: Final = re.compile(
+    r"\b(in turns|booked|book of schedules|schedule book|ask(?:ing)? for (?:memory|weights)|switched off lanes|"
+    r"lanes switched off|left behind whole vectors|panel copied|settled|the engines do the like|"
+    r"of before|beside each other|one by one after)\b",
+    re.IGNORECASE,
+)
+
+ALLOWED: Final = (
+    # (rule, path, text that the line contains): the word is right there.
+    ("person", "checks/language.py", ""),
+    ("dialect", "checks/language.py", ""),
+    ("name", "checks/language.py", ""),
+)
+LEFT_TO_ISSUE_23: Final = (
+    # These modules are about to be replaced, their language with them.
+    "src/intarsia/driver/partition.py",
+    "src/intarsia/driver/evolve.py",
+    "src/intarsia/driver/settled.py",
+    "src/intarsia/driver/schedules.py",
+    "src/intarsia/driver/booked_targets.py",
+    "src/intarsia/autoschedule/measuring/",
+)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A line that breaks a rule.
+
+    Attributes:
+        path: Path of the file from the project root.
+        line: Line number, from 1.
+        rule: Name of the rule.
+        text: The word or phrase that breaks it.
+    """
+
+    path: str
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.text}"
+
+
+def vague_names(tree: ast.AST, path: str) -> Iterator[Violation]:
+    """Names without meaning that live longer than three lines, and fields with such names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _vague_locals(node, path)
+        elif isinstance(node, ast.ClassDef):
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    if item.target.id.strip("_") in VAGUE_NAMES:
+                        yield Violation(path, item.lineno, "name", item.target.id)
+
+
+def _vague_locals(function: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Iterator[Violation]:
+    lines: dict[str, list[int]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id in VAGUE_NAMES:
+            lines.setdefault(node.id, []).append(node.lineno)
+        elif isinstance(node, ast.arg) and node.arg in VAGUE_NAMES:
+            lines.setdefault(node.arg, []).append(node.lineno)
+    for name, used in lines.items():
+        if max(used) - min(used) >= SHORT_LIVED_LINES:
+            yield Violation(path, min(used), "name", name)
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Docstrings of modules, classes and functions, and the strings below constants, with their first lines."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for item in body if isinstance(body, list) else ():
+            if isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant):
+                if isinstance(item.value.value, str):
+                    yield item.lineno, item.value.value
+
+
+def argument_fragments(line: int, text: str, path: str) -> Iterator[Violation]:
+    """Descriptions of arguments and attributes that are no phrases."""
+    is_section = False
+    for offset, row in enumerate(text.splitlines()):
+        stripped = row.strip()
+        if re.fullmatch(r"(Args|Attributes|Returns|Raises|Yields|Example|Examples|Note):", stripped):
+            is_section = stripped in {"Args:", "Attributes:"}
+        elif is_section and (match := re.fullmatch(r"\*{0,2}\w+(?: \([^)]*\))?: (.*)", stripped)):
+            if FRAGMENT.match(match[1]):
+                yield Violation(path, line + offset, "args", stripped[:60])
+
+
+def persons_and_dialect(line: int, text: str, path: str) -> Iterator[Violation]:
+    """Words in prose for things as persons, and words of a private dialect."""
+    for offset, row in enumerate(text.splitlines()):
+        for rule, pattern in (("person", PERSON), ("dialect", DIALECT)):
+            for match in pattern.finditer(row):
+                yield Violation(path, line + offset, rule, f"{match[0]!r} in {row.strip()[:80]!r}")
+
+
+def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts for people inside of calls: of errors, helps and notes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            for value in (*node.args, *(keyword.value for keyword in node.keywords)):
+                parts = value.values if isinstance(value, ast.JoinedStr) else [value]
+                for part in parts:
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str) and " " in part.value:
+                        yield part.lineno, part.value
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Comments with their lines."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def check_module(path: Path) -> Iterator[Violation]:
+    """Violations of a Python file."""
+    source, name = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+    tree = ast.parse(source)
+    yield from vague_names(tree, name)
+    texts = list(docstrings(tree))
+    for line, text in texts:
+        yield from argument_fragments(line, text, name)
+    for line, text in (*texts, *messages(tree), *comments(source)):
+        yield from persons_and_dialect(line, text, name)
+
+
+def check_page(path: Path) -> Iterator[Violation]:
+    """Violations of a Markdown file."""
+    yield from persons_and_dialect(1, path.read_text("utf-8"), path.relative_to(ROOT).as_posix())
+
+
+def files() -> Iterator[Path]:
+    """Files that are checked."""
+    for folder in FOLDERS:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+    for page in PAGES:
+        path = ROOT / page
+        yield from sorted(path.rglob("*.md")) if path.is_dir() else (path,)
+
+
+def violations(below: str = "") -> list[Violation]:
+    """Violations in all files below a folder, without what is allowed."""
+    unsorted: set[Violation] = set()
+    for path in files():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(below) and not name.startswith((*LEFT_TO_ISSUE_23, "docs/decisions/")):
+            unsorted.update(check_module(path) if path.suffix == ".py" else check_page(path))
+    return sorted(filter(_is_forbidden, unsorted), key=lambda item: (item.path, item.line, item.text))
+
+
+def _is_forbidden(violation: Violation) -> bool:
+    return not any(
+        rule == violation.rule and path == violation.path and text in violation.text
+        for rule, path, text in ALLOWED
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Print the violations and return the exit code."""
+    paths = [argument for argument in arguments if not argument.startswith("-")]
+    listed = violations(paths[0] if paths else "")
+    if "--counts" in arguments:
+        counts = Counter((item.rule, "/".join(item.path.split("/")[:3])) for item in listed)
+        for (rule, folder), count in sorted(counts.items()):
+            print(f"{count:6} {rule:8} {folder}")
+    else:
+        print(*listed, sep="\n")
+    print(f"{len(listed)} violations of docs/language.md")
+    return 1 if listed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
