@@ -8,6 +8,9 @@ ISA ?= znver3
 TORCH := .torch
 CORPUS := .corpus
 
+# Tests start hundreds of Python processes; without bytecode on disk each would compile the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check format bench backend isa torch corpus corpus-page processes slow lock clean
 
@@ -34,11 +37,12 @@ test: $(READY) ## Run the tests that take under three minutes on two cores
 
 test-all: test processes slow isa backend torch ## Run everything but the corpus
 
-check: $(READY) ## Check format, lint, types and import layers
+check: $(READY) ## Check format, lint, types, import layers and vocabulary
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m checks.language
 
 format: $(READY) ## Format the code
 	$(BIN)/ruff format .
