@@ -6,7 +6,7 @@
 
 The rules; docs/language.md gives the reasons:
 
-name      a variable, parameter or field has a vague name (`VAGUE_NAMES`) and is used over more than three lines
+name      a variable, parameter or field has a vague name (`VAGUE_NAMES`) and is used over more than 3 lines
 args      the description of an argument or attribute is a fragment (begins with "Of", "Them", "How" ...)
 person    a docstring, comment or message speaks of things as of persons (who, tells, asks, knows ...)
 dialect   a private word stands where the field has one ("in turns", "booked" ...)
@@ -64,6 +64,9 @@ LEFT_TO_ISSUE_23: Final = (
     "src/intarsia/driver/booked_targets.py",
     "src/intarsia/autoschedule/measuring/",
 )
+
+QUOTING: Final = ("docs/decisions/", "docs/language.md")
+"""Pages that quote what the rules forbid, or that are kept as they were written."""
 
 
 @dataclass(frozen=True)
