@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.partitioned_programs import partitioned
+from tests.speed_options import SPEED_OPTIONS
 
 from intarsia.ir import structural_digest
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.target import FLAGS, OptionValue, Target
+from intarsia.target import OptionValue, Target
 from intarsia.tune import Choice, Instruction, Trace
 from intarsia.tune.target_options import marked_functions, set_target_options
 
@@ -21,7 +22,7 @@ PROGRAM = partitioned(**{name: f"cpu -toolchain={name}" for name in TOOLCHAINS})
 def settings_of_a_toolchain(draw: st.DrawFn) -> tuple[str, dict[str, OptionValue]]:
     """A toolchain, and values for some of its flags."""
     toolchain = draw(st.sampled_from(TOOLCHAINS))
-    own = [option for option in FLAGS if toolchain in option.toolchains]
+    own = [option for option in SPEED_OPTIONS if toolchain in option.toolchains]
     return toolchain, {
         option.name: draw(st.sampled_from(option.values)) for option in own if draw(st.booleans())
     }

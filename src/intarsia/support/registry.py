@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -28,6 +28,7 @@ class Registry(Generic[T]):
         self._group = group
         self._values: dict[str, T] = {}
         self._entry_points: dict[str, EntryPoint] | None = None
+        self._contested: dict[str, tuple[str, ...]] = {}
 
     def register(self, name: str, value: T) -> T:
         """Add a value.
@@ -55,11 +56,21 @@ class Registry(Generic[T]):
                 self._values[name] = before  # type: ignore[assignment]  # it was a value of this registry
 
     def __getitem__(self, name: str) -> T:
-        """The value of that name; an unknown one is a UsageError that lists the nearest names."""
+        """Return the value of that name.
+
+        Raises:
+            UsageError: It is unknown (the nearest names are listed), or packages announce different values.
+        """
         if name not in self._values:
             point = self._points().get(name)
             if point is None:
                 raise UsageError(f"unknown {self.kind} {name!r}", help=self._candidates(name))
+            if name in self._contested:
+                announced = " and ".join(self._contested[name])
+                raise UsageError(
+                    f"{self.kind} {name!r} is announced by several packages: {announced}",
+                    help="uninstall all of them but one",
+                )
             self._values[name] = point.load()
         return self._values[name]
 
@@ -75,9 +86,18 @@ class Registry(Generic[T]):
 
             points = entry_points(group=self._group) if self._group else ()
             self._entry_points = {point.name: point for point in points}
+            self._contested = _contested_names(points)
         return self._entry_points
 
     def _candidates(self, name: str) -> str:
         names = list(self)
         close = get_close_matches(name, names, n=3)
         return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names) or 'none'}"
+
+
+def _contested_names(points: Iterable[EntryPoint]) -> dict[str, tuple[str, ...]]:
+    """Return the names that packages announce with different values, and those values."""
+    values: dict[str, dict[str, None]] = {}
+    for point in points:
+        values.setdefault(point.name, {})[point.value] = None
+    return {name: tuple(different) for name, different in values.items() if len(different) > 1}

@@ -2,14 +2,18 @@
 
 from intarsia.target.compilation_config import CompilationConfig
 from intarsia.target.device_type import DeviceType
-from intarsia.target.flags import FLAGS
 from intarsia.target.host import Host
-from intarsia.target.option import TARGET_OPTIONS, OptionValue, TargetOption, register_option
+from intarsia.target.option import (
+    TARGET_OPTIONS,
+    OptionValue,
+    TargetOption,
+    register_option,
+    toolchain_options,
+)
 from intarsia.target.target import Target
 from intarsia.target.virtual_device import UNCONSTRAINED, VIRTUAL_DEVICE_REGEX, VirtualDevice
 
 __all__ = [
-    "FLAGS",
     "TARGET_OPTIONS",
     "UNCONSTRAINED",
     "VIRTUAL_DEVICE_REGEX",
@@ -21,4 +25,5 @@ __all__ = [
     "TargetOption",
     "VirtualDevice",
     "register_option",
+    "toolchain_options",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ OptionType: TypeAlias = type[str] | type[int] | type[bool] | type[float]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED: Final = "toolchain"
+_GROUP: Final = "intarsia.target_options"
 _BOOLEANS: Final = {"true": True, "false": False}
 _EXPECTED: Final = {str: "a text without spaces and quotes", int: "a whole number", float: "a finite number"}
 
@@ -30,7 +32,7 @@ class TargetOption:
         minimum: The least number allowed, or None.
         choices: The only values allowed; empty if all are.
         pattern: What a text must match as a whole; empty if any will do.
-        toolchains: Who understands it; empty if it means something to all of them.
+        toolchains: Names of the toolchains that understand it; empty if all may be given it.
         default: What they do without it, if that is one value on all machines.
         keeps_results: Whether results are the same to the last few bits whatever the value.
         is_tuned: Whether TuneFlags tries its values without being given its name.
@@ -113,11 +115,42 @@ def _is_printable(value: OptionValue) -> bool:
     return True
 
 
-TARGET_OPTIONS: Final[Registry[TargetOption]] = Registry("target option", group="intarsia.target_options")
+class OptionRegistry(Registry[TargetOption]):
+    """Options by name; those that packages announce are checked when they are first looked up."""
+
+    def __getitem__(self, name: str) -> TargetOption:
+        """Return the option of that name.
+
+        Raises:
+            UsageError: It is unknown (the nearest names are listed), its package cannot be imported, or what
+                the package announces under this name is not an option of this name.
+        """
+        if name in self._values or name not in self:
+            return super().__getitem__(name)
+        try:
+            option = super().__getitem__(name)
+        except UsageError:
+            raise
+        except Exception as error:  # foreign code: an entry point may fail in any way
+            raise UsageError(
+                f"target option {name!r} cannot be loaded: {type(error).__name__}: {error}",
+                help=f"the package that announces it by entry point {_GROUP!r} is broken",
+            ) from error
+        if not isinstance(option, TargetOption) or option.name != name:
+            del self._values[name]
+            raise UsageError(f"entry point {name!r} of {_GROUP!r} is not a TargetOption of this name")
+        return option
+
+
+TARGET_OPTIONS: Final[Registry[TargetOption]] = OptionRegistry("target option", group=_GROUP)
+"""The options of this module, and those that toolchains announce by entry points."""
 
 
 def register_option(option: TargetOption) -> TargetOption:
-    """Make an option known to every target; several toolchains may register the same one.
+    """Add an option for as long as this process lives; several toolchains may register the same one.
+
+    An installed toolchain announces its options by entry points of the group `intarsia.target_options`
+    instead, so that targets can be parsed before the toolchain is imported.
 
     Raises:
         UsageError: Its name is malformed, reserved, or taken by an option that is not the same.
@@ -126,6 +159,9 @@ def register_option(option: TargetOption) -> TargetOption:
         raise UsageError(
             f"target option {option.name!r} is not a free name of lower case letters, digits and underscores"
         )
+    # A module may register the option that it also announces. It cannot be looked up while it is imported.
+    with suppress(UsageError):
+        TARGET_OPTIONS[option.name]
     try:
         return TARGET_OPTIONS.register(option.name, option)
     except UsageError:
@@ -134,13 +170,23 @@ def register_option(option: TargetOption) -> TargetOption:
         return TARGET_OPTIONS[option.name]
 
 
-register_option(
-    TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target")
-)
-register_option(TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1))
-register_option(
-    TargetOption("optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1))
-)
-register_option(
-    TargetOption("schedules", str, "digest of the schedule book that says how native makes its kernels")
-)
+def toolchain_options(toolchain: str) -> tuple[TargetOption, ...]:
+    """Return the options that are meant for a toolchain (not those that all may be given), by name.
+
+    Options of packages that cannot be imported are left out; a target that names one is an error.
+    """
+    options = []
+    for name in TARGET_OPTIONS:
+        with suppress(UsageError):
+            options.append(TARGET_OPTIONS[name])
+    return tuple(option for option in options if toolchain in option.toolchains)
+
+
+for _option in (
+    TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target"),
+    TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1),
+    TargetOption(
+        "optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1)
+    ),
+):
+    TARGET_OPTIONS.register(_option.name, _option)

@@ -4,7 +4,8 @@ protocol            what a toolchain is
 registered          installed toolchains, and those that work on this machine
 package             checks the Python package behind a toolchain
 native, onnxruntime, openvino, torch, reference
-                    one room for each toolchain: `toolchain` is the class, `kernel` what it compiles to
+                    one room for each toolchain: `toolchain` is the class, `options` those of its targets,
+                    `kernel` what it compiles to
 
 Shared by the rooms:
 onnx_compile        function -> ONNX -> kernel, for every toolchain that reads ONNX
@@ -17,16 +18,35 @@ bound_memory        checks that the arrays an engine is bound to still have thei
 delivery            copies results into the caller's buffers
 engine_message      the essential sentence of an engine's error
 this_host           the host with the versions of its toolchains
+
+Names are loaded when they are first used: the options of a toolchain are read without the rest of it.
 """
 
-from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable
-from intarsia.toolchain.registered import (
-    ToolchainStatus,
-    installed_toolchains,
-    targets,
-    toolchain,
-    usable_toolchains,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable
+    from intarsia.toolchain.registered import (
+        ToolchainStatus,
+        installed_toolchains,
+        targets,
+        toolchain,
+        usable_toolchains,
+    )
+
+_HOMES = {
+    "Available": "intarsia.toolchain.protocol",
+    "FusionStyle": "intarsia.toolchain.protocol",
+    "OnnxLimits": "intarsia.toolchain.protocol",
+    "Toolchain": "intarsia.toolchain.protocol",
+    "ToolchainStatus": "intarsia.toolchain.registered",
+    "Unavailable": "intarsia.toolchain.protocol",
+    "installed_toolchains": "intarsia.toolchain.registered",
+    "targets": "intarsia.toolchain.registered",
+    "toolchain": "intarsia.toolchain.registered",
+    "usable_toolchains": "intarsia.toolchain.registered",
+}
 
 __all__ = [
     "Available",
@@ -40,3 +60,15 @@ __all__ = [
     "toolchain",
     "usable_toolchains",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from importlib.metadata import EntryPoint
+
 import pytest
 
 from intarsia.support.errors import UsageError
@@ -51,3 +54,25 @@ def test_entry_points_are_loaded_when_asked_for() -> None:
     registry: Registry[type] = Registry("toolchain", group="intarsia.toolchains")
     assert {"onnxruntime", "openvino", "reference"} <= set(registry)
     assert registry["reference"].__name__ == "Reference"
+
+
+def test_a_name_that_packages_announce_with_different_values_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = "intarsia.colours"
+    points = [
+        EntryPoint("pi", "math:pi", group),
+        EntryPoint("pi", "math:pi", group),
+        EntryPoint("e", "math:e", group),
+        EntryPoint("e", "math:tau", group),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+    registry: Registry[float] = Registry("number", group=group)
+    assert list(registry) == ["e", "pi"]
+    assert registry["pi"] == math.pi
+    with pytest.raises(UsageError) as caught:
+        registry["e"]
+    assert str(caught.value) == (
+        "number 'e' is announced by several packages: math:e and math:tau\n"
+        "help: uninstall all of them but one"
+    )

@@ -1,12 +1,23 @@
 import math
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from intarsia.support.errors import UsageError
-from intarsia.target import TARGET_OPTIONS, OptionValue, TargetOption, register_option
-from intarsia.target.option import option_text
+from intarsia.target import (
+    TARGET_OPTIONS,
+    OptionValue,
+    Target,
+    TargetOption,
+    register_option,
+    toolchain_options,
+)
+from intarsia.target.option import OptionRegistry, option_text
 
 FLAG = TargetOption("flag", bool, "a flag")
 RATIO = TargetOption("ratio", float, "a ratio", minimum=0)
@@ -112,3 +123,76 @@ def test_malformed_or_reserved_name_is_refused(name: str) -> None:
         f"target option {name!r} is not a free name of lower case letters, digits and underscores"
     )
     assert name not in TARGET_OPTIONS
+
+
+@pytest.fixture
+def announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OptionRegistry]:
+    """The options that a module announces: a right one, and four entry points that are not."""
+    (tmp_path / "options_of_a_test.py").write_text(
+        "from intarsia.target import TargetOption, register_option\n"
+        "GOOD = register_option(TargetOption('test_good', bool, 'one that is registered as well'))\n"
+        "TEXT = 'test_text'\n"
+    )
+    (tmp_path / "broken_options_of_a_test.py").write_text("raise RuntimeError('half installed')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    values = {
+        "test_good": "options_of_a_test:GOOD",
+        "test_other_name": "options_of_a_test:GOOD",
+        "test_text": "options_of_a_test:TEXT",
+        "test_absent": "options_of_a_test:ABSENT",
+        "test_broken": "broken_options_of_a_test:GOOD",
+    }
+    points = {name: EntryPoint(name, value, "intarsia.target_options") for name, value in values.items()}
+    monkeypatch.setattr(TARGET_OPTIONS, "_entry_points", points)
+    monkeypatch.setattr(TARGET_OPTIONS, "_values", dict(TARGET_OPTIONS._values))
+    assert isinstance(TARGET_OPTIONS, OptionRegistry)
+    yield TARGET_OPTIONS
+    sys.modules.pop("options_of_a_test", None)
+
+
+def test_a_module_may_register_the_option_that_it_announces(announced: OptionRegistry) -> None:
+    assert announced["test_good"].type is bool
+    assert Target("cpu -test_good=true").option("test_good") is True
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "test_other_name",
+            "entry point 'test_other_name' of 'intarsia.target_options' is not a TargetOption of this name",
+        ),
+        (
+            "test_text",
+            "entry point 'test_text' of 'intarsia.target_options' is not a TargetOption of this name",
+        ),
+        (
+            "test_absent",
+            "target option 'test_absent' cannot be loaded: AttributeError: module 'options_of_a_test' has no "
+            "attribute 'ABSENT'\n"
+            "help: the package that announces it by entry point 'intarsia.target_options' is broken",
+        ),
+        (
+            "test_broken",
+            "target option 'test_broken' cannot be loaded: RuntimeError: half installed\n"
+            "help: the package that announces it by entry point 'intarsia.target_options' is broken",
+        ),
+    ],
+)
+def test_what_is_no_option_is_refused_each_time(announced: OptionRegistry, name: str, expected: str) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError) as caught:
+            announced[name]
+        assert str(caught.value) == expected
+
+
+def test_broken_packages_leave_the_options_of_others_alone(announced: OptionRegistry) -> None:
+    option = TargetOption("test_own", int, "of one toolchain", toolchains=("test_toolchain",))
+    announced.register("test_own", option)
+    assert toolchain_options("test_toolchain") == (option,)
+
+
+def test_an_option_that_is_announced_cannot_be_registered_otherwise(announced: OptionRegistry) -> None:
+    with pytest.raises(UsageError, match="target option 'test_good' is already registered"):
+        register_option(TargetOption("test_good", int, "another"))
+    assert announced["test_good"].type is bool

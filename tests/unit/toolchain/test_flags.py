@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.partitioned_programs import SIZE, unpartitioned
+from tests.speed_options import SPEED_OPTIONS
 
 from intarsia.build import build
 from intarsia.native.machine.isa import Isa
@@ -13,14 +14,14 @@ from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError
-from intarsia.target import FLAGS, Target, TargetOption
+from intarsia.target import Target, TargetOption
 from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.onnxruntime.session import session_options
 from intarsia.toolchain.openvino.properties import model_options, refuse_unmet_options
 
 CASES = [
     pytest.param(option, value, id=f"{option.name}={value}")
-    for option in FLAGS
+    for option in SPEED_OPTIONS
     for value in option.values
     if value != option.default
 ]

@@ -1,6 +1,7 @@
 """Our own code generator as a toolchain: regions of a program compiled to kernels.
 
 toolchain     the class
+options       options of its targets
 simplified    rewrites a function before it is planned
 source        a function as the source of a kernel, and back
 plan          plans the kernels of a function and their memory; arena: offsets in the shared memory

@@ -1,6 +1,7 @@
 """ONNX Runtime as a toolchain.
 
 toolchain   the class
+options     options of its targets
 session     session options, threads, weights lent to a session
 kernel      a session with I/O binding, called
 refusals    calls that ONNX Runtime is known to lack or to compute wrong; forests: those of tree ensembles

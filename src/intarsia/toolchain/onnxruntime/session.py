@@ -66,7 +66,7 @@ def session_options(target: Target, model: ModelProto | None = None) -> Any:
     """Return the options of a session.
 
     Args:
-        target: The options `threads` and `optimize`, and flags of `target.flags`.
+        target: The options `threads` and `optimize`, and those of `options`.
         model: The model of the session; without one, an unoptimised session is taken to be right.
     """
     from onnxruntime import ExecutionMode, SessionOptions

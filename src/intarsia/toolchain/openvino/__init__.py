@@ -1,6 +1,7 @@
 """OpenVINO as a toolchain.
 
 toolchain   the class
+options     options of its targets
 properties  compile properties from a target's options
 model       an ONNX model read with its weights lent to it
 kernel      a compiled model with a prebound infer request

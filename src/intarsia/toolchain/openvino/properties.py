@@ -33,7 +33,7 @@ _PROPERTIES: Final[Mapping[str, tuple[str, Mapping[OptionValue | None, str]]]] =
 
 
 def model_options(target: Target) -> dict[str, str]:
-    """Return OpenVINO's properties for a target (`threads`, `inference_precision`, flags of `target.flags`).
+    """Return OpenVINO's properties for a target (`threads`, `inference_precision`, those of `options`).
 
     Raises:
         CompileError: The target asks for what OpenVINO cannot do.

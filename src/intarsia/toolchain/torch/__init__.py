@@ -1,6 +1,7 @@
 """PyTorch as a toolchain, on the CPU and on CUDA devices.
 
 toolchain   the class
+options     options of its targets
 graph       an ONNX graph as a Python function over tensors; kernel: called
 rule        how one operator is expressed in PyTorch
 arithmetic, networks, recurrent, shapes

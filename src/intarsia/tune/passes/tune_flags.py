@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from intarsia.support.errors import UsageError
-from intarsia.target import TARGET_OPTIONS, OptionValue, TargetOption
+from intarsia.target import TARGET_OPTIONS, OptionValue, TargetOption, toolchain_options
 from intarsia.target.cpu import usable_cores
 from intarsia.target.option import option_text
 from intarsia.transform import register_pass
@@ -94,8 +94,7 @@ class TuneFlags(TuningPass, opt_level=0):
 
     def _options(self, toolchain: str) -> Iterator[TargetOption]:
         """The options that are decided, of those that the toolchain understands."""
-        own = (name for name in TARGET_OPTIONS if toolchain in TARGET_OPTIONS[name].toolchains)
-        tunable = (name for name in own if _is_tuned(TARGET_OPTIONS[name]))
+        tunable = (option.name for option in toolchain_options(toolchain) if _is_tuned(option))
         for name in self.flags or (THREADS, *tunable):
             if TARGET_OPTIONS[name].is_understood_by(toolchain):
                 yield TARGET_OPTIONS[name]

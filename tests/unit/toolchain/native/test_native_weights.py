@@ -15,9 +15,9 @@ from intarsia.runtime.kernel import Array, KernelSource
 from intarsia.support.aligned_memory import aligned_array
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
-from intarsia.target.flags import WEIGHTS
 from intarsia.toolchain.native.blob import read_blob
 from intarsia.toolchain.native.build import build_region
+from intarsia.toolchain.native.options import WEIGHTS
 from intarsia.toolchain.native.toolchain import Native
 
 SourceOf = Callable[..., KernelSource]

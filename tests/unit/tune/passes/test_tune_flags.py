@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from tests.partitioned_programs import partitioned, unpartitioned
 from tests.replayed_traces import replayed_digest
+from tests.speed_options import SPEED_OPTIONS
 from tests.tuning_passes import CostTable
 
 from intarsia.ir import IRModule, structural_digest
@@ -17,7 +18,7 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.support.errors import UsageError
-from intarsia.target import FLAGS, Host, Target, TargetOption
+from intarsia.target import Host, Target, TargetOption
 from intarsia.transform import Sequential
 from intarsia.transform.pass_trace import plain_options
 from intarsia.transform.replay import made_pass
@@ -77,7 +78,9 @@ def test_flags_are_decided_one_after_the_other() -> None:
 def test_what_changes_nothing_stays_as_it_is() -> None:
     mod, ctx = program(), context()
     assert TuneFlags()(mod, ctx) is mod
-    assert ctx.num_evals == 1 + 2 * 2 + sum(len(option.values) - 1 for option in FLAGS if _is_here(option))
+    assert ctx.num_evals == 1 + 2 * 2 + sum(
+        len(option.values) - 1 for option in SPEED_OPTIONS if _is_here(option)
+    )
 
 
 def _is_here(option: TargetOption) -> bool:

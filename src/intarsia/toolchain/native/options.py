@@ -1,0 +1,80 @@
+"""Options of native's targets, announced by entry points `intarsia.target_options`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.target import TargetOption
+
+_OWNER: Final = ("native",)
+_ALGORITHM: Final = "(auto|direct|winograd_[246])"
+
+LLVM_PASSES: Final = TargetOption(
+    "llvm_passes",
+    str,
+    "what LLVM does to kernels before it generates code",
+    choices=("none", "light", "O2", "O3"),
+    toolchains=_OWNER,
+    default="none",
+)
+
+LLVM_LEVEL: Final = TargetOption(
+    "llvm_level",
+    int,
+    "how hard LLVM tries to generate good code",
+    choices=(1, 2, 3),
+    toolchains=_OWNER,
+    default=1,
+)
+
+
+def _switch(name: str, text: str) -> TargetOption:
+    """Return an optimisation that is done unless a target says `-name=false`."""
+    return TargetOption(name, bool, text, toolchains=_OWNER, default=True)
+
+
+BLOCKED: Final = _switch("blocked", "whether images are kept in blocks of as many channels as a vector has")
+FUSED: Final = _switch("fused", "whether operators that follow each other become one kernel")
+ATTENTION: Final = _switch("attention", "whether attention is one kernel that keeps its scores in a cache")
+PREFETCH: Final = _switch("prefetch", "whether products ask memory for the weights that they need next")
+WIDE_VECTORS: Final = _switch("wide_vectors", "whether vectors of 64 bytes are used, where the CPU has them")
+
+CONVOLUTIONS: Final = TargetOption(
+    "convolutions",
+    str,
+    "by which algorithm windows of 3 by 3 are computed, such as auto,64x56x56x64=direct: auto is by an "
+    "estimate, others are direct, winograd_2, winograd_4 and winograd_6; and which for those that read "
+    "64 channels of 56 by 56 and make 64",
+    pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+={_ALGORITHM})*",
+    toolchains=_OWNER,
+    default="auto",
+    keeps_results=False,
+)
+"""`TuneConvolutions` decides on it."""
+
+WEIGHTS: Final = TargetOption(
+    "weights",
+    str,
+    "in which type native stores large weights of matrix products with few rows; they are computed in "
+    "float32 all the same",
+    choices=("f32", "f16", "bf16", "int8"),
+    toolchains=_OWNER,
+    default="f32",
+    keeps_results=False,
+)
+"""`TuneWeights` decides on it. Such products are memory-bound: half of the bytes take half of the time."""
+
+CHECKED: Final = TargetOption(
+    "checked",
+    bool,
+    "whether computed indices that are out of range are an error; else native clamps them",
+    toolchains=_OWNER,
+    default=False,
+    is_tuned=False,
+)
+"""No pass decides on it: it finds errors in data, and costs time."""
+
+SCHEDULES: Final = TargetOption(
+    "schedules", str, "digest of the schedule book that says how native makes its kernels"
+)
+"""Every target may carry it; the other toolchains ignore it."""
