@@ -16,7 +16,7 @@ tensor_call, call_facts
                     properties of calls that operator predicates test
 bound_memory        checks that the arrays an engine is bound to still have their addresses
 delivery            copies results into the caller's buffers
-engine_message      the essential sentence of an engine's error
+engine_message      shortens the message of an engine's error
 this_host           the host with the versions of its toolchains
 
 Names are loaded when they are first used: the options of a toolchain are read without the rest of it.

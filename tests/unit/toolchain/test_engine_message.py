@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intarsia.toolchain.engine_message import onnxruntime_message, openvino_message
+from intarsia.toolchain.onnxruntime.message import onnxruntime_message
+from intarsia.toolchain.openvino.message import openvino_message
 
 PREFIX = "[ONNXRuntimeError] : 1 : FAIL : "
 SOURCE = "/onnxruntime_src/onnxruntime/core"

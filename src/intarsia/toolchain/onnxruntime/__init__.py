@@ -4,6 +4,7 @@ toolchain   the class
 options     options of its targets
 session     session options, threads, weights lent to a session
 kernel      a session with I/O binding, called
+message     the essential sentence of an error
 refusals    calls that ONNX Runtime is known to lack or to compute wrong; forests: those of tree ensembles
 domain      operators of com.microsoft, computed by ONNX Runtime
 """

@@ -19,7 +19,7 @@ from intarsia.op.opset import PINNED_OPSET
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import IntarsiaError, InvalidModelError, UnsupportedModelError
 from intarsia.target import Target
-from intarsia.toolchain.engine_message import onnxruntime_message
+from intarsia.toolchain.onnxruntime.message import onnxruntime_message
 from intarsia.toolchain.onnxruntime.session import session_options
 from intarsia.toolchain.package import package_availability
 from intarsia.toolchain.protocol import Unavailable

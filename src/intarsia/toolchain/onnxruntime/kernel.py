@@ -18,10 +18,10 @@ from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.support.forks import begin_anew_in_children, leave_to_parent
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
-from intarsia.toolchain.engine_message import onnxruntime_message
 from intarsia.toolchain.input_identity import put_identity_behind_inputs
 from intarsia.toolchain.onnx_port import Port, bindable, input_ports, output_ports, parse_model, refuse_packed
 from intarsia.toolchain.onnxruntime.forests import refuse_mislabelled_forests
+from intarsia.toolchain.onnxruntime.message import onnxruntime_message
 from intarsia.toolchain.onnxruntime.session import create_session
 
 

@@ -21,7 +21,6 @@ from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
-from intarsia.toolchain.engine_message import onnxruntime_message
 from intarsia.toolchain.external_weights import (
     all_graphs,
     external_tensors,
@@ -30,6 +29,7 @@ from intarsia.toolchain.external_weights import (
     unfolded_weights,
     weight_of,
 )
+from intarsia.toolchain.onnxruntime.message import onnxruntime_message
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -17,7 +17,6 @@ from intarsia.support.forks import begin_anew_in_children, leave_to_parent
 from intarsia.target import Target
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver
-from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.input_identity import behind
 from intarsia.toolchain.onnx_port import (
     Port,
@@ -29,6 +28,7 @@ from intarsia.toolchain.onnx_port import (
 )
 from intarsia.toolchain.openvino.integer_ranges import Interval
 from intarsia.toolchain.openvino.limits import input_limits, refuse_beyond
+from intarsia.toolchain.openvino.message import openvino_message
 from intarsia.toolchain.openvino.model import (
     compile_model,
     export_model,

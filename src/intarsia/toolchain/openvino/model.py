@@ -23,7 +23,6 @@ from intarsia.runtime.kernel import KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
-from intarsia.toolchain.engine_message import openvino_message
 from intarsia.toolchain.external_weights import (
     external_tensors,
     is_lendable,
@@ -33,6 +32,7 @@ from intarsia.toolchain.external_weights import (
 )
 from intarsia.toolchain.input_identity import put_identity_behind_inputs, used_names
 from intarsia.toolchain.onnx_port import input_ports
+from intarsia.toolchain.openvino.message import openvino_message
 from intarsia.toolchain.openvino.properties import model_options
 
 if TYPE_CHECKING:
