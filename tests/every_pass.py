@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tests.mock_cost_estimator import MockCostEstimator
+
 from intarsia import passes
 from intarsia.collage import collage_partition
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.ir.pattern import is_constant, is_op, wildcard
 from intarsia.native import tir
 from intarsia.op.pattern_table import CompositePattern, register_pattern_table

@@ -11,8 +11,8 @@ from intarsia.support.errors import UsageError
 class DeviceType(Enum):
     """A kind of device; the numbers are those of DLPack's `DLDeviceType`.
 
-    MOCK is a device that only tests have: its memory can be touched by its own kernels only, so that a
-    missing copy fails. It has the number of DLPack's extension devices.
+    MOCK needs no accelerator and finds faults of device placement (docs/devices.md): only its own kernels can
+    open its memory, so that a missing copy fails. It has the number of DLPack's extension devices.
     """
 
     CPU = 1

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, DrawnCosts, acme, native, parts, some_specs
 from tests.collage_programs import program
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.collage.collage import collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.function_search import DEFAULT_OPTIONS
 from intarsia.ir import IRModule
 from intarsia.op import verify

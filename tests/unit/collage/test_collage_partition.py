@@ -9,13 +9,13 @@ import pytest
 from tests.collage_programs import program
 from tests.collage_testbeds import collage_testbed
 from tests.faulty_toolchains import Right, faulty_toolchains
+from tests.mock_cost_estimator import MockCostEstimator
 from tests.pass_checks import assert_facts_kept, assert_same_results, checked
 
 from intarsia.collage import collage_partition
 from intarsia.collage.collage_partition import CollagePartition
 from intarsia.collage.costs import measured_costs
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.ir import IRModule
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.op.operator_predicate import holding_operator_predicate

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.collage_costs import HOST_SPEC, acme, native, parts, spec
 from tests.collage_programs import main_graph, program
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.candidates.cost import Cost
 from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.prune import collect_candidates
 from intarsia.collage.rules.typical_rules import graph_style_rule
 from intarsia.collage.sub_graph import extract_function

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from itertools import product
 
 import pytest
+from tests.mock_cost_estimator import MockCostEstimator
 from tests.pass_checks import assert_same_results
 from tests.tuning_passes import CostTable
 from tests.unit.measure.quick_testbed import POLICY
 
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.device_placement.device_program import DeviceProgram
 from intarsia.collage.device_placement.link_costs import measured_links
 from intarsia.collage.device_placement.placed_on_devices import placed_on_devices

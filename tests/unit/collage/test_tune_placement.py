@@ -15,12 +15,12 @@ import pytest
 import tests.picky_toolchains as picky
 from tests.collage_programs import program
 from tests.faulty_toolchains import faulty_toolchains
+from tests.mock_cost_estimator import MockCostEstimator
 from tests.pass_checks import assert_same_results
 from tests.tuning_passes import CostTable, Deciding, NoteHeuristic
 from tests.unit.measure.quick_testbed import POLICY
 
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, structural_digest

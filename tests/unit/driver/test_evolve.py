@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, One, Two, spec
 from tests.collage_programs import program
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.evolution.evolve_placements import EvolvedPlacements, evolve
 from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.placement.placement import Placement

@@ -3,10 +3,10 @@
 from math import inf
 
 import pytest
+from tests.fake_clock import FakeClock
 
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.run_timing import time_run
-from intarsia.measure.timing.clock import FakeClock
 from intarsia.support.errors import UsageError
 
 MS = 1_000_000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.collage.candidates.cost import Cost
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS, Estimate
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.measure.measure_result import MeasureError
 from intarsia.support.errors import UsageError
 

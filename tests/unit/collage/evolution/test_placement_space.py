@@ -23,11 +23,11 @@ from tests.collage_costs import (
     spec,
 )
 from tests.collage_programs import program
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.build import build
 from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.evolution.evolve_placements import evolve
 from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.function_search import CollageOptions

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.collage_costs import HOST_SPEC, One, acme
 from tests.collage_programs import main_graph, program
+from tests.mock_cost_estimator import MockCostEstimator
 from tests.pass_checks import assert_same_results
 
 from intarsia.collage.collage import collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import (
     KIND,

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, One, Two, parts, some_specs
 from tests.collage_programs import program
+from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.build import build
 from intarsia.collage.collage import collage
-from intarsia.collage.costs.mock_cost_estimator import MockCostEstimator
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan, PlanError
 from intarsia.collage.placement.program_facts import ProgramFacts

@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.fake_clock import FakeClock
 
 from intarsia.measure.timing import timing
 from intarsia.measure.timing.cache_flush import UNKNOWN_CACHE_BYTES, CacheFlush, cache_flush_of_this_machine
-from intarsia.measure.timing.clock import FakeClock
 from intarsia.measure.timing.interleaved import time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy, take_sample, time_function
 from intarsia.target import Host

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.fake_clock import FakeClock
 
-from intarsia.measure.timing.clock import MONOTONIC_CLOCK, FakeClock
+from intarsia.measure.timing.clock import MONOTONIC_CLOCK
 
 
 def test_the_default_clock_counts_whole_nanoseconds_and_never_goes_back() -> None:

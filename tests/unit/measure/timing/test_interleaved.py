@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fake_clock import FakeClock
 
-from intarsia.measure.timing.clock import FakeClock
 from intarsia.measure.timing.interleaved import (
     Comparison,
     RatioInterval,

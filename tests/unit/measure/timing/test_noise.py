@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fake_clock import FakeClock
 
-from intarsia.measure.timing.clock import FakeClock
 from intarsia.measure.timing.noise import (
     SELF_TEST,
     KernelNoise,

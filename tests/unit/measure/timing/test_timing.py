@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fake_clock import FakeClock
 
-from intarsia.measure.timing.clock import FakeClock
 from intarsia.measure.timing.timing import MAX_CALLS, Timing, TimingPolicy, time_function, warm_up
 from intarsia.support.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""Costs by a formula, for tests and for showing how the search decides."""
+"""Costs by a formula: known before the search, and the same on every machine."""
 
 from __future__ import annotations
 
