@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.brute_force_covers import all_covers
 from tests.collage_costs import BOUNDARIES, DrawnCosts, One, Two, some_specs
 from tests.effort import examples
 from tests.properties.random_programs import CONDITION, SHAPE, VALUE, programs
@@ -24,7 +25,6 @@ from intarsia.collage.function_search import CollageOptions, FunctionSearch
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.prune import collect_candidates
-from intarsia.collage.search.brute_force import all_covers
 from intarsia.ir import Expr, Function, IRModule, Tuple, Var, structural_equal
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module

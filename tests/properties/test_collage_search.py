@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from tests.brute_force_covers import all_covers
 from tests.cover_problems import convex_hull, plain_problem, random_problem
 
 from intarsia.collage.search import (
@@ -22,7 +23,6 @@ from intarsia.collage.search import (
     lazy_search,
     search,
 )
-from intarsia.collage.search.brute_force import all_covers
 from intarsia.collage.search.footprint import Topology
 from intarsia.collage.search.node_sets import mask_of, nodes_of
 from intarsia.collage.search.piece_table import PieceTable

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from tests.brute_force_covers import all_covers
 from tests.cover_problems import network_problem, plain_problem, random_problem, residual_chain
 
 from intarsia.collage.rivals import Rivals
 from intarsia.collage.search import CoverProblem, Piece, SearchResult, search
-from intarsia.collage.search.brute_force import all_covers
 
 SEEDS = range(150)
 

@@ -63,10 +63,3 @@ def _depending_on(parent: Expr, path: list[Expr]) -> tuple[Expr, ...]:
 def _used_by(exprs: tuple[Expr, ...], inside: set[Expr]) -> list[Expr]:
     used = dict.fromkeys(child for expr in exprs for child in children(expr))
     return [item for item in used if not is_atom(item) and item not in inside]
-
-
-def _depends(expr: Expr, depending: set[Expr]) -> bool:
-    if any(item in depending for item in children(expr)):
-        depending.add(expr)
-        return True
-    return False

@@ -58,11 +58,6 @@ class RegionValue:
         return math.prod(self.stored_shape) * self.type.dtype.numpy.itemsize
 
 
-def blocked_shape(shape: tuple[int, ...], lanes: int) -> tuple[int, ...]:
-    """The shape of a blocked tensor (N, C, spatial ...)."""
-    return (shape[0], -(-shape[1] // lanes), *shape[2:], lanes)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelPlan:
     """One call of a kernel.

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.brute_force_covers import all_covers
 from tests.cover_problems import plain_problem, random_problem
 
 from intarsia.collage.search import INVALID, CoverProblem, Parameter, Piece, Transition, cost_of, faults_of
-from intarsia.collage.search.brute_force import all_covers
 
 # 0 -> 1 -> 3, 0 -> 2 -> 3; 3 and 1 are results
 DIAMOND = ((), (0,), (0,), (1, 2))

@@ -4,10 +4,10 @@ import math
 from itertools import pairwise
 
 import pytest
+from tests.brute_force_covers import all_covers
 from tests.cover_problems import inception, network_problem, plain_problem, random_problem, residual_chain
 
 from intarsia.collage.search import CoverProblem, Piece, cost_of, search
-from intarsia.collage.search.brute_force import all_covers
 from intarsia.collage.search.dual_bound import DualBound
 from intarsia.collage.search.piece_table import PieceTable
 from intarsia.collage.search.search_result import SearchResult

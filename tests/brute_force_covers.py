@@ -1,4 +1,4 @@
-"""All covers of a small problem, from the definition alone. For tests: shares no code with the search."""
+"""All covers of a small problem, from the definition alone: shares no code with the search."""
 
 from __future__ import annotations
 
