@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.command_line import Outcome, process, within
-from tests.end_to_end.pass_packages import found_in, install_module
+from tests.end_to_end.installed_packages import found_in, install_module
 
 from intarsia.ir import Call, Expr, Function, IRModule, Op, rewrite
 from intarsia.op import call, rewrite_typed

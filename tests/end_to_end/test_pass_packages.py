@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.command_line import environment, process
-from tests.end_to_end.pass_packages import found_in, install_example, install_module
+from tests.end_to_end.installed_packages import found_in, install_example, install_module
 
 pytestmark = pytest.mark.processes
 
@@ -41,7 +41,7 @@ print(mod["main"].body.op.name)
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_example(tmp_path_factory.mktemp("example"))
+    return install_example("pass_package", tmp_path_factory.mktemp("example"))
 
 
 def test_the_example_package_is_found_by_name(example: Path) -> None:

@@ -1,4 +1,4 @@
-"""Packages with passes that are not part of Intarsia, installed into folders of their own."""
+"""Packages that are not part of Intarsia, installed into folders of their own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "pass_package"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def install_example(place: Path) -> Path:
-    """The example package, installed as a user does, but without the network and next to the environment."""
+def install_example(name: str, place: Path) -> Path:
+    """Install an example package as a user does, but without the network and next to the environment."""
     source, target = place / "source", place / "installed"
-    shutil.copytree(EXAMPLE, source)  # setuptools builds where the source is
+    shutil.copytree(EXAMPLES / name, source)  # setuptools builds where the source is
     flags = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", *flags, "--target", target, source],

@@ -1,0 +1,16 @@
+"""The option of NumPy's targets. It is imported to parse targets: it imports nothing of the toolchain."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from intarsia.target import TargetOption
+
+REUSE_BUFFERS: Final = TargetOption(
+    "reuse_buffers",
+    bool,
+    "whether elementwise operators write into operands that nothing reads afterwards",
+    toolchains=("numpy",),
+    default=True,
+)
+"""It changes speed and memory, not results, so that the pass TuneFlags decides on it."""
