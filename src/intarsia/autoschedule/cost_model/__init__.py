@@ -3,10 +3,9 @@
 from intarsia.autoschedule.cost_model.boosted_trees import BoostedTrees
 from intarsia.autoschedule.cost_model.cost_model import CostModel, Scores
 from intarsia.autoschedule.cost_model.draft_model import DraftModel, draft_cycles
-from intarsia.autoschedule.cost_model.learned_model import LearnedModel
+from intarsia.autoschedule.cost_model.learned_model import LearnedModel, Regressor
 from intarsia.autoschedule.cost_model.models import boosted_tree_model, ridge_model
 from intarsia.autoschedule.cost_model.random_model import RandomModel
-from intarsia.autoschedule.cost_model.regressor import Regressor
 from intarsia.autoschedule.cost_model.ridge import Ridge
 from intarsia.autoschedule.cost_model.samples import Programs, Samples
 from intarsia.autoschedule.cost_model.update_from_records import update_from_records

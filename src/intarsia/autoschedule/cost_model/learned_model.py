@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from intarsia.autoschedule.cost_model.cost_model import CostModel, Scores
-from intarsia.autoschedule.cost_model.regressor import Regressor
 from intarsia.autoschedule.cost_model.samples import Programs, Samples
 from intarsia.autoschedule.features import FeatureOptions, is_failed, state_features
 from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 from intarsia.support.errors import DatabaseError
+
+
+class Regressor(Protocol):
+    """Learns a number for each row whose sum over a program is its label."""
+
+    def fit(self, programs: Programs, labels: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """Learn, forgetting what was learned before.
+
+        Args:
+            programs: At least one.
+            labels: One a program, from 0 to 1.
+            weights: How much each program counts.
+        """
+
+    def scores(self, programs: Programs) -> NDArray[np.float64]:
+        """The label expected of each program; `fit` was called before."""
 
 
 @dataclass(slots=True)

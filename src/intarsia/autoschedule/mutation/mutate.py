@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from intarsia.autoschedule.mutation.mutate_auto_unroll import MutateAutoUnroll
 from intarsia.autoschedule.mutation.mutate_compute_location import MutateComputeLocation
 from intarsia.autoschedule.mutation.mutate_micro_kernel import MutateMicroKernel
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
 from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
-from intarsia.autoschedule.mutation.mutation_rule import MutationRule
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
+
+
+class MutationRule(Protocol):
+    """A small change of a program (Ansor, section 5.1)."""
+
+    @property
+    def name(self) -> str:
+        """What the rule is called in reports."""
+
+    def weight(self, options: SpaceOptions) -> float:
+        """How often it is drawn, against the others; 0 is never."""
+
+    def apply(
+        self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions, /
+    ) -> LoopState | None:
+        """Another program with the ranges of all loops, or None if nothing can change, or not as drawn."""
+
 
 CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
     MutateTileSize(),

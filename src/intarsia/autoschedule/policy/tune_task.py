@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from intarsia.autoschedule.cost_model import CostModel, DraftModel, boosted_tree_model, ridge_model
 from intarsia.autoschedule.features import FeatureOptions, Machine
@@ -16,7 +17,6 @@ from intarsia.autoschedule.measuring import (
     load_records,
 )
 from intarsia.autoschedule.policy.policy_options import PolicyOptions
-from intarsia.autoschedule.policy.search_policy import SearchPolicy
 from intarsia.autoschedule.policy.sketch_policy import SketchPolicy
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
@@ -24,6 +24,28 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state
 from intarsia.support.errors import UsageError
+
+
+class SearchPolicy(Protocol):
+    """Searches schedules of one task (Ansor; seed ansor_minimum); for a task scheduler it is a TaskTuner."""
+
+    @property
+    def best_state(self) -> LoopState | None:
+        """The schedule with the least measured cost; None while none works."""
+
+    @property
+    def best_cost(self) -> float:
+        """Its cost in seconds; inf while none works."""
+
+    @property
+    def trials(self) -> int:
+        """How many schedules were measured."""
+
+    def search(self, options: TuningOptions) -> LoopState | None:
+        """Search until the options end it; the best schedule, or None if none works."""
+
+    def tune_round(self, n: int) -> Sequence[float]:
+        """Measure up to `n` schedules; seconds of each, inf for a failure, none where nothing is left."""
 
 
 def tune(

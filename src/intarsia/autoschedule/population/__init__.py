@@ -2,9 +2,9 @@
 
 from intarsia.autoschedule.population.completed import completed, has_nested_parallel, with_bounds
 from intarsia.autoschedule.population.factorizations import factorizations
-from intarsia.autoschedule.population.population_rule import PopulationRule
 from intarsia.autoschedule.population.sample_initial_population import (
     CPU_POPULATION_RULES,
+    PopulationRule,
     sample_initial_population,
     sample_program,
 )

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from intarsia.autoschedule.population.change_compute_location import ChangeComputeLocation
 from intarsia.autoschedule.population.completed import with_bounds
 from intarsia.autoschedule.population.fill_tile_size import FillTileSize
 from intarsia.autoschedule.population.parallel import Parallel
-from intarsia.autoschedule.population.population_rule import PopulationRule
 from intarsia.autoschedule.population.unroll import Unroll
 from intarsia.autoschedule.population.vectorization import Vectorization
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
+
+
+class PopulationRule(Protocol):
+    """A part of the way from a sketch to a program (Ansor, section 4.2)."""
+
+    @property
+    def name(self) -> str:
+        """What the rule is called in reports."""
+
+    def apply(
+        self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions, /
+    ) -> LoopState | None:
+        """The state with what the rule draws, or None if that is no program."""
+
 
 CPU_POPULATION_RULES: Final[tuple[PopulationRule, ...]] = (
     FillTileSize(),
