@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from intarsia.autoschedule.scheduler.gradient import gradient, known_costs, steepest
 from intarsia.autoschedule.scheduler.scheduler_options import Objective, SchedulerOptions, Strategy
 from intarsia.autoschedule.scheduler.scheduler_table import SchedulerTable, TaskRow
 from intarsia.autoschedule.scheduler.similarity_groups import SimilarityGroups
@@ -17,6 +16,8 @@ from intarsia.support.errors import UsageError
 
 OnRound: TypeAlias = Callable[[SchedulerTable], None]
 """What is told after each round."""
+_STEP: Final = 1e-4
+"""Part of a cost by which it is changed to see how the objective follows."""
 
 
 class TaskScheduler:
@@ -69,7 +70,7 @@ class TaskScheduler:
         """What is to become small; None while a task has no schedule that works."""
         if not all(each.has_cost for each in self.progress):
             return None
-        return self._objective(known_costs(self.progress))
+        return self._objective(_known_costs(self.progress))
 
     def restore(self, number: int, costs: Sequence[float]) -> None:
         """Count what was measured of a task before, in its order; inf is a failure.
@@ -121,10 +122,10 @@ class TaskScheduler:
         if self.options.strategy is Strategy.ROUND_ROBIN:
             return min(live, key=lambda number: (number <= self._last, number))
         gradients = {
-            number: gradient(number, self.progress, self._groups, self._objective, self.options)
+            number: _gradient(number, self.progress, self._groups, self._objective, self.options)
             for number in live
         }
-        return steepest(gradients, self._rng)
+        return _steepest(gradients, self._rng)
 
     def _needs_more(self, number: int) -> bool:
         own = self.progress[number]
@@ -158,7 +159,7 @@ class TaskScheduler:
         """The objective; inf while a live task has no schedule that works."""
         if any(not each.has_cost and not each.is_dead for each in self.progress):
             return inf
-        return self._objective(known_costs(self.progress))
+        return self._objective(_known_costs(self.progress))
 
     def _weighted_sum(self, costs: Sequence[float]) -> float:
         return sum(task.weight * cost for task, cost in zip(self.tasks, costs, strict=True))
@@ -170,3 +171,42 @@ class TaskScheduler:
             speed = task.flop_count / cost if cost and task.flop_count else None
             rows.append(TaskRow(task.name, cost, speed, own.trials, own.is_dead))
         return SchedulerTable(tuple(rows), self.objective, self.trials, tuned)
+
+
+def _known_costs(progress: Sequence[TaskProgress]) -> tuple[float, ...]:
+    """The least cost of each task; 0.0 where nothing worked, so that others can still be compared."""
+    return tuple(each.best if each.has_cost else 0.0 for each in progress)
+
+
+def _gradient(
+    number: int,
+    progress: Sequence[TaskProgress],
+    groups: SimilarityGroups,
+    objective: Objective,
+    options: SchedulerOptions,
+) -> float:
+    """How the objective is expected to change if a task gets a round; below 0 is better (Ansor, section 6).
+
+    What the last rounds gained is mixed with what is hoped for: that the cost falls as it has on average, or
+    to what a task that is alike reached. The step that shows how the objective follows a cost is relative:
+    upstream's, 1e-4 seconds, makes costs of microseconds negative.
+    """
+    own = progress[number]
+    costs = list(_known_costs(progress))
+    step = _STEP * own.best
+    before = objective(costs)
+    costs[number] -= step
+    chain = (before - objective(costs)) / step
+    hoped = own.best - own.best / max(1, own.rounds)
+    like = groups.expected_cost(number, progress, options.beta)
+    if like is not None:
+        hoped = min(hoped, like)
+    forward = hoped - own.best
+    return chain * (options.alpha * own.gain(options.window) + (1 - options.alpha) * forward)
+
+
+def _steepest(gradients: dict[int, float], rng: random.Random) -> int:
+    """The task with the least gradient; by chance if all are equal."""
+    if len(set(gradients.values())) == 1:
+        return rng.choice(sorted(gradients))
+    return min(gradients, key=lambda number: (gradients[number], number))
