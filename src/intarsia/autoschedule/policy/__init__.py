@@ -8,8 +8,8 @@ from intarsia.autoschedule.policy.evolutionary_search import evolutionary_search
 from intarsia.autoschedule.policy.known_records import hints, known_records
 from intarsia.autoschedule.policy.measured_states import MeasuredStates
 from intarsia.autoschedule.policy.neighbours import neighbours
-from intarsia.autoschedule.policy.policy_options import PolicyOptions
 from intarsia.autoschedule.policy.pick import pick
+from intarsia.autoschedule.policy.policy_options import PolicyOptions
 from intarsia.autoschedule.policy.sketch_policy import SketchPolicy
 from intarsia.autoschedule.policy.tune_task import SearchPolicy, tune, usual_model, usual_policy
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
