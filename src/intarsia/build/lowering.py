@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from intarsia.build.capture import Captures
-from intarsia.build.checked import check_arity, field_of, stranger
 from intarsia.build.closure import Closure
+from intarsia.build.device_map import DeviceMap
 from intarsia.build.imports import Imports
 from intarsia.build.joined_value import joined_value
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
@@ -108,7 +108,7 @@ class BlockLowering:
                 case Tuple():
                     self._values[expr] = tuple(map(self._value, expr.fields))
                 case TupleGetItem():
-                    self._values[expr] = field_of(self._name, expr, self._value(expr.tuple_value))
+                    self._values[expr] = _field_of(self._name, expr, self._value(expr.tuple_value))
                 case Call():
                     yield from self._call(expr)
                 case Let():
@@ -166,7 +166,7 @@ class BlockLowering:
         """A literal that is used once is inlined; others become blocks, so that nothing grows."""
         if (function, len(function.params)) not in self._placed.inner:
             raise self._unsupported("a function that is defined elsewhere is called")
-        check_arity(self._name, call, function)
+        _check_arity(self._name, call, function)
         if is_inlined and self._uses[function] == 1:
             for param, arg in zip(function.params, call.args, strict=True):
                 self._values[param] = self._value(arg)
@@ -199,7 +199,7 @@ class BlockLowering:
         return self._function is function or (self._outer is not None and self._outer._is_inside(function))
 
     def _invoke(self, call: Call, name: str, function: Function, captured: tuple[int, ...]) -> None:
-        check_arity(self._name, call, function)
+        _check_arity(self._name, call, function)
         self._check_outside(captured)
         type_ = call.checked_type or function.result_type
         if type_ is None:
@@ -215,7 +215,7 @@ class BlockLowering:
         self._steps.append(Invoke(name, inputs, self._slots(result)))
 
     def _run_marked(self, call: Call, function: Function, name: str) -> None:
-        check_arity(self._name, call, function)
+        _check_arity(self._name, call, function)
         device = self._devices.number(call)
         closure = Closure(self._captures, partial(self._in_slots, device), self._unsupported)
         replacements: dict[Expr, Expr] = {var: closure.stand_in(var) for var in free_vars(function)}
@@ -248,7 +248,7 @@ class BlockLowering:
     def _run(self, call: Call, kernel: int, inputs: tuple[int, ...], type_: Type | None, device: int) -> None:
         for slot in inputs:
             if self.table.devices[slot] != device:
-                raise stranger(self._name, call, self._devices, device, self.table.devices[slot])
+                raise _stranger(self._name, call, self._devices, device, self.table.devices[slot])
         self._values[call] = result = self.table.results(call, type_, device)
         self._steps.append(RunKernel(kernel, inputs, self._slots(result), device))
 
@@ -318,3 +318,41 @@ class BlockLowering:
         return UnsupportedModelError(
             f"in @{self._name}, {problem}; expected that calls can be resolved before the run", help=help_line
         )
+
+
+def _check_arity(name: str, call: Call, function: Function) -> None:
+    """See to it that a call has as many arguments as the function has parameters.
+
+    Args:
+        name: The function that the call is in.
+        call: The call.
+        function: What it calls.
+
+    Raises:
+        InvalidModelError: It has not.
+    """
+    if len(call.args) != len(function.params):
+        raise InvalidModelError(
+            f"in @{name}, {shown(call.op)} is called with {len(call.args)} arguments, "
+            f"expected {len(function.params)}"
+        )
+
+
+def _field_of(name: str, expr: TupleGetItem, whole: SlotValue) -> SlotValue:
+    """The field that an expression in function `name` takes of a tuple.
+
+    Raises:
+        InvalidModelError: There is no such field.
+    """
+    if not isinstance(whole, tuple) or expr.index >= len(whole):
+        raise InvalidModelError(f"in @{name}, field {expr.index} is taken of {shown(expr.tuple_value)}")
+    return whole[expr.index]
+
+
+def _stranger(name: str, expr: Expr, devices: DeviceMap, here: int, there: int) -> InvalidModelError:
+    """The error for an expression in function `name` on a device that reads a value of another one."""
+    return InvalidModelError(
+        f"in @{name}, {shown(expr)} is on {devices.names[here]} and reads a value that is on "
+        f"{devices.names[there]}",
+        help="a device_copy is missing; run PlanDevices before build",
+    )
