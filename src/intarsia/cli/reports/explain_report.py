@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from intarsia.cli.reports.candidate_table import (
-    candidate_table,
-    candidates_text,
-    optional_duration,
-    optional_interval,
-    untried_lines,
-)
 from intarsia.cli.reports.explain_node import NodeMatch, find_nodes
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.search_line import loss_line, search_line
 from intarsia.cli.reports.table import Table
-from intarsia.cli.reports.units import duration_text
+from intarsia.cli.reports.units import NOTHING, duration_text, interval_text
 from intarsia.driver.explain.explained_function import Compared, Fate, Region, Rival, Tried
 from intarsia.driver.explain.explanation import ContestRecord, Explanation
 
@@ -30,6 +24,8 @@ OTHER_PARTS: Final = (
     "what candidates cost more is against what was predicted to be the cheapest: the winner was found by "
     "measuring whole models, and some of its parts were never measured alone"
 )
+_EQUAL: Final = 0.005
+"""Losses that differ by less than this part are told as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +74,9 @@ def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Blo
     rows = tuple(
         (
             each.name,
-            optional_duration(each.seconds),
+            _optional_duration(each.seconds),
             _standing(each),
-            optional_duration(each.predicted),
+            _optional_duration(each.predicted),
             "yes" if each.is_chosen else "",
         )
         for each in shown
@@ -119,9 +115,9 @@ def _region_table(regions: Sequence[_Numbered]) -> Table:
             each.region.toolchain,
             each.region.label,
             each.region.nodes,
-            optional_duration(each.region.predicted),
-            optional_interval(each.region.low, each.region.high),
-            optional_duration(each.region.measured),
+            _optional_duration(each.region.predicted),
+            _optional_interval(each.region.low, each.region.high),
+            _optional_duration(each.region.measured),
         )
         for each in regions
     )
@@ -153,14 +149,14 @@ def _candidates(regions: Sequence[_Numbered], everything: bool, *, is_tuned: boo
         rows += [(each.name, tried) for tried in (listed if everything else listed[:SHOWN])]
         hidden += 0 if everything else len(listed[SHOWN:])
     if rows:
-        yield candidate_table("region", rows, is_tuned=is_tuned)
+        yield _candidate_table("region", rows, is_tuned=is_tuned)
     if hidden:
-        yield f"{candidates_text(hidden)} that lost by more, or failed: {ALL}"
+        yield f"{_candidates_text(hidden)} that lost by more, or failed: {ALL}"
     if not everything:
-        yield from untried_lines([tried for each in regions for tried in each.region.tried])
+        yield from _untried_lines([tried for each in regions for tried in each.region.tried])
     left_out = sum(each.region.left_out for each in regions)
     if left_out:
-        yield f"{candidates_text(left_out)} not kept"
+        yield f"{_candidates_text(left_out)} not kept"
 
 
 def _worth_showing(tried: Sequence[Tried], everything: bool) -> list[Tried]:
@@ -194,8 +190,8 @@ def _node_report(explanation: Explanation, matches: Sequence[NodeMatch], everyth
             for each in listed
         }
         rows = [(held[each], each) for each in listed]
-        blocks.append(candidate_table("node", rows, is_tuned=bool(explanation.chosen)))
-    blocks += [] if everything else untried_lines(tried)
+        blocks.append(_candidate_table("node", rows, is_tuned=bool(explanation.chosen)))
+    blocks += [] if everything else _untried_lines(tried)
     blocks += [f"{name} was proposed nothing with node {match.node.number}: it does not run such an operator"
                for match in matches for name in match.silent]  # fmt: skip
     document: dict[str, Any] = {
@@ -204,3 +200,66 @@ def _node_report(explanation: Explanation, matches: Sequence[NodeMatch], everyth
         "nodes": [match.to_json() for match in matches],
     }
     return Report(document, tuple(blocks))
+
+
+def _candidate_table(first: str, rows: Sequence[tuple[str, Tried]], *, is_tuned: bool) -> Table:
+    """A row for each candidate.
+
+    Args:
+        first: What the first column is called.
+        rows: What stands in it, and the candidate.
+        is_tuned: Whether something was chosen, or would be.
+    """
+    headers = (first, "candidate", "operators", "nodes", "alone", "interval", "what became of it")
+    texts = tuple(
+        (
+            text,
+            tried.spec,
+            tried.label,
+            tried.nodes,
+            _optional_duration(tried.seconds),
+            _optional_interval(tried.low, tried.high),
+            _fate_text(tried) if is_tuned or tried.fate is not Fate.CHOSEN else "would be chosen",
+        )
+        for text, tried in rows
+    )
+    return Table(headers, texts, frozenset({4}))
+
+
+def _untried_lines(tried: Sequence[Tried]) -> list[str]:
+    """How many of some candidates were not tried, by reason."""
+    reasons = Counter(each.message for each in tried if each.fate is Fate.NOT_TRIED)
+    return [f"{_candidates_text(count)} not tried: {reason}" for reason, count in reasons.most_common()]
+
+
+def _candidates_text(count: int) -> str:
+    """A number of candidates: "1 candidate"."""
+    return f"{count} candidate{'' if count == 1 else 's'}"
+
+
+def _fate_text(tried: Tried) -> str:
+    """What became of a candidate, and by how much it lost."""
+    if tried.fate is not Fate.LOST:
+        return f"{tried.fate}: {tried.message}" if tried.message else str(tried.fate)
+    low, high = tried.loss_low, tried.loss_high
+    if high is None:
+        if low is None:
+            return "lost: what would have to run beside it is not known"
+        return f"lost: at least {duration_text(low)} more" if low > 0 else "lost"
+    if high <= 0:
+        return f"lost where whole models were measured; by parts it takes {duration_text(-high)} less"
+    if low is None or low <= 0:
+        return f"lost: up to {duration_text(high)} more"
+    if high - low <= _EQUAL * high:
+        return f"lost: {duration_text(high)} more"
+    return f"lost: {duration_text(low)} to {duration_text(high)} more"
+
+
+def _optional_duration(seconds: float | None) -> str:
+    """A duration, or "-"."""
+    return NOTHING if seconds is None else duration_text(seconds)
+
+
+def _optional_interval(low: float | None, high: float | None) -> str:
+    """An interval of durations, or "-"."""
+    return NOTHING if low is None or high is None else interval_text(low, high)
