@@ -17,7 +17,6 @@ from intarsia.collage.costs.final_costs import final_costs
 from intarsia.collage.costs.lower_bounds import lower_bounds
 from intarsia.collage.costs.work_shares import work_shares
 from intarsia.collage.cover_of_graph import GraphCover
-from intarsia.collage.first_candidates import largest, single_operators, work_in
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
 from intarsia.collage.gather_specs import HOST
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
@@ -168,8 +167,8 @@ class FunctionSearch:
         """The whole function, then single operators, those first that are likely to take long."""
         last = [each for each in candidates if each.spec.name == self.options.last_resort]
         others = [each for each in candidates if each.spec.name not in {HOST, self.options.last_resort}]
-        self._estimate(largest(others))
-        singles = [each for each in single_operators(others, shares) if each not in self._estimates]
+        self._estimate(_largest(others))
+        singles = [each for each in _single_operators(others, shares) if each not in self._estimates]
         begun = self.estimator.seconds_left()
         for first in range(0, len(singles), _BATCH):
             if self.estimator.seconds_left() < (1 - self.options.single_share) * begun:
@@ -181,7 +180,7 @@ class FunctionSearch:
             if each not in self._estimates or self._estimates[each].cost.kind is not CostKind.INVALID
             for index in each.sub_graph.inside
         }
-        self._held_back = frozenset(each for each in last if all(index in able for index in work_in(each)))
+        self._held_back = frozenset(each for each in last if all(index in able for index in _work_in(each)))
         self._estimate([each for each in last if each not in self._held_back])
 
     def _use_last_resort(self, cover: GraphCover, result: Infeasible) -> bool:
@@ -297,3 +296,23 @@ class _Found:
     result: SearchResult
     lower_bound: float
     is_exact: bool
+
+
+def _largest(candidates: Sequence[CandidatePartition]) -> list[CandidatePartition]:
+    """Those with the most nodes: one of each spec that can run all that any can."""
+    most = max((len(_work_in(each)) for each in candidates), default=0)
+    return [each for each in candidates if len(_work_in(each)) == most]
+
+
+def _single_operators(
+    candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
+) -> list[CandidatePartition]:
+    """Those of one call, the calls with the largest share of the time first."""
+    found = [each for each in candidates if sum(map(must_be_lowered, each.sub_graph.exprs)) == 1]
+    return sorted(found, key=lambda each: -max(shares.get(index, 0.0) for index in each.sub_graph.inside))
+
+
+def _work_in(candidate: CandidatePartition) -> list[int]:
+    """The nodes of a candidate but for those that are everywhere."""
+    graph = candidate.sub_graph.graph
+    return [index for index in candidate.sub_graph.inside if index not in graph.everywhere]

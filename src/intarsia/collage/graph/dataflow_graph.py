@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from intarsia.collage.graph.dataflow_node import BasicBlock, DataflowNode, can_inline, is_everywhere
-from intarsia.collage.graph.dataflow_order import DataflowOrder
 from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.graph.node_kind import node_kind
-from intarsia.ir import Expr, Function
-from intarsia.ir.scope import Scope
+from intarsia.ir import Expr, Function, children
+from intarsia.ir.scope import Scope, ScopedProgram, place
 from intarsia.op import OpPatternKind
+from intarsia.passes.functions.captured import Captures
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.fusion.dominator_tree import DominatorTree
 
@@ -52,7 +52,7 @@ class DataflowGraph:
     @classmethod
     def of(cls, function: Function) -> DataflowGraph:
         """The graph of a global function, or of a function literal that captures nothing."""
-        order = DataflowOrder.of(function)
+        order = _DataflowOrder.of(function)
         index = {expr: number for number, expr in enumerate(order.exprs)}
         inputs = [tuple(dict.fromkeys(index[child] for child in order.below(expr))) for expr in order.exprs]
         outputs = _reversed(inputs)
@@ -214,7 +214,7 @@ def _flow_inputs(exprs: tuple[Expr, ...], inputs: list[tuple[int, ...]]) -> list
     return found
 
 
-def _blocks(order: DataflowOrder, index: Mapping[Expr, int], function: Function) -> dict[Scope, BasicBlock]:
+def _blocks(order: _DataflowOrder, index: Mapping[Expr, int], function: Function) -> dict[Scope, BasicBlock]:
     """The scopes that the nodes lie in; that of the function's body is always among them."""
     body = order.placed.inner[function, len(function.params)]
     used = {order.scope(expr) for expr in order.exprs} | {body}
@@ -232,3 +232,49 @@ def _dominators(outputs: list[tuple[int, ...]]) -> DominatorTree:
         uses = tuple((user, OpPatternKind.OPAQUE) for user in outputs[index])
         tree.add(index, uses, is_result=not uses)
     return tree
+
+
+@dataclass(slots=True)
+class _DataflowOrder:
+    """The expressions below a function's body, each after what it uses.
+
+    Sealed function literals count as one expression, which uses what the function captures.
+
+    Attributes:
+        exprs: The expressions.
+        placed: The scopes of the function.
+    """
+
+    exprs: tuple[Expr, ...]
+    placed: ScopedProgram
+    _captures: Captures = field(repr=False)
+
+    @classmethod
+    def of(cls, function: Function) -> _DataflowOrder:
+        """The order of a function. Linear, times the depth of functions inside of functions."""
+        placed = place(function)
+        order = cls((), placed, Captures.of(placed))
+        order.exprs = tuple(order._walk(function.body))
+        return order
+
+    def below(self, expr: Expr) -> tuple[Expr, ...]:
+        """What an expression uses directly."""
+        if isinstance(expr, Function) and is_sealed(expr):
+            return self._captures.used[expr]
+        return children(expr)
+
+    def scope(self, expr: Expr) -> Scope | None:
+        """Where an expression is evaluated or bound; None for what can stand anywhere."""
+        return None if isinstance(expr, Function) else self._captures.home.get(expr)
+
+    def _walk(self, root: Expr) -> Iterator[Expr]:
+        seen: set[Expr] = set()
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            expr, is_ready = stack.pop()
+            if is_ready:
+                yield expr
+            elif expr not in seen:
+                seen.add(expr)
+                stack.append((expr, True))
+                stack.extend((item, False) for item in reversed(self.below(expr)) if item not in seen)
