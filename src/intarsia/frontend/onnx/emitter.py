@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
-from intarsia.frontend.onnx.foreign_operator import onnx_operator
-from intarsia.frontend.onnx.graph_results import declare_results
 from intarsia.frontend.onnx.name_supply import NameSupply
 from intarsia.frontend.onnx.value_names import (
     ABSENT_NAME,
@@ -23,10 +21,12 @@ from intarsia.frontend.onnx.value_names import (
     field_names,
     flat,
     flat_results,
+    flat_types,
     single,
     unflatten,
 )
 from intarsia.ir import (
+    Attrs,
     Call,
     Constant,
     Expr,
@@ -38,16 +38,24 @@ from intarsia.ir import (
     Op,
     Tuple,
     TupleGetItem,
+    Type,
     Var,
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
+from intarsia.op.counted_rows_op import COUNTED_BOXES, COUNTED_INDICES
 from intarsia.op.infer import returns_tuple
+from intarsia.op.intarsia_ops import layout_permutation
 from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attribute_to_proto, type_to_proto
+from intarsia.op.opset import INTARSIA_DOMAIN
+from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from onnx import GraphProto
+
+_WITHOUT_EQUIVALENT = frozenset({COUNTED_BOXES, COUNTED_INDICES, TREE_ENSEMBLE})
+"""Operators that only native has, which introduces them itself."""
 
 
 @dataclass(slots=True)
@@ -255,13 +263,13 @@ class GraphEmitter:
         def leave() -> None:
             found = self._result_names(root, frame.names)
             results.append(found)
-            declare_results(graph, found, root.checked_type, self.fresh)
+            _declare_results(graph, found, root.checked_type, self.fresh)
 
         self._enter(scope, graph, frame.names, frame.program, leave)
 
     def _emit_operator(self, call: Call, frame: _Frame) -> None:
         assert isinstance(call.op, Op)
-        op_type, domain, attrs = onnx_operator(call)
+        op_type, domain, attrs = _onnx_operator(call)
         bodies = [arg for arg in call.args if isinstance(arg, Function)]
         node = frame.graph.node.add(op_type=op_type, domain=domain, name=self._node_name(call))
         for arg in call.args:
@@ -294,7 +302,7 @@ class GraphEmitter:
 
         def leave() -> None:
             found = self._result_names(body.body, names)
-            declare_results(graph, found, body.body.checked_type, self.fresh)
+            _declare_results(graph, found, body.body.checked_type, self.fresh)
 
         self._enter(scope, graph, names, frame.program, leave)
 
@@ -303,3 +311,39 @@ class GraphEmitter:
             return self._node_names.fresh(expr.span.node)
         hint = str(expr.op) if isinstance(expr, Call) else "If"
         return self._node_names.fresh(hint.replace("::", "_"))
+
+
+def _onnx_operator(call: Call) -> tuple[str, str, Attrs]:
+    """Operator type, domain and attributes of the node that stands for a call."""
+    op = call.op
+    assert isinstance(op, Op)
+    if op.domain != INTARSIA_DOMAIN or op.name in _WITHOUT_EQUIVALENT:
+        return op.name, op.domain, call.attrs
+    if op.name == "layout_transform":
+        order = layout_permutation(str(call.attrs["src_layout"]), str(call.attrs["dst_layout"]))
+        return "Transpose", "", Attrs({"perm": order})
+    return "Identity", "", Attrs()
+
+
+def _declare_results(graph: Any, found: Names, type_: Type | None, fresh: Callable[[str], str]) -> None:
+    """Make a value the outputs of a nested graph: each is produced in it, exactly once.
+
+    Args:
+        graph: The GraphProto, with all its nodes.
+        found: Names of the value.
+        type_: Its type, if that is known.
+        fresh: Reserves a name, made from a hint.
+
+    Raises:
+        UnsupportedModelError: An absent value or a function is returned.
+    """
+    produced = {name for node in graph.node for name in node.output}
+    results = flat_results(found)
+    for name, own_type in zip(results, flat_types(type_, len(results)), strict=True):
+        own = name
+        if own not in produced or own in {item.name for item in graph.output}:
+            own = fresh(f"{name}_result")
+            graph.node.add(op_type="Identity", input=[name], output=[own])
+        output = graph.output.add(name=own)
+        if own_type is not None:
+            output.type.CopyFrom(type_to_proto(own_type))
