@@ -15,7 +15,6 @@ import numpy as np
 
 from intarsia.measure.judge.gate_report import EQUAL, Array, GateReport, structure_report
 from intarsia.measure.judge.output_check import CHECK_KINDS, Facts
-from intarsia.measure.judge.steps.overlap import corners, overlaps
 
 _FACTS: Final = (
     *("where", "names", "axes", "index", "most", "threshold", "least", "cut"),
@@ -197,7 +196,7 @@ class SuppressionCheck:
         if (np.diff(groups) < 0).any():
             yield f"{self._listed()} is not ordered by batch and class"
         for batch in range(self.scores.shape[0]):
-            box_corners = corners(self.boxes[batch], is_centered=self.is_centered)
+            box_corners = _corners(self.boxes[batch], is_centered=self.is_centered)
             for label in range(labels):
                 chosen = selected[groups == batch * labels + label, 2]
                 where = f"of class {label} in batch {batch}"
@@ -212,7 +211,7 @@ class SuppressionCheck:
         reasons = (values <= self._least + self.delta) | (values <= self._cut + near)
         reasons[chosen] = True
         for rank, box in enumerate(chosen):
-            ratio, off = overlaps(boxes[box], boxes, self.noise)
+            ratio, off = _overlaps(boxes[box], boxes, self.noise)
             later = chosen[rank + 1 :]
             if (ratio[later] > self.threshold + off[later]).any():
                 yield f"has a box that overlaps box {int(box)}"
@@ -300,3 +299,38 @@ def _is_near(rows: Array, wanted: Array, allowed: Array) -> Array:
 
 
 CHECK_KINDS.register(SuppressionCheck.kind, SuppressionCheck)
+
+
+def _corners(boxes: Array, *, is_centered: bool) -> Array:
+    """Return the lower and the upper corner of boxes, as rows of four numbers.
+
+    Args:
+        boxes: Rows of two opposite corners, or of a centre and a size.
+        is_centered: Whether they have a centre and a size (`center_point_box=1`).
+    """
+    numbers = boxes.astype(np.float64)
+    if is_centered:
+        centre, half = numbers[:, :2], numbers[:, 2:] / 2
+        return np.concatenate([centre - half, centre + half], axis=1)
+    low, high = np.minimum(numbers[:, :2], numbers[:, 2:]), np.maximum(numbers[:, :2], numbers[:, 2:])
+    return np.concatenate([low, high], axis=1)
+
+
+def _overlaps(first: Array, others: Array, noise: float) -> tuple[Array, Array]:
+    """Return the intersection over the union of a box with others, and how far an engine may be off in it.
+
+    Args:
+        first: Corners of a box.
+        others: Corners of boxes, as rows.
+        noise: How far a corner may be off.
+    """
+    low, high = np.maximum(first[:2], others[:, :2]), np.minimum(first[2:], others[:, 2:])
+    shared = np.prod(np.maximum(high - low, 0), axis=1)
+    sides = np.concatenate(
+        [np.broadcast_to(first[2:] - first[:2], (len(others), 2)), others[:, 2:] - others[:, :2]], 1
+    )
+    union = sides[:, :2].prod(axis=1) + sides[:, 2:].prod(axis=1) - shared
+    shortest = np.maximum(sides.min(axis=1), np.finfo(np.float64).tiny)
+    ratio = np.where(union > 0, shared / np.where(union > 0, union, 1), 0.0)
+    # A corner that is off by e changes an area by at most 4 e / (its shorter side) of it, of both areas.
+    return ratio, np.minimum(8 * noise / shortest, 1.0) + 8 * 2.0**-23
