@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.affine import Affine, add
-from intarsia.native.emission.arithmetic import mask_lanes
+from intarsia.native.emission.arithmetic import constant_mask, mask_lanes
 from intarsia.native.emission.half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
-from intarsia.native.emission.masks import ends_in_padding, pair_masks
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.state import FunctionState, MemoryPlace
 from intarsia.native.emission.types import (
@@ -50,7 +50,7 @@ def load(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Valu
         return _held(
             state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), place.dtype, 0
         )
-    is_free = (place.private_lanes and flat.lane == 1) or ends_in_padding(state, place, flat)
+    is_free = (place.private_lanes and flat.lane == 1) or _ends_in_padding(state, place, flat)
     if state.mask is not None and not is_free:
         return _masked_load(state, place, flat)
     step = flat.lane
@@ -181,7 +181,7 @@ def _masked_load(state: FunctionState, place: MemoryPlace, flat: Affine) -> Valu
     known = mask_lanes(state.mask)
     if flat.lane == 2 and state.lanes > 2 and known is not None:
         kind = element_type(state, place.dtype, state.lanes)
-        first, second, mask = pair_masks(known)
+        first, second, mask = _pair_masks(known)
         parts = [
             _masked_vector(state, place, flat._replace(const=flat.const + begin), part)
             for begin, part in ((0, first), (state.lanes - 1, second))
@@ -248,7 +248,7 @@ def _store_vector(state: FunctionState, place: MemoryPlace, flat: Affine, value:
     kind = element_type(state, place.dtype, lanes)
     stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
     address, align = _address(state, place, flat)
-    if state.mask is None or ends_in_padding(state, place, flat):
+    if state.mask is None or _ends_in_padding(state, place, flat):
         builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
         return
     name = f"llvm.masked.store.{overload(element_type(state, place.dtype), lanes)}.p0"
@@ -311,3 +311,34 @@ def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
         case DType.BFLOAT16:
             return bfloat_bits(builder, text, lanes)
     return text
+
+
+def _ends_in_padding(state: FunctionState, place: MemoryPlace, flat: Affine) -> bool:
+    """Whether the lanes that are off lie behind the last element, where they do no harm.
+
+    A store of a whole vector is handed on to later loads at once; one with a mask has to reach the cache.
+    """
+    if state.mask is None or not place.is_padded or place.private_lanes or flat.terms or flat.lane != 1:
+        return False
+    known = mask_lanes(state.mask)
+    if known is None:
+        return False
+    count = sum(known)
+    return flat.const + count == prod(place.shape) and all(known[:count])
+
+
+def _pair_masks(on: tuple[bool, ...]) -> tuple[str, str, str]:
+    """How every second element of the lanes that are on is read from two vectors.
+
+    The second one begins at the last element of the first.
+
+    Returns:
+        The masks of both vectors, and which of their lanes make up the result.
+    """
+    lanes = len(on)
+    offsets = {2 * lane for lane in range(lanes) if on[lane]}
+    first, second = (
+        constant_mask(tuple(begin + lane in offsets for lane in range(lanes))).text
+        for begin in (0, lanes - 1)
+    )
+    return first, second, shuffle_mask(tuple(2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)))

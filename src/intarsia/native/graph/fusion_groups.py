@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
+from typing import Final
 
-from intarsia.native.graph.inlined_reads import inlined_reads
+from intarsia.ir.loop_walk import scalar_post_order
+from intarsia.ir.prim_func import Load
 from intarsia.native.graph.kernel_dag import kernel_dag
-from intarsia.native.graph.moved_matrices import is_softmax, keeps_rows, reads_batches, reads_right
+from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import Step, StraightLine
+from intarsia.native.te import ComputeOp, Operation, PlaceholderOp, Tensor
 
 _LARGEST = 64
 """How many steps an element's expression may have, counted as often as they stand there."""
@@ -24,6 +27,9 @@ _MOST_STEPS = 40
 
 _POINTWISE, _MOVE, _INJECTIVE = StepKind.ELEMENTWISE, StepKind.MOVE, StepKind.INJECTIVE
 _REDUCTION = StepKind.REDUCTION
+
+_LEAST_ROWS: Final = 8
+"""With fewer rows no panel of the right matrix is copied, and elements in another order are read slowly."""
 
 
 def fusion_groups(
@@ -161,19 +167,19 @@ class _Groups:
         )
 
     def _is_softmax(self, place: int) -> bool:
-        return is_softmax(self._steps[place], self._line.values)
+        return _is_softmax(self._steps[place], self._line.values)
 
     def _is_left_matrix(self, place: int) -> bool:
         """Whether only products of batches read a step, as the matrix whose rows they take."""
         (number,), values = self._steps[place].outputs, self._line.values
         readers = [self._steps[reader] for reader in self._readers[place]]
-        return all(reads_batches(step, values) and step.args[1] != number for step in readers)
+        return all(_reads_batches(step, values) and step.args[1] != number for step in readers)
 
     def _is_product(self, end: int) -> bool:
         """Whether the loops of a group are those of a product of batches."""
         members = self._members[end]
         anchors = [self._steps[member] for member in members if self._kinds[member].has_loops]
-        return len(anchors) == 1 and reads_batches(anchors[0], self._line.values)
+        return len(anchors) == 1 and _reads_batches(anchors[0], self._line.values)
 
     def _scores_of(self, softmax: int) -> int | None:
         """The group of the product whose rows a softmax takes, if nothing else reads them."""
@@ -185,7 +191,7 @@ class _Groups:
         """Whether a move of elements can be left to the products of its group that read it."""
         if self._kinds[source] is not _MOVE or len(self._members[source]) > 1:
             return False
-        keeps = keeps_rows(self._steps[source], self._line.values)
+        keeps = _keeps_rows(self._steps[source], self._line.values)
         return all(
             self._reads_in_place(reader, source, is_left_too=keeps) for reader in self._readers[source]
         )
@@ -196,7 +202,7 @@ class _Groups:
         if self._kinds[reader] is _MOVE:
             after = self._readers[reader]
             return all(self._reads_in_place(each, reader, is_left_too=is_left_too) for each in after)
-        return reads_batches(step, self._line.values) and (is_left_too or reads_right(step, number))
+        return _reads_batches(step, self._line.values) and (is_left_too or _reads_right(step, number))
 
     def _sources(self, members: list[int]) -> list[int]:
         """The groups that steps read, as negative numbers, so that a heap gives the last one first."""
@@ -221,7 +227,7 @@ class _Groups:
         if place not in self._reads:
             step = self._steps[place]
             made = kernel_dag((step,), self._line.values, step.outputs)
-            reads = inlined_reads(made.dag.outputs[0])
+            reads = _inlined_reads(made.dag.outputs[0])
             names = (tensor.op.name for tensor in made.dag.placeholders)
             self._reads[place] = Counter(
                 {source.number: reads[name] for name, source in zip(names, made.sources, strict=True)}
@@ -237,3 +243,80 @@ class _Groups:
         self._has_loops[end] |= self._has_loops[source]
         self._members[end] += self._members[source]
         self._members[source] = []
+
+
+def _inlined_reads(result: Tensor) -> dict[str, int]:
+    """By the name of a placeholder, how many loads of it the element has as one expression.
+
+    Operations with reductions, and those that no expression declares, count as read once for each load.
+    """
+    order = _post_order(result.op)
+    paths: Counter[Operation] = Counter({result.op: 1})
+    for op in reversed(order):
+        if isinstance(op, PlaceholderOp):
+            continue
+        loads = _loads_of(op)
+        for tensor in op.inputs:
+            paths[tensor.op] += paths[op] * max(1, loads[tensor.buffer.name])
+    return {op.name: paths[op] for op in order if isinstance(op, PlaceholderOp)}
+
+
+def _loads_of(op: Operation) -> Counter[str]:
+    if not isinstance(op, ComputeOp):
+        return Counter()
+    scalars = (scalar for body in op.bodies for scalar, _ in scalar_post_order(body))
+    return Counter(scalar.buffer.name for scalar in scalars if isinstance(scalar, Load))
+
+
+def _post_order(root: Operation) -> list[Operation]:
+    """What an operation needs, each after what it reads."""
+    found: dict[Operation, None] = {}
+    stack = [(root, False)]
+    while stack:
+        op, is_done = stack.pop()
+        if is_done:
+            found[op] = None
+        elif op not in found:
+            stack.append((op, True))
+            stack.extend((tensor.op, False) for tensor in op.inputs if tensor.op not in found)
+    return list(found)
+
+
+# Products of attention's heads read matrices where they lie: as parts of longer rows.
+
+
+def _reads_right(step: Step, number: int) -> bool:
+    """Whether a value is the right matrix of a product only."""
+    return str(step.op) == "MatMul" and step.args[1] == number != step.args[0]
+
+
+def _reads_batches(step: Step, values: Sequence[RegionValue]) -> bool:
+    """Whether a step multiplies pairs of matrices, with rows enough for a right one to be copied by panels.
+
+    A product by a single matrix is none: all its rows are those of one product.
+    """
+    if str(step.op) != "MatMul":
+        return False
+    left, right = (values[arg].type.static_shape for arg in step.args if arg is not None)
+    return len(left) > 2 and len(right) > 2 and left[-2] >= _LEAST_ROWS
+
+
+def _is_softmax(step: Step, values: Sequence[RegionValue]) -> bool:
+    """Whether a step is the softmax of rows."""
+    if str(step.op) != "Softmax" or step.args[0] is None:
+        return False
+    rank = len(values[step.args[0]].type.static_shape)
+    return step.call.attrs.get("axis", -1) in (-1, rank - 1)
+
+
+def _keeps_rows(step: Step, values: Sequence[RegionValue]) -> bool:
+    """Whether a step that moves elements leaves those of a row next to each other."""
+    (shape,) = (values[arg].type.static_shape for arg in step.args[:1] if arg is not None)
+    match str(step.op):
+        case "Transpose":
+            order = step.call.attrs.get("perm", tuple(reversed(range(len(shape)))))
+            return isinstance(order, tuple) and order[-1] == len(shape) - 1
+        case "Slice":
+            return values[step.outputs[0]].type.static_shape[-1:] == shape[-1:]
+        case _:
+            return False

@@ -27,13 +27,21 @@ from intarsia.ir.scalar_types import LOOP_DTYPES
 from intarsia.ir.traversal import post_order
 from intarsia.ir.types import TensorType, Type
 from intarsia.native.graph.region_plan import RegionValue
-from intarsia.native.graph.same_elements import keeps_elements
 from intarsia.native.te.operators import NotCoveredError
 from intarsia.op.known_value import known_value
+from intarsia.op.purity import is_random
 from intarsia.support.errors import CompileError
 
 Ref: TypeAlias = "int | tuple[Ref, ...]"
 """The number of a value, or those of a tuple's fields; () is an absent argument."""
+
+_KEEPING_ELEMENTS = frozenset(
+    {
+        *("Cast", "CastLike", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose"),
+        *("Unsqueeze", "intarsia::device_copy", "intarsia::on_device"),
+    }
+)
+"""Operators that can leave the elements of their first argument in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +152,7 @@ class StraightLine:
         value = known_value(call)
         if value is not None and value.ndim == len(_shape(call.checked_type)):
             return self._value(call.checked_type, name, constant=value)
-        if keeps_elements(call) and given[0] is not None:
+        if _keeps_elements(call) and given[0] is not None:
             if self.values[given[0]].type == call.checked_type:
                 return given[0]
             return self._value(call.checked_type, name, same_as=given[0])
@@ -222,3 +230,35 @@ def _described(expr: Expr) -> str:
             return f"the free variable {expr.name}"
         case _:
             return f"an expression {type(expr).__name__}"
+
+
+def _keeps_elements(call: Call) -> bool:
+    """Whether a typed call of an operator gives the elements of its first argument as they are.
+
+    Reshapes do; Cast to the same type, Expand to the same size, Dropout in inference and Transpose that
+    moves axes of extent 1 only do, too.
+    """
+    if not isinstance(call.op, Op) or str(call.op) not in _KEEPING_ELEMENTS or is_random(call):
+        return False
+    given, made = call.args[0].checked_type, call.checked_type
+    if not isinstance(given, TensorType) or not isinstance(made, TensorType):
+        return False
+    if given.dtype is not made.dtype or not (given.is_static and made.is_static):
+        return False
+    if call.op.name == "Transpose":
+        return _keeps_order(call, given.static_shape)
+    return call.op.name != "Expand" or _extents_above_one(given.static_shape) == _extents_above_one(
+        made.static_shape
+    )
+
+
+def _keeps_order(call: Call, shape: tuple[int, ...]) -> bool:
+    """Whether the axes that have more than one element stay in order."""
+    order = call.attrs.get("perm", tuple(reversed(range(len(shape)))))
+    assert isinstance(order, tuple)
+    long = [axis for axis in order if isinstance(axis, int) and shape[axis] != 1]
+    return long == sorted(long)
+
+
+def _extents_above_one(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from intarsia.native.machine.compiler_library import compiler_library
 from intarsia.native.machine.isa import Isa
-from intarsia.native.object_code.ir_fault import describe_fault
 from intarsia.support.errors import CompileError, UsageError
 
 _INTRINSICS: Final = {"x86_64": "x86", "aarch64": "aarch64"}
@@ -26,6 +25,12 @@ _MACHINE_INTRINSIC: Final = re.compile(
 )
 _ASSEMBLY: Final = re.compile(r"\bmodule asm\b|\basm (sideeffect|alignstack|inteldialect|unwind|\")")
 _SCALABLE: Final = re.compile(r"<\s*vscale\b")
+_LINES_AROUND: Final = 2
+"""Lines of the IR that a message shows before and after the faulty one."""
+
+_MOST_COMPLAINTS: Final = 8
+_ERROR_PLACE: Final = re.compile(r"<string>:(\d+):\d+: error: (.*)")
+_IR_NAME: Final = re.compile(r"[%@][\w.$-]+")
 
 
 class IrPasses(StrEnum):
@@ -117,7 +122,7 @@ def _refuse_what_aborts(text: str, isa: Isa) -> None:
     ):
         if found is not None:
             line = text.count("\n", 0, found.start()) + 1
-            raise CompileError(describe_fault(text, line, f"{what} is not compiled"))
+            raise CompileError(_describe_fault(text, line, f"{what} is not compiled"))
 
 
 def _parse(library: Any, text: str) -> Any:
@@ -126,12 +131,12 @@ def _parse(library: Any, text: str) -> Any:
     try:
         module = library.parse_assembly(text, library.create_context())
     except RuntimeError as error:
-        raise CompileError(describe_fault(text, None, str(error))) from error
+        raise CompileError(_describe_fault(text, None, str(error))) from error
     try:
         module.verify()
     except RuntimeError as error:
         module.close()
-        raise CompileError(describe_fault(text, None, str(error))) from error
+        raise CompileError(_describe_fault(text, None, str(error))) from error
     return module
 
 
@@ -159,3 +164,43 @@ def _optimise(library: Any, module: Any, machine: Any, passes: IrPasses) -> None
     else:
         pipeline = builder.getModulePassManager()
     pipeline.run(module, builder)  # once: LLVM aborts when a pipeline is run again
+
+
+def _describe_fault(text: str, line: int | None, complaint: str) -> str:
+    """A message of a few lines: what is wrong, and the lines of the text around it with their numbers.
+
+    Args:
+        text: The IR.
+        line: Number of the faulty line, from 1; None to look for it in the complaint.
+        complaint: What LLVM says, or we.
+    """
+    lines = text.splitlines()
+    complaints = [part.strip() for part in complaint.splitlines() if part.strip()]
+    placed = next((found for part in complaints if (found := _ERROR_PLACE.match(part))), None)
+    if placed:
+        line, complaints = int(placed[1]), [placed[2]]
+    elif line is None:
+        line = _line_that_is_quoted(lines, complaints)
+    head = "faulty LLVM IR: " + "; ".join(complaints[:_MOST_COMPLAINTS])
+    if line is None or not lines:
+        return head
+    first, last = max(1, line - _LINES_AROUND), min(len(lines), line + _LINES_AROUND)
+    shown = [
+        f"  {'->' if number == line else '  '} {number:5}  {lines[number - 1][:200]}"
+        for number in range(first, last + 1)
+    ]
+    return "\n".join((head, *shown))
+
+
+def _line_that_is_quoted(lines: list[str], complaints: list[str]) -> int | None:
+    """The first line that the verifier's complaint repeats, or that names what it names."""
+    stripped = {content.strip(): number for number, content in reversed(list(enumerate(lines, 1)))}
+    for part in complaints:
+        if part in stripped:
+            return stripped[part]
+    names = [name for part in complaints for name in _IR_NAME.findall(part)]
+    for name in names:
+        for number, content in enumerate(lines, 1):
+            if name in _IR_NAME.findall(content):
+                return number
+    return None

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from intarsia.ir import DType
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import const, equal, exp, select, tanh
 from intarsia.native.te.functions import max as te_max
 from intarsia.native.te.functions import sum as te_sum
-from intarsia.native.te.operators.attention_bias import LENGTHS, Bias, bias_of
+from intarsia.native.te.operators.broadcasting import element_at
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.concatenation import concatenated
 from intarsia.native.te.operators.float32_arithmetic import in_float32
+from intarsia.native.te.operators.index_arithmetic import clamped, scaled
 from intarsia.native.te.tensor import Tensor
 
 _DOUBLE = 11
+
+_Bias: TypeAlias = Callable[[Expression, Expression, Expression, Expression], Expression]
+"""From batch, head, query and key to what is added to the score."""
+
+_MASK, _PAST_KEY = 3, 4
+_LENGTHS: Final = 6
+"""Position of the number of keys of each batch that are no padding."""
 
 
 @compute_rule("Attention")
@@ -30,7 +40,7 @@ def attention(call: ComputeCall) -> Sequence[Tensor]:
     has_heads = len(call.input(0).shape) == 4
     query = call.input(0) if has_heads else _heads(call, 0, call.integer("q_num_heads"), f"{call.name}.q")
     key, value = _cached(call, 1, 4), _cached(call, 2, 5)
-    call.refuse_beyond(LENGTHS, key.shape[2], "the length")
+    call.refuse_beyond(_LENGTHS, key.shape[2], "the length")
     scores = _Scores.of(call, query, key)
     weights = scores.softmax()
     result = _weighted(call, weights, value, has_heads)
@@ -78,7 +88,7 @@ class _Scores:
     raw: Tensor
     capped: Tensor
     biased: Tensor
-    bias: Bias | None
+    bias: _Bias | None
 
     @classmethod
     def of(cls, call: ComputeCall, query: Tensor, key: Tensor) -> _Scores:
@@ -98,7 +108,7 @@ class _Scores:
         capped, cap = raw, call.real("softcap", 0.0)
         if cap > 0:
             capped = compute(shape, lambda *i: tanh(raw[i] / cap) * cap, f"{name}.capped")
-        bias = bias_of(call, queries, keys, query.dtype)
+        bias = _bias_of(call, queries, keys, query.dtype)
         if bias is None:
             return cls(name, raw, capped, capped, None)
         biased = compute(shape, lambda b, h, i, j: capped[b, h, i, j] + bias(b, h, i, j), f"{name}.biased")
@@ -147,3 +157,71 @@ def _weighted(call: ComputeCall, weights: Tensor, value: Tensor, has_heads: bool
     if has_heads:
         return compute(call.shape, lambda *i: te_sum(product(*i), axis), call.name)
     return compute(call.shape, lambda b, i, c: te_sum(product(b, c // size, i, c % size), axis), call.name)
+
+
+def _bias_of(call: ComputeCall, queries: int, keys: int, dtype: DType) -> _Bias | None:
+    """The sum of mask, causality, window and lengths; None if there is none of them.
+
+    Args:
+        call: Of Attention.
+        queries: Their number in this block.
+        keys: Their number, past ones too.
+        dtype: Of the scores.
+    """
+    parts = [_mask_bias(call, keys, dtype)] if call.has_input(_MASK) else []
+    parts += _reach_bias(call, queries, dtype)
+    parts += [_padding_bias(call, dtype)] if call.has_input(_LENGTHS) else []
+    if not parts:
+        return None
+
+    def bias(b: Expression, h: Expression, i: Expression, j: Expression) -> Expression:
+        found = parts[0](b, h, i, j)
+        for part in parts[1:]:
+            found = found + part(b, h, i, j)
+        return found
+
+    return bias
+
+
+def _allowed(is_allowed: Expression, dtype: DType) -> Expression:
+    return select(is_allowed, const(0, dtype), -math.inf)
+
+
+def _mask_bias(call: ComputeCall, keys: int, dtype: DType) -> _Bias:
+    """The mask, which may be shorter than the keys: those behind it are not looked at."""
+    mask = call.input(_MASK)
+    known = mask.shape[-1]
+
+    def bias(b: Expression, h: Expression, i: Expression, j: Expression) -> Expression:
+        place = clamped(j, known) if known < keys else j
+        value = element_at(mask, (b, h, i, place)) if known else const(0, dtype)
+        value = _allowed(value, dtype) if value.dtype is DType.BOOL else value.astype(dtype)
+        return value if known >= keys else select(j < known, value, -math.inf)
+
+    return bias
+
+
+def _reach_bias(call: ComputeCall, queries: int, dtype: DType) -> list[_Bias]:
+    """How far behind and ahead a query looks, counted from its place among all keys."""
+
+    def distance(b: Expression, i: Expression, j: Expression) -> Expression:
+        if call.has_input(_PAST_KEY):
+            return scaled(i, 1, call.input(_PAST_KEY).shape[2]) - j
+        if call.has_input(_LENGTHS):
+            return i + call.input(_LENGTHS)[b].astype(DType.INT64) - queries - j
+        return i - j
+
+    found: list[_Bias] = []
+    behind, ahead = call.integer("left_window_size", -1), call.integer("right_window_size", -1)
+    if call.integer("is_causal", 0):
+        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= 0, dtype))
+    if behind >= 0:
+        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) <= behind, dtype))
+    if ahead >= 0:
+        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= -ahead, dtype))
+    return found
+
+
+def _padding_bias(call: ComputeCall, dtype: DType) -> _Bias:
+    lengths = call.input(_LENGTHS)
+    return lambda b, _, __, j: _allowed(j < lengths[b].astype(DType.INT64), dtype)
