@@ -6,9 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from intarsia.ir import Attrs, Call, Expr, Function, IRModule, TupleGetItem
+from intarsia.op.device_call import is_device_copy
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.regions.acyclic_groups import acyclic_groups
-from intarsia.passes.regions.copy_eras import copy_eras
 from intarsia.passes.regions.dataflow import Dataflow
 from intarsia.passes.regions.outlining import Region, outlined
 from intarsia.passes.regions.toolchain_call import assigned_toolchain, is_candidate
@@ -73,7 +73,7 @@ def region_attrs(target: Target) -> Attrs:
 def _kinds(dataflow: Dataflow) -> dict[Expr, Hashable]:
     """For each open expression, what it may be grouped with: the same device, scope and era of copies."""
     kinds: dict[Expr, Hashable] = {}
-    eras = copy_eras(dataflow)
+    eras = _copy_eras(dataflow)
     for expr in dataflow.nodes:
         kind: Hashable = None
         if isinstance(expr, Call) and is_candidate(expr) and assigned_toolchain(expr) is not None:
@@ -105,3 +105,27 @@ def _regions(dataflow: Dataflow, kinds: dict[Expr, Hashable]) -> list[Region]:
         assert device.target is not None
         regions.append(Region(members, outputs, region_attrs(device.target)))
     return regions
+
+
+def _copy_eras(dataflow: Dataflow) -> dict[Expr, Hashable]:
+    """For each open expression what tells apart when it can run, in a program of several devices.
+
+    Those of one era need the same copies, and the same copies wait for them. A function that is made of
+    expressions of one era neither waits for a copy that some of it does not need, nor keeps one waiting with
+    what the copy does not need: devices work at the same time as if nothing had been put together.
+
+    All are of one era in a program without copies. Takes n * c / 64 words for n expressions and c copies.
+    """
+    copies = [expr for expr in dataflow.nodes if is_device_copy(expr)]
+    before = dict.fromkeys(dataflow.nodes, 0)
+    behind = dict.fromkeys(dataflow.nodes, 0)
+    if not copies:
+        return dict(before)
+    bits = {expr: 1 << number for number, expr in enumerate(copies)}
+    for expr in dataflow.nodes:
+        for need in dataflow.needs[expr]:
+            before[expr] |= before[need] | bits.get(need, 0)
+    for expr in reversed(dataflow.nodes):
+        for need in dataflow.needs[expr]:
+            behind[need] |= behind[expr] | bits.get(expr, 0)
+    return {expr: (before[expr], behind[expr]) for expr in dataflow.nodes}
