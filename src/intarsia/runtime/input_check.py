@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from intarsia.ir.dtype import DType
-from intarsia.runtime.array_like import as_array
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.plan import TensorInfo
 from intarsia.runtime.tensor_info import info_text, is_tensor, shape_text, static_shape
@@ -91,7 +90,7 @@ class InputCheck:
 def _checked(info: TensorInfo, value: object, sizes: dict[str, tuple[int, TensorInfo]]) -> Value:
     if not is_tensor(info):
         return _container(info, value)
-    array = as_array(f'input "{info.name}"', value, info.dtype)
+    array = _as_array(f'input "{info.name}"', value, info.dtype)
     found, expected = _dtype_name(array), info.dtype
     if found != expected:
         raise InputError(
@@ -106,7 +105,7 @@ def _container(info: TensorInfo, value: object) -> Value:
     """Sequences and optionals are lists, arrays or None; what is in them is the kernel's to check."""
     if value is None or isinstance(value, (list, np.ndarray)):
         return value
-    return as_array(f'input "{info.name}"', value, "float32")
+    return _as_array(f'input "{info.name}"', value, "float32")
 
 
 def _dtype_name(array: Array) -> str:
@@ -134,3 +133,35 @@ def _check_shape(info: TensorInfo, shape: tuple[int, ...], sizes: dict[str, tupl
                     f'dimension "{dim}" is {known} in input "{where.name}" '
                     f'and {size} in input "{info.name}", expected one size'
                 )
+
+
+def _as_array(subject: str, value: object, dtype: str) -> Array:
+    """The array that a caller's value is, sharing its memory where possible.
+
+    Args:
+        subject: What it is passed for, such as `input "data"`.
+        value: A NumPy array or scalar, or anything with `__dlpack__` in the memory of the CPU.
+        dtype: The element type expected, for the help line.
+
+    Raises:
+        InputError: It is no array, or its owner does not share it.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if not hasattr(value, "__dlpack__"):
+        raise InputError(
+            f"{subject} is of type {type(value).__name__}, "
+            "expected a NumPy array or an object with __dlpack__",
+            help=f'convert it: numpy.asarray(value, dtype="{dtype}")' if _is_plain(value) else "",
+        )
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{subject} is of type {type(value).__name__}, which cannot be shared with NumPy: {error}",
+            help="pass a tensor in CPU memory that needs no gradient, of an element type that NumPy has",
+        ) from error
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (int, float, complex, str, bool, list, tuple))

@@ -9,9 +9,8 @@ from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
 from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel
-from intarsia.runtime.release import releases
 from intarsia.runtime.repetition import Repetition, single_element
-from intarsia.runtime.step_lists import FlatStep, flattened
+from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class Interpreter:
 
     def _prepared(self, block: Block, constants: Sequence[Array]) -> PreparedBlock:
         lists = flattened(block.steps)
-        dead = releases(lists, block.params, block.results)
+        dead = _releases(lists, block.params, block.results)
         paired = tuple(tuple(zip(*both, strict=True)) for both in zip(lists, dead, strict=True))
         placed = tuple((slot, self._put(block, slot, constants[number])) for slot, number in block.constants)
         return PreparedBlock(block, paired, placed)
@@ -163,3 +162,39 @@ def _forget(values: list[Value], release: tuple[int, ...]) -> None:
 
 def _is_true(cond: Value) -> bool:
     return bool(single_element(cond, "condition of a branch"))
+
+
+def _releases(
+    lists: Sequence[Sequence[FlatStep]], params: Sequence[int], results: Sequence[int]
+) -> list[list[tuple[int, ...]]]:
+    """For each step of each list the slots that nobody reads afterwards.
+
+    A list releases only slots that it wrote, and list 0 the parameters of the block too; never its results.
+
+    Args:
+        lists: In the order of `flattened`: those of a branch after the list it stands in.
+        params: Slots of the block's parameters.
+        results: Slots of the block's results.
+    """
+    kept = {0: set(results)}
+    for steps in lists:
+        for step in steps:
+            if isinstance(step, FlatBranch):
+                kept[step.true_list] = set(step.true_results)
+                kept[step.false_list] = set(step.false_results)
+    reads: dict[int, set[int]] = {}
+    found: list[list[tuple[int, ...]]] = []
+    for number in range(len(lists) - 1, -1, -1):
+        written = {slot for step in lists[number] for slot in step.outputs}
+        own = written.union(params) if number == 0 else written
+        later = kept[number]
+        backwards = []
+        for step in reversed(lists[number]):
+            used = set(read_slots(step))
+            if isinstance(step, FlatBranch):
+                used |= reads.pop(step.true_list) | reads.pop(step.false_list)
+            backwards.append(tuple(sorted(((used | set(step.outputs)) & own) - later)))
+            later |= used
+        reads[number] = later - written
+        found.append(backwards[::-1])
+    return found[::-1]
