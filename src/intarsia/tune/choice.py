@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import PassContext
-from intarsia.tune.plain_data import PlainArgs, plain_args
 from intarsia.tune.transformations import (
     ALWAYS,
     CONSTRAINTS,
@@ -21,6 +20,25 @@ from intarsia.tune.transformations import (
     holds,
     registered_name,
 )
+
+PlainArgs: TypeAlias = Mapping[str, Any]
+"""Numbers, texts, truth values, None, and lists and dictionaries of such, by name."""
+
+
+def _plain_args(args: PlainArgs) -> PlainArgs:
+    """The arguments, as JSON gives them back: tuples are lists.
+
+    Raises:
+        UsageError: One of them is nothing that JSON holds.
+    """
+    try:
+        found = json.loads(json.dumps(dict(args), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"the arguments {dict(args)} are not plain data: {error}",
+            help="give numbers, texts, truth values, None, and lists and dictionaries of such",
+        ) from None
+    return MappingProxyType(found)
 
 
 def _no_args() -> PlainArgs:
@@ -49,8 +67,8 @@ class Choice:
     def __post_init__(self) -> None:
         object.__setattr__(self, "transform", registered_name(self.transform, TRANSFORMATIONS))
         object.__setattr__(self, "constraint", registered_name(self.constraint, CONSTRAINTS))
-        object.__setattr__(self, "args", plain_args(self.args))
-        object.__setattr__(self, "constraint_args", plain_args(self.constraint_args))
+        object.__setattr__(self, "args", _plain_args(self.args))
+        object.__setattr__(self, "constraint_args", _plain_args(self.constraint_args))
 
     def is_open(self, mod: IRModule) -> bool:
         """Whether the constraint holds of a module."""

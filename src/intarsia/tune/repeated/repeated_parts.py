@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
 from intarsia.ir import IRModule, Var
 from intarsia.passes.regions.outline import Outline
 from intarsia.tune.repeated.block import Block
-from intarsia.tune.repeated.chains import chains
 from intarsia.tune.repeated.runs import Run, find_runs
-from intarsia.tune.repeated.value_graph import ValueGraph
+from intarsia.tune.repeated.value_graph import ValueGraph, operands
 
 LEAST_OPERATORS = 2
 """Parts with fewer operators are put together, by default: there is little to decide about a single one."""
@@ -53,7 +53,7 @@ def repeated_parts(mod: IRModule, least_operators: int = LEAST_OPERATORS) -> tup
     graph = ValueGraph.of(mod)
     if graph is None:
         return ()
-    rows = [_Row.of(graph, chain) for chain in chains(graph)]
+    rows = [_Row.of(graph, chain) for chain in _chains(graph)]
     runs = [(row, run) for row in rows for run in find_runs(row.symbols)]
     runs.sort(key=lambda each: -each[0].saved(each[1]))
     taken: set[int] = set()
@@ -134,3 +134,40 @@ class _Row:
                 found.setdefault(digest, []).append(block)
             start = end
         return found
+
+
+def _chains(graph: ValueGraph) -> Iterator[tuple[int, ...]]:
+    """The post-dominator tree as paths; each runs from a value to the first of what leads to it.
+
+    A path goes on with the child that is farthest from a parameter of @main, which ends it; where there is
+    none below, from a value that is also used elsewhere. So it follows the residual stream of a network from
+    its inputs on, and not a branch inside a layer; such branches are paths of their own.
+
+    Args:
+        graph: The values.
+    """
+    reach = _reach(graph)
+    heads = [at for at, above in enumerate(graph.parent) if above < 0]
+    while heads:
+        path = [heads.pop()]
+        while below := graph.children[path[-1]]:
+            next_one = max(below, key=lambda at: (reach[at], -at))
+            heads += [at for at in below if at != next_one and not isinstance(graph.values[at], Var)]
+            path.append(next_one)
+        yield tuple(path)
+
+
+def _reach(graph: ValueGraph) -> list[tuple[int, int]]:
+    """For each value, how far down its subtree something enters: from a parameter, and from anywhere else."""
+    reach: list[tuple[int, int]] = []
+    for at, value in enumerate(graph.values):
+        below = [reach[child] for child in graph.children[at]]
+        is_shared = any(graph.parent[graph.number[each]] != at for each in operands(value))
+        from_parameter = max([each[0] for each in below] + [0 if isinstance(value, Var) else -1])
+        from_elsewhere = max([each[1] for each in below] + [0 if is_shared else -1])
+        reach.append((_one_more(from_parameter), _one_more(from_elsewhere)))
+    return reach
+
+
+def _one_more(steps: int) -> int:
+    return steps + 1 if steps >= 0 else steps
