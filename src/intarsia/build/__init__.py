@@ -4,7 +4,6 @@ device_map     which expression is on which device
 slot_value     what an expression becomes: slots, or something known before the run
 joined_value   what is left of a branch; of two functions, the choice
 imports        what a block uses of the one that it is written in
-checked        what a program must keep to, to be built
 slots          the slots of a block while it is lowered
 step_order     an order of steps in which devices overlap
 kernel_table   compiled functions; equal ones are compiled once

@@ -7,7 +7,7 @@ gather_specs        what the targets propose (prune, planned_devices: which of i
 costs               what candidates and borders between them cost
 search              the covering problem in the abstract: bit masks and numbers
 cover_of_graph      a function's candidates as a covering problem
-function_search     the cheapest covers of a function (first_candidates, function_cover, no_cover)
+function_search     the cheapest covers of a function (function_cover, no_cover)
 collage             of a module; conflicts says which toolchains must not occur together
 placement           what is chosen, as plain data and as a file
 evolution           the second level: placements by what the whole program takes

@@ -30,7 +30,7 @@ class MergeCompilerRegions(FunctionPass, opt_level=0, required=("InferType",)):
     * A region lies in one scope: a branch of an If has its own, so that only what is needed is computed.
     * A field of a call with several results goes with the call.
     * A region needs each copy between devices as a whole or not at all, and is needed by each copy so: no
-      device waits for more than it would without regions (`passes.regions.copy_eras`).
+      device waits for more than it would without regions.
 
     Linear, but for the search for cycles where regions of several toolchains alternate.
 

@@ -1,7 +1,7 @@
 """Tuning passes: decisions as data, candidates, and what they cost (DESIGN section 6; seed relax_pass_infra).
 
-transformations, plain_data      what choices name, and what they may carry
-choice, instruction, trace       one way to decide; what is decided; what was decided
+transformations                  what choices name
+choice, instruction, trace       one way to decide, and its plain arguments; what is decided; what was decided
 heuristic_pass                   passes without a feedback loop, as decisions
 evaluator                        who says what a program costs
 measuring_evaluator              by measuring it
@@ -9,14 +9,13 @@ tuning_tree                      what was tried, to be printed
 tuning_context                   what tuning passes run under
 candidates                       the steps of a feedback loop
 strategy                         which combinations of decisions are tried
-best_decisions                   a loop around a strategy
 evaluation_log                   evaluations in a file, and a run repeated from it
 prediction                       the best that is known, without measuring
 subgraphs                        parts of a program as programs of their own
 repeated                         the equal parts of a program
 tune_in_turns                    one budget for the tuning passes of a sequence
 validation                       whether a program or sequence can be used at all
-tuning_pass                      passes that decide by measuring
+tuning_pass                      passes that decide by measuring: a loop around a strategy
 substitution                     rules that rewrite a program, each at one place
 passes                           the tuning passes, one per file
 

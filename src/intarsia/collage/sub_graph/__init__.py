@@ -8,7 +8,7 @@ validity              why a set of nodes cannot become a function
 touching              whether two sub-graphs can be joined
 quotient              whether several sub-graphs can be contracted at once
 constant_placement    whether weights are written into a function or handed to it
-outline, contraction, literal_copy
+outline, contraction
                       a function made of a sub-graph, and calls of such functions in its place
 extract               a sub-graph as a program of its own, for measuring
 parallel_rewrite      a function with many sub-graphs called

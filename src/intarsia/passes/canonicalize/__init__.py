@@ -5,5 +5,4 @@ variadic            Sum and Mean of several as Add chains
 shape_change        Flatten, Squeeze and Unsqueeze as Reshape
 window              attributes of convolutions and pools, spelled out
 activation          written-out activation functions as the operator of that name
-product_factors     the factors of a written-out product
 """

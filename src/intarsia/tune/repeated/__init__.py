@@ -1,10 +1,9 @@
 """Repeated structure of a program, such as the equal layers of a transformer.
 
 value_graph      the values of @main and their post-dominators
-chains           values that everything before them passes, in a row
 runs             repetitions in a row of symbols
 block            what lies between two values of a chain, as a function
-repeated_parts   the equal blocks of a program
+repeated_parts   the equal blocks along its chains of values
 application      decisions applied to each of them
 """
 

@@ -8,7 +8,7 @@ pick_rule, pick_check
                 TopK, ArgMax, ArgMin: what the indices select, and what is gathered by them
 selection_rule, selection_check
                 NonZero: which elements are selected, and what is gathered there
-suppression_rule, suppression_check, overlap
+suppression_rule, suppression_check
                 NonMaxSuppression: which boxes are selected, and what is gathered for them
 row_axis        results with a row for each selected box
 inner_steps     steps within a program: runs in which undecided elements fall on the other side
