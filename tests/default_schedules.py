@@ -56,7 +56,7 @@ def run_declared(dag: ComputeDAG, inputs: Mapping[str, Array]) -> list[Array]:
     """The results of the loops as declared, by the interpreter."""
     given = [inputs[tensor.buffer.name] for tensor in dag.placeholders]
     results = [np.zeros(tensor.shape, tensor.dtype.numpy) for tensor in dag.outputs]
-    interpret(lower(dag, dag.init_state), [*given, *results])
+    interpret(lower(dag, LoopState.initial(dag)), [*given, *results])
     return results
 
 

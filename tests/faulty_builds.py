@@ -80,7 +80,7 @@ def _built_wrongly(folder: Path, steps: Sequence[StepJson], fault: Fault) -> Bui
     match fault:
         case Fault.OTHER_LOOPS:
             dag = _differences(TaskFolder(folder).program().dag)
-            kernel = compile_schedule(with_state(dag, dag.init_state), isa)
+            kernel = compile_schedule(with_state(dag, LoopState.initial(dag)), isa)
         case Fault.DAMAGED_CODE:
             kernel = replace(built.kernel, kernel=replace(built.kernel.kernel, object_code=b"no object code"))
         case _:

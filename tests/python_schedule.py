@@ -14,7 +14,7 @@ from intarsia.native.te.tensor import ComputeOp
 
 def run_python_code(dag: ComputeDAG, code: str) -> LoopState:
     """The state of a DAG after the calls of printed code."""
-    schedule = Schedule(dag.init_state)
+    schedule = Schedule(LoopState.initial(dag))
     te = SimpleNamespace(thread_axis=lambda name: name)
     names: dict[str, Any] = {"s": schedule, "te": te, "tuple": tuple}
     names |= {loop_name(op.name): TensorHandle(schedule, op.name) for op in dag.ops}

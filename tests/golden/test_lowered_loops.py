@@ -11,6 +11,7 @@ from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
 from intarsia.ir.verify import verify
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower, lower_naive
 
 Check = Callable[[str, str], None]
@@ -23,7 +24,7 @@ def naive_matmul() -> PrimFunc:
 def tiled_matmul() -> PrimFunc:
     """In tiles of tiles, computed in a local buffer and copied from there; as a tuner writes it."""
     dag = ComputeDAG(matmul(64, 64, 64))
-    state = dag.init_state.cache_write("C", "local")
+    state = LoopState.initial(dag).cache_write("C", "local")
     state = state.split("C.local", "i_c", [2, 2, 4]).split("C.local", "j_c", [2, 1, 16])
     state = state.split("C.local", "k", [8])
     inner = ["k.0", "i_c.2", "j_c.2", "k.1", "i_c.3", "j_c.3"]
@@ -38,7 +39,7 @@ def tiled_matmul() -> PrimFunc:
 def fused_conv() -> PrimFunc:
     """Padding in the tile that reads it, what follows inlined, rows left over in the last tile."""
     dag = ComputeDAG(conv2d_nchw_bn_relu(height=14, width=14, ci=8, co=16))
-    state = dag.init_state
+    state = LoopState.initial(dag)
     for name in ("bias_add", "bn_mul", "bn_add"):
         state = state.compute_inline(name)
     state = state.split("relu", "j", [8]).split("relu", "k", [4])
@@ -50,7 +51,7 @@ def fused_conv() -> PrimFunc:
 def mixed_pool() -> PrimFunc:
     """A spatial loop fused with a reduction: the neutral elements come first, for all of it."""
     dag = ComputeDAG(clipped_pool())
-    state = dag.init_state.fuse("pool", ["k", "ry"]).split("pool", "i", [2])
+    state = LoopState.initial(dag).fuse("pool", ["k", "ry"]).split("pool", "i", [2])
     return lower(dag, state)
 
 

@@ -45,7 +45,7 @@ LONGEST_UNROLLED = 8
 @st.composite
 def histories(draw: st.DrawFn, dag: ComputeDAG, max_steps: int = 12) -> LoopState:
     """A legal state of a DAG, with all split lengths chosen."""
-    state = dag.init_state
+    state = LoopState.initial(dag)
     computed = [place for place, stage in enumerate(state.stages) if stage.kind is StageKind.COMPUTE]
     if not computed:
         return state

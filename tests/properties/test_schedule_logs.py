@@ -20,10 +20,11 @@ from intarsia.autoschedule.measuring import (
     record_of,
 )
 from intarsia.measure.measure_result import MeasureError
+from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import record_from_line, record_to_line
 
 TASK = task_of(matmul(16, 16, 16))
-STATES = [TASK.dag.init_state.split("C", "i", [length]) for length in (1, 2, 4, 8, 16)]
+STATES = [LoopState.initial(TASK.dag).split("C", "i", [length]) for length in (1, 2, 4, 8, 16)]
 
 seconds = st.floats(1e-9, 1e6)
 worked = st.builds(

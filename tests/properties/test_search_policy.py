@@ -18,6 +18,7 @@ from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, TuningOpti
 from intarsia.autoschedule.population import completed
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import SpaceOptions
+from intarsia.native.loop_state import LoopState
 
 NAMES = sorted(MAKERS.keys() - {"conv2d_winograd_nhwc"})
 """Computations of which a program is lowered in a few milliseconds."""
@@ -49,14 +50,14 @@ def test_a_search_measures_legal_programs_once(
         descent_batch=3,
     )
     model = ridge_model(RandomModel(np.random.default_rng(0)), 8)
-    seeds = [task.dag.init_state]
+    seeds = [LoopState.initial(task.dag)]
     policy = SketchPolicy(
         *(task, model, measurer, options, None, Random(seed), seeds, small_sketches(name)),
         draft=DraftModel(SMALL_MACHINE),
     )
     best = policy.search(TuningOptions(trials, num_measures_per_round=each))
     measured = measurer.measured
-    assert measured[0] == task.dag.init_state
+    assert measured[0] == LoopState.initial(task.dag)
     assert len({state.text for state in measured}) == len(measured) == policy.trials <= trials
     assert max(map(len, measurer.rounds)) <= each
     for state in measured:

@@ -14,6 +14,7 @@ from intarsia.native import te
 from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir
@@ -46,7 +47,12 @@ def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time
     k, shape = te.reduce_axis(steps, "k"), (pieces, _CHAINS, lanes)
     sums = te.compute(shape, lambda p, i, v: te.sum(x[p, k, i, v], k), name="sums", axis_names="piv")
     dag = ComputeDAG((x, sums))
-    state = dag.init_state.reorder("sums", ["p", "k", "i", "v"]).unroll("sums", "i").vectorize("sums", "v")
+    state = (
+        LoopState.initial(dag)
+        .reorder("sums", ["p", "k", "i", "v"])
+        .unroll("sums", "i")
+        .vectorize("sums", "v")
+    )
     loops = IRModule({GlobalVar("read"): ScheduledDag(dag, state.parallel("sums", "p"), ()).lowered()})
     function = default_tir(isa.vector_bytes, isa.vector_registers)(loops, PassContext()).prim_func("read")
     kernel, best = compile_kernel(function, isa).load(), math.inf

@@ -14,6 +14,7 @@ from intarsia.native import te
 from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.thread_pool import ThreadPool
+from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir
@@ -41,7 +42,7 @@ def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf
     k, shape = te.reduce_axis(_STEPS, "k"), (threads, chains, lanes)
     c = te.compute(shape, lambda *at: te.sum(a[at[2]] * b[at[2]], k), name="c", axis_names="tiv")
     dag = ComputeDAG((a, b, c))
-    state = dag.init_state.reorder("c", ["t", "k", "i", "v"]).unroll("c", "i").vectorize("c", "v")
+    state = LoopState.initial(dag).reorder("c", ["t", "k", "i", "v"]).unroll("c", "i").vectorize("c", "v")
     loops = IRModule({GlobalVar("peak"): ScheduledDag(dag, state.parallel("c", "t"), ()).lowered()})
     function = default_tir(isa.vector_bytes, isa.vector_registers)(loops, PassContext()).prim_func("peak")
     kernel, best = compile_kernel(function, isa).load(), math.inf

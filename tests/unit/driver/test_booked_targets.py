@@ -19,6 +19,7 @@ from intarsia.driver.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.driver.schedule_records import ScheduleRequest
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
+from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduleBook
 from intarsia.native.schedule.schedule_book import history_text
 from intarsia.op import call
@@ -63,7 +64,7 @@ def with_winner(module: IRModule, database: Database) -> tuple[ExtractedTask, ..
     """Let the loops as they are declared have won all races."""
     tasks, history = extract_tasks(module, NATIVE), ScheduleHistory(database, this_host())
     for task in tasks:
-        history.keep(task, KeptSchedule(history_text(task.task.dag.init_state), 1e-6, 2e-6, 9))
+        history.keep(task, KeptSchedule(history_text(LoopState.initial(task.task.dag)), 1e-6, 2e-6, 9))
     return tasks
 
 
@@ -78,7 +79,7 @@ def test_where_nothing_was_searched_nothing_is_looked_at(
 def test_what_has_won_before_is_one_more_target(database: Database) -> None:
     (task,) = with_winner(product(), database)
     found = booking(product(), database).booked([NATIVE, REFERENCE], None)
-    book = ScheduleBook.of_states([task.task.dag.init_state])
+    book = ScheduleBook.of_states([LoopState.initial(task.task.dag)])
     assert found.targets == (NATIVE, REFERENCE, NATIVE.with_options(schedules=book.digest))
     assert ScheduleBook.load(schedule_folder(), book.digest) == book
     assert booking(product("Tanh"), database).booked([NATIVE], None).targets == (NATIVE,)

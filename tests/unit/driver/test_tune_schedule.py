@@ -20,6 +20,7 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduleBook
 from intarsia.op import call
 from intarsia.passes import InferType, partition_whole
@@ -88,7 +89,7 @@ def test_what_has_won_is_a_candidate_and_wins_if_it_is_faster(
     testbed: LocalTestbed, database: Database
 ) -> None:
     (task,) = with_winner(product(), database)
-    book = ScheduleBook.of_states([task.task.dag.init_state])
+    book = ScheduleBook.of_states([LoopState.initial(task.task.dag)])
     ctx = planted(testbed, database, books_pay)
     after = KNOWN(product(), ctx)
     assert targets(after) == [NATIVE.with_options(schedules=book.digest)]

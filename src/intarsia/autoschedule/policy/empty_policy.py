@@ -84,4 +84,4 @@ class EmptyPolicy:
         return patience is not None and known.has_cost and known.trials - known.best_trials > patience
 
     def _state(self) -> LoopState:
-        return infer_bound(self.task.dag, self.task.dag.init_state)
+        return infer_bound(self.task.dag, LoopState.initial(self.task.dag))

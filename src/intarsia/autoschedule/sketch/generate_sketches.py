@@ -50,7 +50,7 @@ def generate_sketches(
     """
     context = SketchContext(task, structure)
     tried = (*custom, *(CPU_RULES if rules is None else rules))
-    first = task.dag.init_state
+    first = LoopState.initial(task.dag)
     level: list[tuple[LoopState, int]] = [(first, len(first.stages) - 1)]
     finished: list[LoopState] = []
     while level:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from intarsia.native.dag.flop_count import flop_count
 from intarsia.native.dag.loop_name import loop_name
@@ -14,9 +13,6 @@ from intarsia.native.dag.op_order import default_order
 from intarsia.native.dag.print_dag import dag_text
 from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from intarsia.support.errors import UsageError
-
-if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +81,6 @@ class ComputeDAG:
     def flop_ct(self) -> int:
         """The number of floating-point operations; -1 if it is not known."""
         return flop_count(self.ops)
-
-    @cached_property
-    def init_state(self) -> LoopState:
-        """The loops as declared: each operation on its own, spatial axes around reduction axes."""
-        from intarsia.native.loop_state.state import LoopState
-
-        return LoopState.initial(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle operations in order, so that long chains do not nest."""

@@ -35,7 +35,7 @@ class Actions(ABC):
     """The next state by one more step; every method raises IllegalStepError if that is not possible.
 
     state = (
-        dag.init_state.split(C, "i", [16]).split(C, "j", [8])
+        LoopState.initial(dag).split(C, "i", [16]).split(C, "j", [8])
         .reorder(C, ["i.0", "j.0", "k", "j.1", "i.1"]).fuse(C, ["i.0", "j.0"])
     )
     """

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from intarsia.native.loop_state.illegal_step import IllegalStepError
 from intarsia.native.loop_state.relatives import consumers
 from intarsia.native.loop_state.stage import ComputeAt
+from intarsia.native.loop_state.state import LoopState
 from intarsia.native.loop_state.steps import ComputeAtStep, ComputeInlineStep, ComputeRootStep
-
-if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
 
 
 def check_placement(state: LoopState) -> None:
@@ -55,7 +51,7 @@ def _misplaced(state: LoopState, stage_id: int, problem: str) -> IllegalStepErro
 
 def _placing_step(state: LoopState, name: str) -> int | None:
     """The last step that moved the stage, found by going through the history."""
-    before, found = state.initial_dag.init_state, None
+    before, found = LoopState.initial(state.initial_dag), None
     for place, step in enumerate(state.transform_steps):
         is_move = isinstance(step, ComputeAtStep | ComputeInlineStep | ComputeRootStep)
         if is_move and before.stages[step.stage_id].op.name == name:

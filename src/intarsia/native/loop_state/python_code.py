@@ -17,7 +17,7 @@ def print_python_code_from_state(state: LoopState, *, prefixed: bool = True) -> 
         prefixed: Whether names of loops begin with the name of their stage. Seed ansor_minimum has them
             without: the loops of two stages then look the same.
     """
-    names = PythonNames(state.initial_dag.init_state, prefixed)
+    names = PythonNames(LoopState.initial(state.initial_dag), prefixed)
     lines = names.declarations()
     for step in state.transform_steps:
         names.after = names.before.apply(step)

@@ -39,7 +39,7 @@ class LoopState(Actions):
     Attributes:
         initial_dag: What is computed, before any step.
         stages: One for each operation of `current_dag`, in its order.
-        transform_steps: The history; applied to `initial_dag.init_state` it gives this state.
+        transform_steps: The history; applied to `LoopState.initial(initial_dag)` it gives this state.
         attach_map: Which stages stand inside which loops.
         current_dag: What is computed now; cache_read, cache_write and rfactor add operations.
         concrete: Whether every split length is chosen.
@@ -54,7 +54,7 @@ class LoopState(Actions):
 
     @classmethod
     def initial(cls, dag: ComputeDAG) -> LoopState:
-        """The loops of a DAG as declared."""
+        """Return the loops as declared: each operation on its own, spatial axes around reduction axes."""
         return cls(dag, tuple(map(Stage.of, dag.ops)), (), AttachMap(), dag)
 
     @classmethod

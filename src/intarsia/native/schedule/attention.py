@@ -113,7 +113,7 @@ def state_of_blocks(chain: AttentionChain, task: ScheduleTask, tiles: int) -> Lo
     products = (chain.scores, chain.result)
     panels = {plan.form.right.name for plan in products if plan.copies}
     kept = panels | {chain.masked.name, chain.between[-1].name}
-    state = with_inlined(task.dag.init_state, kept)
+    state = with_inlined(LoopState.initial(task.dag), kept)
     queries = chain.scores.form.left
     if _is_moved_only(queries, chain.scores.form.op, task) and not _is_inlined(state, queries.name):
         state = state.compute_inline(queries.name)

@@ -56,7 +56,7 @@ def blocked_chain(task: ScheduleTask) -> BlockedChain | None:
         return None
     kind, pad = str(op.attrs[BLOCKED]), _padding(op)
     target = chain_end(task, op)
-    state, anchor = task.dag.init_state, op.name
+    state, anchor = LoopState.initial(task.dag), op.name
     if target is op:
         state = state.cache_write(op, "local")
         anchor = f"{op.name}.local"

@@ -123,7 +123,7 @@ def channels_last_state(task: ScheduleTask) -> LoopState | None:
 def _chain(form: ChannelsLastForm, task: ScheduleTask) -> BlockedChain:
     """All that is cheap inlined, with the stage that sums, and the one that writes the results."""
     op, end = form.op, chain_end(task, form.op)
-    state, anchor = task.dag.init_state, op.name
+    state, anchor = LoopState.initial(task.dag), op.name
     if end is op:
         state, anchor = state.cache_write(op, "local"), f"{op.name}.local"
     pad = form.image.name if form.is_padded else None

@@ -21,7 +21,7 @@ Rule: TypeAlias = Callable[[ScheduleTask], LoopState | None]
 """The state of a DAG for a machine; None where the rule does not apply.
 
 A rule lives in a file of its own, named after what it is for, and is added to RULES below. It starts from
-`task.dag.init_state`, refers to stages by name (steps move their numbers), and may use
+`LoopState.initial(task.dag)`, refers to stages by name (steps move their numbers), and may use
 `inlining.with_inlined`, and `stage_loops.with_loops` for stages that it does not care about.
 """
 
@@ -42,7 +42,7 @@ def default_state(dag: ComputeDAG, isa: Isa, threads: int) -> LoopState:
         state = _legal(rule, task)
         if state is not None:
             return state
-    return dag.init_state
+    return LoopState.initial(dag)
 
 
 def _legal(rule: Rule, task: ScheduleTask) -> LoopState | None:

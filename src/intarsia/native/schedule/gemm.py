@@ -88,7 +88,7 @@ def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
     """The state of a DAG with plans for its products, as `gemm_plans` gives them or with other decisions."""
     products = frozenset(plan.form.op.name for plan in plans)
     kept = {plan.form.right.name for plan in plans if plan.copies}
-    state = with_inlined(task.dag.init_state, kept)
+    state = with_inlined(LoopState.initial(task.dag), kept)
     for plan in plans:
         right, is_read_there = plan.form.right.name, plan.is_along_sum and plan.form.right_is_moved
         if is_read_there and state[right].compute_at is not ComputeAt.INLINED:

@@ -19,7 +19,7 @@ from intarsia.native.te import ComputeOp, Operation
 
 def row_state(task: ScheduleTask) -> LoopState:
     """The state of any DAG: what can be inlined is, and the rest is computed by rows, or on its own."""
-    state = with_lane_reductions(with_inlined(task.dag.init_state), task)
+    state = with_lane_reductions(with_inlined(LoopState.initial(task.dag)), task)
     return with_rows(state, task)
 
 

@@ -63,7 +63,7 @@ def transposed_chain(task: ScheduleTask) -> BlockedChain | None:
     assert isinstance(joined, ComputeOp), "so it is declared"
     pad = next((each.op.name for each in op.inputs if each.op.attrs.get(BLOCKED) == PADDING), None)
     target = chain_end(task, joined)
-    state = with_inlined(task.dag.init_state, {op.name, target.name, *([pad] if pad else [])})
+    state = with_inlined(LoopState.initial(task.dag), {op.name, target.name, *([pad] if pad else [])})
     return BlockedChain(state, TRANSPOSED, op.name, target.name, pad)
 
 
@@ -170,7 +170,7 @@ def _products(op: ComputeOp, task: ScheduleTask) -> BlockedChain | None:
         return None
     target, anchor = chain_end(task, op), f"{products.op.name}.local"
     kept = {anchor, products.op.name, op.name, target.name}
-    state = with_inlined(task.dag.init_state.cache_write(products.op, "local"), kept)
+    state = with_inlined(LoopState.initial(task.dag).cache_write(products.op, "local"), kept)
     left = frozenset({op.name, target.name})
     return BlockedChain(state, CONVOLUTION, anchor, products.op.name, None, left)
 

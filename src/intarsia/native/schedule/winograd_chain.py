@@ -99,7 +99,7 @@ def winograd_chain(task: ScheduleTask) -> WinogradChain | None:
     pad = source.name if isinstance(source, ComputeOp) else None
     half, product, inputs, rows = names
     kept = {*names, target.name, *([pad] if pad else [])}
-    state = with_inlined(task.dag.init_state, kept)
+    state = with_inlined(LoopState.initial(task.dag), kept)
     if state[result.name].compute_at is ComputeAt.ROOT and target is not result:
         state = state.compute_inline(result.name)
     return WinogradChain(state, pad, rows, inputs, product, half, target.name)

@@ -31,7 +31,7 @@ def states(task: SearchTask) -> tuple[LoopState, ...]:
 
 def _random_state(dag: ComputeDAG, rng: random.Random) -> LoopState:
     sizes = [rng.choice((1, 2, 4, 8, 16, 32)) for _ in range(3)]
-    state = dag.init_state
+    state = LoopState.initial(dag)
     for loop, size in zip("ijk", sizes, strict=True):
         state = state.split("C", loop, [size])
     order = rng.choice(

@@ -102,7 +102,7 @@ def test_labels_follow_the_best_of_each_task(
 ) -> None:
     """Two tasks whose costs differ by a thousand times are learned side by side."""
     other = SearchTask.of_dag(ComputeDAG(softmax_nm(64, 64)), task.target, task.hardware)
-    other_states = [other.dag.init_state, other.dag.init_state.vectorize("norm", "j")]
+    other_states = [LoopState.initial(other.dag), LoopState.initial(other.dag).vectorize("norm", "j")]
     model = make()
     model.update(task, states[:40], _cycles(task, states[:40]))
     model.update(other, other_states, [2e-9, 1e-9])
@@ -170,7 +170,7 @@ def _record(key: str, state: LoopState, result: RecordResult) -> Record:
 
 def test_records_whose_history_does_not_fit_are_passed_over(task: SearchTask, states: States) -> None:
     other = ComputeDAG(softmax_nm(4, 4))
-    step = other.init_state.compute_inline("exp").transform_steps
+    step = LoopState.initial(other).compute_inline("exp").transform_steps
     result = RecordResult((1.0,), 0, 1.0, 0)
     wrong = Record(RecordTask(task.workload_key, "llvm"), (*states[0].transform_steps, *step), result)
     assert update_from_records(_ridge(), [task], [wrong]) == 0
@@ -180,7 +180,7 @@ def test_records_whose_history_does_not_fit_are_passed_over(task: SearchTask, st
 def test_states_that_cannot_be_lowered(
     make: Callable[[], LearnedModel], task: SearchTask, states: States
 ) -> None:
-    open_state = task.dag.init_state.split("C", "i", [None])
+    open_state = LoopState.initial(task.dag).split("C", "i", [None])
     model = make()
     model.update(task, [*states[:10], open_state], [*_costs(10), inf])
     assert len(model) == 10

@@ -17,7 +17,7 @@ MACHINE = Machine(32, 16, 32 * 1024, 512 * 1024, 4)
 
 
 def _tiled(task: SearchTask, rows: int, columns: int) -> LoopState:
-    state = task.dag.init_state.split("C", "i", [rows]).split("C", "j", [columns])
+    state = LoopState.initial(task.dag).split("C", "i", [rows]).split("C", "j", [columns])
     return state.reorder("C", ["i.0", "j.0", "k", "i.1", "j.1"])
 
 
@@ -55,7 +55,7 @@ def test_the_draft_knows_that_results_leave_registers_in_loops_that_stay(task: S
 
 
 def test_the_draft_counts_a_rest_as_less_than_a_whole_tile(task: SearchTask) -> None:
-    extent = task.dag.init_state["C"].iters[0].extent
+    extent = LoopState.initial(task.dag)["C"].iters[0].extent
     assert extent is not None
     even, uneven = _in_registers(task, 4, 16), _in_registers(task, 5, 16)
     assert extent % 4 == 0 < extent % 5
@@ -70,19 +70,21 @@ def test_the_draft_prefers_threads_that_all_have_work(task: SearchTask) -> None:
 
 
 def test_the_draft_prefers_to_start_threads_once(task: SearchTask) -> None:
-    state = task.dag.init_state
+    state = LoopState.initial(task.dag)
     assert _cycles(task, state.parallel("C", "i")) < _cycles(task, state.parallel("C", "j"))
 
 
 def test_the_draft_prefers_rows_to_gathered_vectors(task: SearchTask) -> None:
-    gathered = task.dag.init_state.split("C", "i", [8]).reorder("C", ["i.0", "j", "k", "i.1"])
-    smooth = task.dag.init_state.split("C", "j", [8]).reorder("C", ["i", "j.0", "k", "j.1"])
+    gathered = LoopState.initial(task.dag).split("C", "i", [8]).reorder("C", ["i.0", "j", "k", "i.1"])
+    smooth = LoopState.initial(task.dag).split("C", "j", [8]).reorder("C", ["i", "j.0", "k", "j.1"])
     assert _cycles(task, smooth.vectorize("C", "j.1")) < _cycles(task, gathered.vectorize("C", "i.1"))
 
 
 def test_draft_scores_are_higher_for_fewer_cycles(task: SearchTask) -> None:
-    slow, fast = task.dag.init_state, _tiled(task, 4, 16).vectorize("C", "j.1")
-    scores = DraftModel(MACHINE).predict(task, [slow, fast, task.dag.init_state.split("C", "i", [None])])
+    slow, fast = LoopState.initial(task.dag), _tiled(task, 4, 16).vectorize("C", "j.1")
+    scores = DraftModel(MACHINE).predict(
+        task, [slow, fast, LoopState.initial(task.dag).split("C", "i", [None])]
+    )
     assert 0 < scores[0] < scores[1]
     assert scores[2] == -inf
 

@@ -19,7 +19,7 @@ DAG = ComputeDAG(matmul(64, 64, 64))
 
 
 def _tiled(rows: int, columns: int, kind: str = "vectorize") -> LoopState:
-    state = DAG.init_state.split("C", "i", [rows]).split("C", "j", [columns])
+    state = LoopState.initial(DAG).split("C", "i", [rows]).split("C", "j", [columns])
     state = state.reorder("C", ["i.0", "j.0", "k", "i.1", "j.1"])
     return state.vectorize("C", "j.1") if kind == "vectorize" else state
 
@@ -30,30 +30,30 @@ def _fit(state: LoopState, machine: Machine = AVX2) -> MachineFit:
 
 @pytest.mark.parametrize(("columns", "fit"), [(8, 1.0), (16, 1.0), (4, 0.5), (12, 0.75)])
 def test_vectors_that_are_filled(columns: int, fit: float) -> None:
-    state = DAG.init_state.split("C", "j", [columns])
+    state = LoopState.initial(DAG).split("C", "j", [columns])
     state = state.reorder("C", ["i", "j.0", "k", "j.1"]).vectorize("C", "j.1")
     assert _fit(state).vector_fit == pytest.approx(fit)
 
 
 def test_without_vectors_one_lane_is_used() -> None:
-    assert _fit(DAG.init_state).vector_fit == pytest.approx(1 / 8)
+    assert _fit(LoopState.initial(DAG)).vector_fit == pytest.approx(1 / 8)
     assert _fit(_tiled(4, 16, "none")).vector_fit == pytest.approx(1 / 8)
 
 
 def test_the_tile_is_counted_in_vectors() -> None:
     assert _fit(_tiled(4, 16)).tile_vectors == pytest.approx(4 * 16 / 8)
     assert _fit(_tiled(8, 32)).tile_vectors == pytest.approx(8 * 32 / 8)
-    assert _fit(DAG.init_state).tile_vectors == pytest.approx(1)
+    assert _fit(LoopState.initial(DAG)).tile_vectors == pytest.approx(1)
 
 
 def test_loads_of_a_tile() -> None:
     """4 rows by 2 vectors need 4 elements of A and 2 vectors of B for 8 vectors of C."""
     assert _fit(_tiled(4, 16)).loads == pytest.approx((4 + 2) / 8)
-    assert _fit(DAG.init_state).loads == pytest.approx(2)
+    assert _fit(LoopState.initial(DAG)).loads == pytest.approx(2)
 
 
 def test_a_vectorised_loop_around_the_reduction_is_part_of_the_tile() -> None:
-    state = DAG.init_state.split("C", "j", [16]).vectorize("C", "j.1")
+    state = LoopState.initial(DAG).split("C", "j", [16]).vectorize("C", "j.1")
     assert _fit(state).tile_vectors == pytest.approx(2)
     assert _fit(state).loads == pytest.approx((1 + 2) / 2)
 
@@ -69,33 +69,38 @@ def test_too_large_a_tile_spills() -> None:
 
 def test_vectors_along_rows_are_not_smooth() -> None:
     """A vector over i takes elements of C and A that are a row apart; B has one element."""
-    state = DAG.init_state.split("C", "i", [8]).reorder("C", ["i.0", "k", "j", "i.1"]).vectorize("C", "i.1")
+    state = (
+        LoopState.initial(DAG)
+        .split("C", "i", [8])
+        .reorder("C", ["i.0", "k", "j", "i.1"])
+        .vectorize("C", "i.1")
+    )
     assert _fit(state).smooth_share == pytest.approx(1 / 3)
     assert _fit(_tiled(4, 8)).smooth_share == 1
 
 
 def test_what_fits_a_cache_comes_into_it_once() -> None:
     everything = 3 * 64 * 64 * 4 / 64**3
-    assert _fit(DAG.init_state).second_traffic == pytest.approx(everything)
+    assert _fit(LoopState.initial(DAG)).second_traffic == pytest.approx(everything)
     tiny = Machine(32, 16, 1024, 2048, 4)
-    assert _fit(DAG.init_state, tiny).first_traffic > 4
-    assert _fit(_tiled(8, 8), tiny).first_traffic < _fit(DAG.init_state, tiny).first_traffic
+    assert _fit(LoopState.initial(DAG), tiny).first_traffic > 4
+    assert _fit(_tiled(8, 8), tiny).first_traffic < _fit(LoopState.initial(DAG), tiny).first_traffic
 
 
 @pytest.mark.parametrize(("rows", "balance"), [(16, 1.0), (64, 0.25), (8, 1.0), (13, 5 / 8)])
 def test_threads_that_have_work(rows: int, balance: float) -> None:
-    state = DAG.init_state.split("C", "i", [rows]).parallel("C", "i.0")
+    state = LoopState.initial(DAG).split("C", "i", [rows]).parallel("C", "i.0")
     assert _fit(state).balance == pytest.approx(balance)
 
 
 def test_a_serial_nest_leaves_the_other_threads_without_work() -> None:
-    assert _fit(DAG.init_state).balance == pytest.approx(1 / 4)
+    assert _fit(LoopState.initial(DAG)).balance == pytest.approx(1 / 4)
 
 
 def test_threads_start_where_the_parallel_loop_begins() -> None:
-    assert _fit(DAG.init_state).starts == 0
-    assert _fit(DAG.init_state.parallel("C", "i")).starts == 1
-    assert _fit(DAG.init_state.parallel("C", "j")).starts == 64
+    assert _fit(LoopState.initial(DAG)).starts == 0
+    assert _fit(LoopState.initial(DAG).parallel("C", "i")).starts == 1
+    assert _fit(LoopState.initial(DAG).parallel("C", "j")).starts == 64
 
 
 def test_the_machine_of_an_instruction_set() -> None:

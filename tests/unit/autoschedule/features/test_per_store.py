@@ -119,7 +119,7 @@ def test_golden_fusion() -> None:
     b = te.compute((64, 32), lambda i, j: a[i, j], name="B")
     c = te.compute((64, 32), lambda i, j: b[i, j], name="C")
     dag = _dag((a, c))
-    state = dag.init_state.compute_at("B", "C", "j")
+    state = LoopState.initial(dag).compute_at("B", "C", "j")
     rows = per_store_features(lower(dag, state), HARDWARE)
     assert rows.shape == (2, 164)
     found = [each for place in range(2) for each in _buffers(_row(rows, place))]
@@ -133,7 +133,7 @@ def test_an_allocated_buffer_tells_where_it_is() -> None:
     a = te.placeholder((5, 7), name="A")
     b = te.compute((5, 7), lambda i, j: te.exp(a[i, j]), name="B")
     dag = _dag((a, te.compute((5, 7), lambda i, j: b[i, j] + 1.0, name="C")))
-    state = dag.init_state.compute_at("B", "C", "i")
+    state = LoopState.initial(dag).compute_at("B", "C", "i")
     row = _state_row(dag, state, 0)
     assert row["alloc_size"] == pytest.approx(7 * FLOAT)
     assert _state_row(dag, state, 1)["alloc_size"] == 0
@@ -157,7 +157,7 @@ def test_lines_are_divided_by_all_skipped_loops() -> None:
 def test_a_choice_of_lowering_is_one_store() -> None:
     """Padding reads its input, though the store of zeros is the last statement."""
     dag = _dag(conv2d_nchw_bn_relu())
-    row = _state_row(dag, dag.init_state)
+    row = _state_row(dag, LoopState.initial(dag))
     assert row["select_op"] == pytest.approx(3 * 8 * 8)
     assert row["bool_op"] == pytest.approx(3 * 3 * 8 * 8)
     assert row["int_cmp"] == pytest.approx(4 * 3 * 8 * 8)
@@ -168,8 +168,8 @@ def test_a_choice_inside_an_element_is_seen_through() -> None:
     a = te.placeholder((8,), name="A")
     b = te.compute((8,), lambda i: te.if_then_else(i >= 1, a[i - 1], 0.0) * 2.0, name="B")
     dag = _dag((a, b))
-    row = _state_row(dag, dag.init_state)
-    assert per_store_features(lower(dag, dag.init_state), HARDWARE).shape == (1, 164)
+    row = _state_row(dag, LoopState.initial(dag))
+    assert per_store_features(lower(dag, LoopState.initial(dag)), HARDWARE).shape == (1, 164)
     assert row["select_op"] == row["float_mul"] == row["int_cmp"] == pytest.approx(8)
     assert row["int_addsub"] == pytest.approx(8)
     assert _only(_buffers(row), acc_type__kRead=1)["bytes"] == pytest.approx(8 * FLOAT)
@@ -177,14 +177,14 @@ def test_a_choice_inside_an_element_is_seen_through() -> None:
 
 def test_the_hint_to_unroll_is_a_feature() -> None:
     dag = _dag(matmul())
-    state = dag.init_state.pragma("C", "i", "auto_unroll_max_step$64")
+    state = LoopState.initial(dag).pragma("C", "i", "auto_unroll_max_step$64")
     assert _state_row(dag, state)["auto_unroll_max_step"] == pytest.approx(64)
-    assert _state_row(dag, dag.init_state)["auto_unroll_max_step"] == 0
+    assert _state_row(dag, LoopState.initial(dag))["auto_unroll_max_step"] == 0
 
 
 def test_the_curve_rises_where_inner_loops_reuse() -> None:
     dag = _dag(matmul(32, 32, 32))
-    row = _state_row(dag, dag.init_state)
+    row = _state_row(dag, LoopState.initial(dag))
     curve = [row[f"arith_intensity_curve_{number}"] for number in range(10)]
     assert curve == sorted(curve)
     assert curve[-1] == pytest.approx(2 * 32**3 / (3 * 32**2 * FLOAT), rel=1e-4)
@@ -201,12 +201,12 @@ def test_without_loops_and_without_floats() -> None:
 def test_nothing_stored_gives_no_row() -> None:
     a = te.placeholder((0, 4), name="A")
     dag = _dag((a, te.compute((0, 4), lambda i, j: a[i, j] + 1.0, name="B")))
-    assert per_store_features(lower(dag, dag.init_state), HARDWARE).shape == (0, 164)
+    assert per_store_features(lower(dag, LoopState.initial(dag)), HARDWARE).shape == (0, 164)
 
 
 def test_other_numbers_of_buffers() -> None:
     dag = _dag(matmul())
-    function = lower(dag, dag.init_state)
+    function = lower(dag, LoopState.initial(dag))
     assert per_store_features(function, HARDWARE, 2).shape == (1, len(feature_names(2)))
     assert len(feature_names(2)) == 164 - 3 * 18
 
@@ -215,7 +215,7 @@ def test_other_numbers_of_buffers() -> None:
 def test_every_workload_has_finite_features(name: str) -> None:
     dag = _dag(WORKLOADS[name]())
     machine = Machine(32, 16, 32768, 524288, 4)
-    function = lower(dag, dag.init_state)
+    function = lower(dag, LoopState.initial(dag))
     rows = per_store_features(function, HARDWARE)
     wide = per_store_features(function, HARDWARE, machine=machine)
     assert rows.shape[0] >= 1

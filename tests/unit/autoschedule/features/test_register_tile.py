@@ -15,7 +15,7 @@ DAG = ComputeDAG(matmul(40, 40, 24))
 
 
 def tiled(rows: int, columns: int) -> LoopState:
-    state = DAG.init_state.split("C", "i", [rows]).split("C", "j", [columns])
+    state = LoopState.initial(DAG).split("C", "i", [rows]).split("C", "j", [columns])
     return state.reorder("C", ["i.0", "j.0", "k", "i.1", "j.1"]).vectorize("C", "j.1")
 
 
@@ -44,12 +44,12 @@ def test_results_are_kept_where_their_loops_are_written_out_and_they_fit() -> No
 
 
 def test_steps_that_are_written_out_are_counted() -> None:
-    state = DAG.init_state.split("C", "k", [3]).reorder("C", ["i", "k.0", "k.1", "j"])
+    state = LoopState.initial(DAG).split("C", "k", [3]).reorder("C", ["i", "k.0", "k.1", "j"])
     assert tile_of(state.unroll("C", "k.1").vectorize("C", "j")).steps == 3
 
 
 def test_lanes_apart_are_scattered_and_read_one_by_one() -> None:
-    state = DAG.init_state.split("C", "i", [8]).reorder("C", ["i.0", "j", "k", "i.1"])
+    state = LoopState.initial(DAG).split("C", "i", [8]).reorder("C", ["i.0", "j", "k", "i.1"])
     tile = tile_of(state.vectorize("C", "i.1"))
     assert tile.is_scattered
     assert (tile.read_vectors, tile.read_elements) == (0, 9)

@@ -14,6 +14,7 @@ from intarsia.autoschedule.features import (
 )
 from intarsia.autoschedule.task import HardwareParams, SearchTask
 from intarsia.native.dag import ComputeDAG
+from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.lowering import lower
 from intarsia.native.schedule import with_state
@@ -27,13 +28,13 @@ TASK = replace(
 
 
 def test_those_of_the_loop_function() -> None:
-    state = DAG.init_state.split("C", "i", [4])
+    state = LoopState.initial(DAG).split("C", "i", [4])
     assert np.array_equal(state_features(TASK, state), per_store_features(lower(DAG, state), TASK.hardware))
 
 
 def test_those_of_packing_where_the_task_packs() -> None:
     task = replace(TASK, layout_rewrite_option=LayoutRewriteOption.INSERT_TRANSFORM_STAGE)
-    state = DAG.init_state.split("C", "j", [4]).reorder("C", ["i", "j.0", "k", "j.1"])
+    state = LoopState.initial(DAG).split("C", "j", [4]).reorder("C", ["i", "j.0", "k", "j.1"])
     rows = state_features(task, state)
     made = with_state(DAG, state, task.layout_rewrite_option)
     assert np.array_equal(rows, per_store_features(made.lowered(), TASK.hardware))
@@ -41,7 +42,7 @@ def test_those_of_packing_where_the_task_packs() -> None:
 
 
 def test_a_state_that_cannot_be_lowered_has_zeros() -> None:
-    state = DAG.init_state.split("C", "i", [None])
+    state = LoopState.initial(DAG).split("C", "i", [None])
     rows = state_features(TASK, state)
     assert rows.shape == (1, len(feature_names()))
     assert not rows.any()
@@ -49,6 +50,6 @@ def test_a_state_that_cannot_be_lowered_has_zeros() -> None:
 
 def test_the_features_of_a_machine_are_a_choice() -> None:
     options = FeatureOptions(machine=Machine(32, 16, 32768, 524288, 4))
-    rows = state_features(TASK, DAG.init_state, options)
+    rows = state_features(TASK, LoopState.initial(DAG), options)
     assert rows.shape == (1, len(options.names))
     assert len(options.names) == 174

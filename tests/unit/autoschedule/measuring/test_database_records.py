@@ -149,7 +149,7 @@ def test_traces_that_are_no_schedules_are_passed_over(database: Database) -> Non
 
 
 def test_the_form_of_a_schedule_in_the_database() -> None:
-    state = TASK.dag.init_state.split("C", "i", [4])
+    state = LoopState.initial(TASK.dag).split("C", "i", [4])
     candidate = schedule_candidate(state, TASK.layout_rewrite_option)
     assert candidate.kind == "schedule"
     assert candidate.text == '{"layout":1,"steps":[["SP",2,0,16,[4],1]]}'

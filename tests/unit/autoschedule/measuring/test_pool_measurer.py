@@ -50,7 +50,7 @@ def errors(found: list[ScheduleMeasurement]) -> list[MeasureError]:
 def test_every_sampled_schedule_is_right_and_has_costs(measurer: PoolMeasurer, name: str) -> None:
     task = replace(small_task(name), hardware=HardwareParams(2))
     states = sample_initial_population(task, small_sketches(name), 6, Random(3))
-    found = measurer.measure(task, [task.dag.init_state, *states])
+    found = measurer.measure(task, [LoopState.initial(task.dag), *states])
     assert errors(found) == [MeasureError.OK] * (len(states) + 1), [each.message for each in found]
     assert all(0 < each.cost < inf and each.build_seconds > 0 and each.run_seconds > 0 for each in found)
 
@@ -79,7 +79,7 @@ def test_a_fault_costs_its_own_schedule_only(measurer: PoolMeasurer) -> None:
         Fault.RUN_CRASHES: (MeasureError.CRASH, "SIGSEGV"),
         Fault.DAMAGED_CODE: (MeasureError.LOAD, "object code"),
     }
-    good, init = sampled(PRODUCT, len(faults), seed=7), PRODUCT.dag.init_state
+    good, init = sampled(PRODUCT, len(faults), seed=7), LoopState.initial(PRODUCT.dag)
     bad = [with_fault(init, "C", each) for each in faults]
     mixed = [state for pair in zip(bad, good, strict=True) for state in pair]
     found = measurer.measure(PRODUCT, mixed)
@@ -94,7 +94,7 @@ def test_a_fault_costs_its_own_schedule_only(measurer: PoolMeasurer) -> None:
 @pytest.mark.slow
 def test_what_hangs_is_ended() -> None:
     options = MeasureOptions(build_seconds=3.0, run_seconds=3.0)
-    init = PRODUCT.dag.init_state
+    init = LoopState.initial(PRODUCT.dag)
     states = [with_fault(init, "C", each) for each in (Fault.BUILD_HANGS, Fault.RUN_HANGS)]
     with PoolMeasurer.open(Isa.host(), options, workers=2, build=build_with_fault) as measurer:
         found = measurer.measure(PRODUCT, [*states, init])
@@ -103,8 +103,8 @@ def test_what_hangs_is_ended() -> None:
 
 
 def test_what_is_no_program_is_not_instantiated(measurer: PoolMeasurer) -> None:
-    open_length = PRODUCT.dag.init_state.split("C", "i", [None])
-    other = ComputeDAG(conv2d_nchw_bn_relu()).init_state.split("relu", 0, [1])
+    open_length = LoopState.initial(PRODUCT.dag).split("C", "i", [None])
+    other = LoopState.initial(ComputeDAG(conv2d_nchw_bn_relu())).split("relu", 0, [1])
     found = measurer.measure(PRODUCT, [open_length, other])
     assert errors(found) == [MeasureError.INSTANTIATION] * 2
     assert all(each.message for each in found)
@@ -113,9 +113,9 @@ def test_what_is_no_program_is_not_instantiated(measurer: PoolMeasurer) -> None:
 @pytest.mark.slow
 def test_too_much_code_is_not_compiled() -> None:
     options = MeasureOptions(most_stores=4)
-    state = PRODUCT.dag.init_state.unroll("C", "j")
+    state = LoopState.initial(PRODUCT.dag).unroll("C", "j")
     with PoolMeasurer.open(Isa.host(), options, workers=1) as measurer:
-        found = measurer.measure(PRODUCT, [PRODUCT.dag.init_state, state])
+        found = measurer.measure(PRODUCT, [LoopState.initial(PRODUCT.dag), state])
     assert errors(found) == [MeasureError.OK, MeasureError.COMPILE]
     assert re.fullmatch(r"these loops come to \d+ stores, more than 4", found[1].message)
 
@@ -143,7 +143,7 @@ def test_calls_can_take_turns_on_copies_of_their_operands(option: LayoutRewriteO
 
 
 def test_one_that_crashes_in_the_turns_harms_no_other(measurer: PoolMeasurer) -> None:
-    init = PRODUCT.dag.init_state
+    init = LoopState.initial(PRODUCT.dag)
     faults = (Fault.RUN_CRASHES, Fault.BUILD_ABORTS, Fault.WRITES_NOTHING)
     good = sampled(PRODUCT, 2, seed=11)
     found = measurer.remeasure(PRODUCT, [good[0], *(with_fault(init, "C", each) for each in faults), good[1]])
@@ -152,7 +152,7 @@ def test_one_that_crashes_in_the_turns_harms_no_other(measurer: PoolMeasurer) ->
 
 
 def test_a_wrong_one_in_the_turns_has_no_costs(measurer: PoolMeasurer) -> None:
-    init = PRODUCT.dag.init_state
+    init = LoopState.initial(PRODUCT.dag)
     found = measurer.remeasure(PRODUCT, [with_fault(init, "C", Fault.OTHER_LOOPS), init])
     assert errors(found) == [MeasureError.WRONG_ANSWER, MeasureError.OK]
     assert found[0].costs == ()
@@ -175,7 +175,7 @@ def test_each_measurement_is_told_at_once_and_kept_when_measuring_stops(measurer
 
 @pytest.mark.slow
 def test_workers_that_are_stopped_say_nothing_of_schedules() -> None:
-    hanging = with_fault(PRODUCT.dag.init_state, "C", Fault.BUILD_HANGS)
+    hanging = with_fault(LoopState.initial(PRODUCT.dag), "C", Fault.BUILD_HANGS)
     with PoolMeasurer.open(Isa.host(), workers=1, build=build_with_fault) as measurer:
         sign = measurer.tasks.path_of(PRODUCT) / HANGING
 
@@ -202,7 +202,7 @@ def test_given_contents_are_what_kernels_run_on(measurer: PoolMeasurer) -> None:
     rows = np.array([2, 0, 1, 2, 2], np.int64)
     base = SearchTask.of_dag(dag, TARGET, HardwareParams(1))
     task = replace(base, task_inputs={"rows": rows})
-    found = measurer.measure(task, [dag.init_state, dag.init_state.split("picked", "i", [2])])
+    found = measurer.measure(task, [LoopState.initial(dag), LoopState.initial(dag).split("picked", "i", [2])])
     assert errors(found) == [MeasureError.OK] * 2
     contents = measurer.tasks.path_of(task)
     assert contents != measurer.tasks.path_of(base)
@@ -221,4 +221,4 @@ def test_without_a_reference_result_nothing_is_measured() -> None:
         PoolMeasurer.open(Isa.host(), options, workers=1) as measurer,
         pytest.raises(ExecutionError, match=problem),
     ):
-        measurer.measure(PRODUCT, [PRODUCT.dag.init_state])
+        measurer.measure(PRODUCT, [LoopState.initial(PRODUCT.dag)])

@@ -26,7 +26,7 @@ from intarsia.native.lowering import infer_bound
 from intarsia.support.errors import DatabaseError, OutputError
 
 TASK = task_of(matmul(16, 16, 16))
-INIT = TASK.dag.init_state
+INIT = LoopState.initial(TASK.dag)
 WORKED = ScheduleMeasurement((0.25, 0.5, 0.125), MeasureError.OK, "", 0.5, 0.25, 1600000000.75)
 TVM_LINES = (
     "# written by auto_scheduler",

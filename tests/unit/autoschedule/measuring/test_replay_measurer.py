@@ -18,6 +18,7 @@ from intarsia.autoschedule.measuring import (
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.measure.measure_result import MeasureError
+from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.lowering import infer_bound
 
@@ -53,7 +54,7 @@ def test_answers_come_in_the_order_of_the_log() -> None:
 
 
 def test_a_schedule_is_known_by_its_loops_too() -> None:
-    init = TASK.dag.init_state
+    init = LoopState.initial(TASK.dag)
     one = infer_bound(TASK.dag, init.split("C", "i", [4]).split("C", "j", [8]))
     other = infer_bound(TASK.dag, init.split("C", "j", [8]).split("C", "i", [4]))
     assert one.transform_steps != other.transform_steps

@@ -119,7 +119,7 @@ def test_a_hint_becomes_another_one() -> None:
 def test_a_stage_in_a_loop_comes_into_another_loop() -> None:
     """The loop's number is that before the loops behind it were fused."""
     task = task_of(softmax_nm(5, 7))
-    before = task.dag.init_state.compute_at("expsum", "norm", 1)
+    before = LoopState.initial(task.dag).compute_at("expsum", "norm", 1)
     state = completed(task.dag, before.parallel("norm", 0).transform_steps)
     assert state is not None
     after = MutateComputeLocation().apply(task, state, Random(0), OPTIONS)
@@ -131,7 +131,7 @@ def test_a_stage_in_a_loop_comes_into_another_loop() -> None:
 
 def test_steps_behind_a_parallel_loop_follow_its_length() -> None:
     task = task_of(matmul(8, 8, 8))
-    state = task.dag.init_state.split("C", "i", [2]).split("C", "j", [4])
+    state = LoopState.initial(task.dag).split("C", "i", [2]).split("C", "j", [4])
     state = state.reorder("C", ["i.0", "j.0", "i.1", "j.1", "k"]).fuse("C", [0, 1]).parallel("C", 0)
     state = (
         state.pragma("C", 0, "auto_unroll_max_step$16")
@@ -152,7 +152,7 @@ def test_steps_behind_a_parallel_loop_follow_its_length() -> None:
 
 def test_a_single_parallel_loop_may_be_fused_with_others() -> None:
     task = task_of(matmul(8, 8, 8))
-    state = task.dag.init_state.parallel("C", "i")
+    state = LoopState.initial(task.dag).parallel("C", "i")
     after = MutateParallel().apply(task, state, Random(0), OPTIONS)
     assert "parallel i@j@ (0,64)" in str(after)
 
@@ -185,7 +185,7 @@ def test_micro_kernels_are_mutated_only_where_they_are_searched() -> None:
     assert rule.apply(task, sketch.default, Random(0), OPTIONS) is None
     searched = SpaceOptions(micro_kernels=SMALL, micro_kernel_weight=0.5)
     assert rule.weight(searched) == 0.5
-    assert rule.apply(task, task.dag.init_state, Random(0), searched) is None
+    assert rule.apply(task, LoopState.initial(task.dag), Random(0), searched) is None
 
 
 def test_a_micro_kernel_becomes_another_one_of_the_rule() -> None:

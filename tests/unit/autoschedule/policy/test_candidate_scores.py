@@ -9,7 +9,7 @@ from intarsia.autoschedule.policy import CandidateScores
 from intarsia.native.loop_state import LoopState
 
 TASK = task_of(matmul(64, 8, 8))
-STATES = [TASK.dag.init_state.split("C", "i", [length]) for length in (1, 2, 4, 8, 16)]
+STATES = [LoopState.initial(TASK.dag).split("C", "i", [length]) for length in (1, 2, 4, 8, 16)]
 
 
 def length(state: LoopState) -> float:

@@ -13,7 +13,7 @@ TASK = task_of(matmul(16, 16, 16))
 
 def start() -> LoopState:
     """A program with several levels of tiles."""
-    split = TASK.dag.init_state.split("C", "i", [2, 2]).split("C", "j", [2, 2]).split("C", "k", [2])
+    split = LoopState.initial(TASK.dag).split("C", "i", [2, 2]).split("C", "j", [2, 2]).split("C", "k", [2])
     ordered = split.reorder("C", ["i.0", "j.0", "i.1", "j.1", "k.0", "i.2", "k.1", "j.2"])
     found = completed(TASK.dag, ordered.parallel("C", 0).vectorize("C", 7).transform_steps)
     assert found is not None

@@ -22,8 +22,8 @@ def test_a_registered_workload_is_measured(name: str) -> None:
     task = SearchTask.of_workload(name, (128, 128, 128), Target("cpu"), HardwareParams(4))
     measurer = FakeMeasurer()
     policy = EmptyPolicy(task, measurer)
-    assert policy.search(TuningOptions(2)) == task.dag.init_state
-    assert policy.best_cost == draft_seconds(task.dag.init_state)
+    assert policy.search(TuningOptions(2)) == LoopState.initial(task.dag)
+    assert policy.best_cost == draft_seconds(LoopState.initial(task.dag))
     assert [len(states) for states in measurer.rounds] == [2]
 
 
@@ -31,7 +31,7 @@ def test_a_registered_workload_is_measured(name: str) -> None:
 def test_one_trial_measures_nothing(trials: int) -> None:
     measurer = FakeMeasurer()
     found = EmptyPolicy(TASK, measurer).search(TuningOptions(trials))
-    assert found == TASK.dag.init_state
+    assert found == LoopState.initial(TASK.dag)
     assert measurer.rounds == []
 
 
@@ -49,8 +49,8 @@ def test_the_loops_are_measured_as_often_as_there_are_trials() -> None:
     found = policy.search(TuningOptions(150))
     assert [len(states) for states in measurer.rounds] == [64, 64, 22]
     assert told == [64, 64, 22]
-    assert set(measurer.measured) == {TASK.dag.init_state}
-    assert found == policy.best_state == TASK.dag.init_state
+    assert set(measurer.measured) == {LoopState.initial(TASK.dag)}
+    assert found == policy.best_state == LoopState.initial(TASK.dag)
     assert policy.trials == 150
 
 

@@ -18,7 +18,7 @@ from intarsia.native.loop_state.record import (
 from intarsia.native.loop_state.steps import SplitStep
 
 TASK = task_of(matmul())
-STATES = [TASK.dag.init_state.split("C", "i", [length]) for length in (2, 4, 8)]
+STATES = [LoopState.initial(TASK.dag).split("C", "i", [length]) for length in (2, 4, 8)]
 
 
 def record(

@@ -8,7 +8,7 @@ from intarsia.autoschedule.policy import MeasuredStates
 from intarsia.native.loop_state import LoopState
 
 TASK = task_of(matmul(64, 8, 8))
-A, B, C, D = (TASK.dag.init_state.split("C", "i", [length]) for length in (2, 4, 8, 16))
+A, B, C, D = (LoopState.initial(TASK.dag).split("C", "i", [length]) for length in (2, 4, 8, 16))
 
 
 def known(*pairs: tuple[LoopState, float], preferred: str | None = None) -> MeasuredStates:
@@ -46,8 +46,8 @@ def test_among_equals_the_first_wins_but_for_the_preferred_one() -> None:
 
 def test_the_same_history_may_be_another_program() -> None:
     """Programs are the same if they print the same, however they came."""
-    other = TASK.dag.init_state.split("C", "j", [2]).fuse("C", [1, 2])
-    again = TASK.dag.init_state.split("C", "j", [4]).fuse("C", [1, 2])
+    other = LoopState.initial(TASK.dag).split("C", "j", [2]).fuse("C", [1, 2])
+    again = LoopState.initial(TASK.dag).split("C", "j", [4]).fuse("C", [1, 2])
     assert other.transform_steps != again.transform_steps
     assert again.text in known((other, 1.0))
 

@@ -28,26 +28,26 @@ def lengths(states: tuple[LoopState, ...]) -> set[tuple[int | None, ...]]:
 
 def test_a_prime_factor_moves_between_two_parts() -> None:
     """12 as 2 * 3 * 2."""
-    state = bounded(TASK.dag.init_state.split("C", "i", [3, 2]))
+    state = bounded(LoopState.initial(TASK.dag).split("C", "i", [3, 2]))
     expected = {(6, 2), (3, 4), (1, 2), (1, 6), (3, 1), (6, 1)}
     assert lengths(neighbours(TASK, state)) == expected
     assert all((2 * 3 * 2) % (one * other) == 0 for one, other in expected)
 
 
 def test_innermost_parts_stay_below_the_limit() -> None:
-    state = bounded(TASK.dag.init_state.split("C", "i", [3, 2]))
+    state = bounded(LoopState.initial(TASK.dag).split("C", "i", [3, 2]))
     found = lengths(neighbours(TASK, state, SpaceOptions(max_innermost_split_factor=3)))
     assert found == {(6, 2), (1, 2), (3, 1), (6, 1)}
 
 
 def test_a_split_with_a_rest_changes_by_one_as_well() -> None:
     """12 as 3 times 5, and a rest."""
-    state = bounded(TASK.dag.init_state.split("C", "i", [5]))
+    state = bounded(LoopState.initial(TASK.dag).split("C", "i", [5]))
     assert lengths(neighbours(TASK, state)) == {(10,), (1,), (4,), (6,)}
 
 
 def test_splits_that_follow_change_too() -> None:
-    state = TASK.dag.init_state.cache_write("C", "local").split("C.local", "i_c", [4, 3])
+    state = LoopState.initial(TASK.dag).cache_write("C", "local").split("C.local", "i_c", [4, 3])
     place = len(state.transform_steps) - 1
     state = bounded(state.follow_split("C", "i", place, 1))
     found = {each.text for each in neighbours(TASK, state)}
@@ -55,13 +55,13 @@ def test_splits_that_follow_change_too() -> None:
 
 
 def test_hints_become_others() -> None:
-    state = bounded(TASK.dag.init_state.pragma("C", 0, "auto_unroll_max_step$16"))
+    state = bounded(LoopState.initial(TASK.dag).pragma("C", 0, "auto_unroll_max_step$16"))
     found = {each.stages[2].auto_unroll_max_step for each in neighbours(TASK, state)}
     assert found == {0, 64, 512}
 
 
 def test_a_parallel_loop_is_of_more_or_fewer_loops() -> None:
-    start = TASK.dag.init_state.split("C", "i", [3]).reorder("C", ["i.0", "j", "i.1", "k"])
+    start = LoopState.initial(TASK.dag).split("C", "i", [3]).reorder("C", ["i.0", "j", "i.1", "k"])
     state = bounded(start.fuse("C", [0, 1]).parallel("C", 0))
     space = SpaceOptions(unroll_steps=(0,))
     loops = {each.stages[2].iters[0].name for each in neighbours(TASK, state, space)}
@@ -70,7 +70,7 @@ def test_a_parallel_loop_is_of_more_or_fewer_loops() -> None:
 
 def test_loops_as_declared_have_none() -> None:
     task = task_of(softmax_nm(4, 4))
-    assert neighbours(task, bounded(task.dag.init_state)) == ()
+    assert neighbours(task, bounded(LoopState.initial(task.dag))) == ()
 
 
 @pytest.mark.slow

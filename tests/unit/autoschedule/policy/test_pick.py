@@ -15,7 +15,7 @@ NAMES = "abcdefgh"
 
 def state(name: str) -> LoopState:
     """A state for a letter."""
-    return TASK.dag.init_state.split("C", "i", [2 + NAMES.index(name)])
+    return LoopState.initial(TASK.dag).split("C", "i", [2 + NAMES.index(name)])
 
 
 def name_of(found: LoopState) -> str:

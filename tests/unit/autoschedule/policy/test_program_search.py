@@ -43,7 +43,7 @@ def test_the_best_measured_programs_are_bred_from() -> None:
 
 def test_seeds_are_bred_from() -> None:
     model = FunctionModel(lambda _: 1.0)
-    seed = TASK.dag.init_state
+    seed = LoopState.initial(TASK.dag)
     found = search(model, replace(QUICK, evolutionary_search_num_iters=0)).find(20, [seed], MeasuredStates())
     assert model.asked[6:] == [seed]
     assert seed in found

@@ -63,7 +63,7 @@ def policy_of(
 
 
 def slow_seed() -> LoopState:
-    return TASK.dag.init_state
+    return LoopState.initial(TASK.dag)
 
 
 @pytest.mark.parametrize("model", ["random", "ridge", "trees"])

@@ -61,7 +61,7 @@ def test_a_task_is_tuned_and_goes_on_from_its_log(tmp_path: Path) -> None:
 
 def test_a_policy_that_is_given_searches() -> None:
     measurer = FakeMeasurer()
-    assert tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer)) == TASK.dag.init_state
+    assert tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer)) == LoopState.initial(TASK.dag)
     assert len(measurer.measured) == 4
     with pytest.raises(UsageError, match="a policy that is given has its own log and callbacks"):
         tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer), log=Path("log.json"))
@@ -81,7 +81,10 @@ def test_the_usual_model_learns() -> None:
 
 def logged(path: Path) -> list[LoopState]:
     """A log of a default schedule, a faster and a slower one."""
-    faster, slower = TASK.dag.init_state.parallel("C", 0), TASK.dag.init_state.split("C", "k", [2])
+    faster, slower = (
+        LoopState.initial(TASK.dag).parallel("C", 0),
+        LoopState.initial(TASK.dag).split("C", "k", [2]),
+    )
     states = [default(), faster, slower]
     cost = {default().text: 2.0, faster.text: 1.0, slower.text: 3.0}
     RecordToFile(path)(TASK, states, FakeMeasurer(lambda state: cost[state.text]).measure(TASK, states))
@@ -126,11 +129,11 @@ def test_a_smaller_workload_may_lend_its_schedule(tmp_path: Path) -> None:
         SearchTask(task_of(matmul(n, n, n), 1).dag, Target("cpu"), HardwareParams(1), f'["matmul", {n}]')
         for n in (8, 16)
     )
-    state = small.dag.init_state.parallel("C", 0)
+    state = LoopState.initial(small.dag).parallel("C", 0)
     RecordToFile(tmp_path / "log.json")(small, [state], FakeMeasurer(draft_seconds).measure(small, [state]))
     with pytest.raises(DatabaseError):
         apply_best(large, tmp_path / "log.json")
     made = apply_best(
         large, tmp_path / "log.json", include_compatible=True, option=LayoutRewriteOption.NO_REWRITE
     )
-    assert made.state == large.dag.init_state.parallel("C", 0)
+    assert made.state == LoopState.initial(large.dag).parallel("C", 0)

@@ -77,7 +77,7 @@ def test_loops_with_few_divisors_get_tiles_with_a_rest_if_that_is_allowed() -> N
 
 def test_lengths_given_are_kept() -> None:
     task = task_of(matmul(16, 16, 16))
-    sketch = task.dag.init_state.split("C", "i", [4]).split("C", "j", [None])
+    sketch = LoopState.initial(task.dag).split("C", "i", [4]).split("C", "j", [None])
     state = FillTileSize().apply(task, sketch, Random(3), OPTIONS)
     assert state is not None
     assert state["C"].iters[1].extent == 4
@@ -101,24 +101,24 @@ def test_what_reads_once_is_computed_inline_on_its_own_or_in_a_loop() -> None:
 def test_places_can_be_left_as_they_are() -> None:
     task = task_of(softmax_nm())
     options = SpaceOptions(disable_change_compute_location=True)
-    state = task.dag.init_state
+    state = LoopState.initial(task.dag)
     assert ChangeComputeLocation().apply(task, state, Random(0), options) is state
 
 
 def test_loops_of_a_reader_without_tiles_end_at_its_reductions() -> None:
-    state = task_of(softmax_nm(5, 7)).dag.init_state
+    state = LoopState.initial(task_of(softmax_nm(5, 7)).dag)
     assert compute_locations(state, state.stage_id("exp")) == ()  # two readers, each on its own
     assert compute_locations(state, state.stage_id("expsum")) == ((4, 0), (4, 1))
 
 
 def test_loops_of_one_iteration_are_no_places() -> None:
-    state = task_of(conv2d_nchw_bn_relu()).dag.init_state
+    state = LoopState.initial(task_of(conv2d_nchw_bn_relu()).dag)
     names = [state["conv"].iters[place].name for _, place in compute_locations(state, 1)]
     assert names == ["ff", "yy", "xx"]
 
 
 def test_loops_around_the_reader_are_places_too() -> None:
-    state = task_of(softmax_nm(5, 7)).dag.init_state
+    state = LoopState.initial(task_of(softmax_nm(5, 7)).dag)
     inside = state.compute_at("expsum", "norm", 0).compute_at("exp", "norm", 0)
     bounded = infer_bound(inside.initial_dag, inside)
     assert compute_locations(bounded, bounded.stage_id("exp")) == ((4, 0),)
@@ -127,18 +127,18 @@ def test_loops_around_the_reader_are_places_too() -> None:
 
 def test_outer_loops_are_parallel_until_there_are_enough_iterations() -> None:
     task = task_of(matmul(8, 64, 4), cores=1)
-    state = Parallel().apply(task, task.dag.init_state, Random(0), OPTIONS)
+    state = Parallel().apply(task, LoopState.initial(task.dag), Random(0), OPTIONS)
     assert state is not None
     assert parallel_loops(state) == ["i@j@"]
     wide = task_of(matmul(64, 64, 4), cores=1)
-    state = Parallel().apply(wide, wide.dag.init_state, Random(0), OPTIONS)
+    state = Parallel().apply(wide, LoopState.initial(wide.dag), Random(0), OPTIONS)
     assert state is not None
     assert parallel_loops(state) == ["i"]
 
 
 def test_a_sum_of_everything_is_not_parallel() -> None:
     task = task_of(min_nm(1, 64))
-    state = Parallel().apply(task, task.dag.init_state, Random(0), OPTIONS)
+    state = Parallel().apply(task, LoopState.initial(task.dag), Random(0), OPTIONS)
     assert state is not None
     assert parallel_loops(state) == []
 
@@ -149,7 +149,7 @@ def test_where_outer_loops_count_once_what_is_inside_is_parallel_and_not_both() 
     b = te.compute((1, 64), lambda i, j: a[i, j] * 2.0, name="B")
     c = te.compute((1, 64), lambda i, j: b[i, j] + 1.0, name="C")
     task = task_of((a, c))
-    inside = task.dag.init_state.compute_at("B", "C", "i")
+    inside = LoopState.initial(task.dag).compute_at("B", "C", "i")
     state = Parallel().apply(task, infer_bound(task.dag, inside), Random(0), OPTIONS)
     assert state is not None
     assert parallel_loops(state) == ["i@j@", "j"]
@@ -160,7 +160,7 @@ def test_parallel_loops_inside_parallel_loops_are_found() -> None:
     a = te.placeholder((4, 4), name="A")
     b = te.compute((4, 4), lambda i, j: a[i, j] * 2.0, name="B")
     c = te.compute((4, 4), lambda i, j: b[i, j] + 1.0, name="C")
-    state = task_of((a, c)).dag.init_state.compute_at("B", "C", "i").parallel("C", "i")
+    state = LoopState.initial(task_of((a, c)).dag).compute_at("B", "C", "i").parallel("C", "i")
     assert not has_nested_parallel(state)
     assert has_nested_parallel(state.parallel("B", "j"))
     assert has_nested_parallel(state.parallel("C", "j"))
@@ -169,7 +169,9 @@ def test_parallel_loops_inside_parallel_loops_are_found() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_each_reduction_gets_a_hint(seed: int) -> None:
     task = task_of(softmax_nm())
-    state = Unroll().apply(task, task.dag.init_state, Random(seed), SpaceOptions(unroll_steps=(16, 64)))
+    state = Unroll().apply(
+        task, LoopState.initial(task.dag), Random(seed), SpaceOptions(unroll_steps=(16, 64))
+    )
     assert state is not None
     hints = {stage.op.name: stage.auto_unroll_max_step for stage in state.stages}
     assert {name for name, hint in hints.items() if hint} == {"maxelem", "expsum"}
@@ -181,7 +183,7 @@ def test_listed_loops_are_unrolled_in_the_innermost_tile() -> None:
     attrs = {"auto_scheduler_always_unroll_inner": ("i",)}
     b = te.compute((8, 8), lambda i, j: a[j, i] * 2.0, name="B", attrs=attrs)
     task = task_of((a, b))
-    tiled = task.dag.init_state.split("B", "i", [2]).split("B", "j", [4])
+    tiled = LoopState.initial(task.dag).split("B", "i", [2]).split("B", "j", [4])
     tiled = tiled.reorder("B", ["i.0", "j.0", "i.1", "j.1"])
     state = Unroll().apply(task, tiled, Random(0), OPTIONS)
     assert state is not None
@@ -194,7 +196,7 @@ def test_one_two_or_all_loops_that_fit_become_a_vector() -> None:
     a = te.placeholder((2, 2, 4), name="A")
     b = te.compute((2, 2, 4), lambda i, j, k: a[i, j, k] * 2.0, name="B")
     task = task_of((a, b))
-    state = task.dag.init_state
+    state = LoopState.initial(task.dag)
     assert vector_loops(task, state) == {"k", "j@k@", "i@j@k@"}
     assert vector_loops(task, state, SpaceOptions(max_vectorize_size=8)) == {"k", "j@k@"}
     assert vector_loops(task, state, SpaceOptions(max_vectorize_size=2)) == set()
@@ -204,5 +206,5 @@ def test_of_a_tile_only_the_innermost_loop_is_a_vector() -> None:
     a = te.placeholder((4, 4), name="A")
     b = te.compute((4, 4), lambda i, j: a[i, j] * 2.0, name="B")
     task = task_of((a, b))
-    tiled = task.dag.init_state.split("B", "i", [2]).split("B", "j", [2])
+    tiled = LoopState.initial(task.dag).split("B", "i", [2]).split("B", "j", [2])
     assert vector_loops(task, tiled) == {"j.1"}

@@ -101,9 +101,9 @@ def test_neighbours_are_a_step_away() -> None:
 def test_states_of_other_sketches_have_no_choice_and_are_not_moved() -> None:
     task = program_task("packed_product")
     sketch = sketch_of("packed_product")
-    assert sketch.family.choice_of(task.dag.init_state) is None
-    assert sketch.moved(task.dag.init_state, Random(0)) is None
-    assert list(sketch.neighbours(task.dag.init_state)) == []
+    assert sketch.family.choice_of(LoopState.initial(task.dag)) is None
+    assert sketch.moved(LoopState.initial(task.dag), Random(0)) is None
+    assert list(sketch.neighbours(LoopState.initial(task.dag))) == []
 
 
 def test_tiles_stay_in_the_registers() -> None:

@@ -8,7 +8,7 @@ from intarsia.autoschedule.population import completed
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.sketch.stage_facts import elementwise_consumer, is_cache_stage
 from intarsia.native import te
-from intarsia.native.loop_state import ComputeAt, IteratorAnnotation
+from intarsia.native.loop_state import ComputeAt, IteratorAnnotation, LoopState
 
 
 def test_a_result_that_is_read_is_neither_inlined_nor_moved() -> None:
@@ -65,7 +65,7 @@ def test_axes_that_are_not_to_be_split_stay_whole_in_the_innermost_level() -> No
 
 
 def test_a_cache_stage_is_told_from_its_copy_whatever_stages_come_in() -> None:
-    state = task_of(matmul(64, 64, 64)).dag.init_state.cache_write("C", "local")
+    state = LoopState.initial(task_of(matmul(64, 64, 64)).dag).cache_write("C", "local")
     assert [is_cache_stage(state, each) for each in range(4)] == [False, False, True, False]
     assert elementwise_consumer(state, 2) == 3
     shifted = state.cache_read("A", "shared", ["C.local"])

@@ -60,7 +60,7 @@ def test_partial_results_of_every_reduction(name: str, lengths: list[int]) -> No
         if not (isinstance(op, ComputeOp) and op.reduce_axes):
             continue
         axes = [axis.name for axis in op.reduce_axes]
-        fused = dag.init_state if len(axes) == 1 else dag.init_state.fuse(op, axes)
+        fused = LoopState.initial(dag) if len(axes) == 1 else LoopState.initial(dag).fuse(op, axes)
         place = len(op.axes)
         state = fused.split(op, place, lengths)
         for loop in range(place, len(state[op].iters)):
@@ -70,7 +70,7 @@ def test_partial_results_of_every_reduction(name: str, lengths: list[int]) -> No
 
 def test_other_split_forms_and_reordered_reductions() -> None:
     dag = ComputeDAG(conv2d_winograd_nhwc())
-    state = dag.init_state.split("inverse", "r_b", [4], inner_to_outer=False)
+    state = LoopState.initial(dag).split("inverse", "r_b", [4], inner_to_outer=False)
     reordered = state.reorder("inverse", ["vh", "r_b.1", "vw", "p", "r_a", "co", "r_b.0"])
     after = reordered.rfactor("inverse", "r_b.1", 2)
     partial = after["inverse.rf"].op
@@ -96,7 +96,7 @@ def test_only_one_reader_gets_the_copy() -> None:
 
 def test_all_results_go_through_one_cache() -> None:
     dag = ComputeDAG(argmax_nm())
-    state = dag.init_state.cache_write("argmax", "local")
+    state = LoopState.initial(dag).cache_write("argmax", "local")
     assert [stage.op.name for stage in state.stages] == ["A", "argmax.local", "argmax"]
     assert str(state.current_dag).splitlines()[3:] == [
         "argmax.v0(i) = argmax.local.v0[i]",
@@ -105,10 +105,10 @@ def test_all_results_go_through_one_cache() -> None:
 
 
 def test_attributes_go_with_the_computation_and_name_its_axes() -> None:
-    state = ComputeDAG(matmul()).init_state.cache_write("C", "local")
+    state = LoopState.initial(ComputeDAG(matmul())).cache_write("C", "local")
     assert dict(state["C.local"].op.attrs) == {"layout_free_placeholders": ("B",)}
     assert not state["C"].op.attrs
-    winograd = ComputeDAG(conv2d_winograd_nhwc()).init_state.cache_write("inverse", "local")
+    winograd = LoopState.initial(ComputeDAG(conv2d_winograd_nhwc())).cache_write("inverse", "local")
     listed = winograd["inverse.local"].op.attrs["auto_scheduler_simplify_const_tensor_indices"]
     assert listed == ("vh.c", "vw.c", "r_a", "r_b")
 
@@ -118,8 +118,8 @@ def test_the_axes_of_a_cache_never_clash() -> None:
     k = te.reduce_axis(4, "i_c")
     b = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")
     dag = ComputeDAG((a, b))
-    state: LoopState = dag.init_state.cache_write(b, "local")
+    state: LoopState = LoopState.initial(dag).cache_write(b, "local")
     assert [loop.name for loop in state["B.local"].iters] == ["i_cc", "i_c"]
     assert_same(dag, state.current_dag)
-    partial = dag.init_state.split(b, "i_c", [2]).rfactor(b, "i_c.0", 0)
+    partial = LoopState.initial(dag).split(b, "i_c", [2]).rfactor(b, "i_c.0", 0)
     assert_same(dag, partial.current_dag)

@@ -13,6 +13,7 @@ from intarsia.native.compile_kernel import compile_kernel
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.graph import RegionPlan
+from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
 from intarsia.native.machine.isa import Isa
 from intarsia.native.tir.default_tir import default_tir
@@ -66,7 +67,7 @@ def _of_shape(plan: RegionPlan, memory: Mapping[int, Array], number: int) -> Arr
 
 def _compiled(dag: ComputeDAG, isa: Isa) -> NativeFunction:
     main = GlobalVar("main")
-    module = IRModule({main: lower(dag, dag.init_state)})
+    module = IRModule({main: lower(dag, LoopState.initial(dag))})
     function = default_tir(isa.vector_bytes, isa.vector_registers)(module).functions[main]
     assert isinstance(function, PrimFunc)
     return compile_kernel(function, isa).load()

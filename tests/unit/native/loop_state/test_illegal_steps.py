@@ -23,18 +23,18 @@ from intarsia.native.loop_state.steps import (
     TransformStep,
 )
 
-MATMUL = ComputeDAG(matmul()).init_state
+MATMUL = LoopState.initial(ComputeDAG(matmul()))
 SPLIT = MATMUL.split("C", "i", [2])
 CACHED = MATMUL.cache_write("C", "local")
 INSIDE = CACHED.compute_at("C.local", "C", "i")
-CONV = ComputeDAG(conv2d_nchw_bn_relu()).init_state
-NORM = ComputeDAG(layer_norm()).init_state
+CONV = LoopState.initial(ComputeDAG(conv2d_nchw_bn_relu()))
+NORM = LoopState.initial(ComputeDAG(layer_norm()))
 
 
 def extern() -> LoopState:
     x, y, i = te.placeholder((4,), name="X"), Buffer("Y", (4,), DType.FLOAT32), LoopVar("i")
     (out,) = te.extern([y], [x], For(i, 4, Store(y, (i,), Load(x.buffer, (i,)))), "Y")
-    return ComputeDAG((x, out)).init_state
+    return LoopState.initial(ComputeDAG((x, out)))
 
 
 STEPS: list[tuple[LoopState, TransformStep, str]] = [
@@ -216,7 +216,7 @@ ACTIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: extern().compute_inline("Y"), "the stage is given, or written as a whole"),
     (lambda: extern().cache_read("X", "shared", ["Y"]), "reader Y is written by a statement of its own"),
     (lambda: extern().fuse("Y", []), "no computation by elements"),
-    (lambda: ComputeDAG(zero_rank_compute()).init_state.fuse("C", []).fuse("C", []), "found"),
+    (lambda: LoopState.initial(ComputeDAG(zero_rank_compute())).fuse("C", []).fuse("C", []), "found"),
     (lambda: MATMUL.pragma("C", 3, "auto_unroll_max_step$16"), "found loop 3"),
 ]
 
@@ -228,7 +228,7 @@ def test_an_impossible_action_is_refused(action: Callable[[], object], message: 
 
 
 def test_a_stage_without_loops_takes_a_hint() -> None:
-    state = ComputeDAG(zero_rank_compute()).init_state.pragma("C", 0, "auto_unroll_max_step$16")
+    state = LoopState.initial(ComputeDAG(zero_rank_compute())).pragma("C", 0, "auto_unroll_max_step$16")
     assert state["C"].auto_unroll_max_step == 16
 
 

@@ -20,7 +20,7 @@ PACKED = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
 
 def tiled(dag: ComputeDAG, i: list[int], j: list[int]) -> LoopState:
     """The field's tiled product, in a cache stage that two loops of its copy hold."""
-    state = dag.init_state.cache_write("C", "local")
+    state = LoopState.initial(dag).cache_write("C", "local")
     state = state.split("C.local", "i_c", i[1:]).split("C.local", "j_c", j[1:])
     state = state.split("C", "i", [i[-1]]).split("C", "j", [j[-1]])
     return infer_bound(dag, state.reorder("C", ["i.0", "j.0", "i.1", "j.1"]))
@@ -47,7 +47,7 @@ def assert_same(before: LoopState, after: LayoutRewrite) -> None:
 
 def test_the_fields_tiled_product() -> None:
     dag = ComputeDAG(matmul(512, 512, 512))
-    state = dag.init_state.split("C", "i", [8, 8]).split("C", "j", [8, 4, 4])
+    state = LoopState.initial(dag).split("C", "i", [8, 8]).split("C", "j", [8, 4, 4])
     state = state.reorder("C", ["i.0", "j.0", "i.1", "j.1", "i.2", "j.2", "j.3", "k"])
     after = rewrite_layout(state, PACKED)
     assert after.state["B"].op.buffers[0].shape == (4, 8, 4, 4, 512)
@@ -69,7 +69,7 @@ def test_results_stay(
     dag = ComputeDAG(matmul(*sizes))
     state = tiled(dag, i, j)
     attached = infer_bound(dag, state.compute_at("C.local", "C", "j.0"))
-    for each in (state, attached, dag.init_state):
+    for each in (state, attached, LoopState.initial(dag)):
         assert_same(each, rewrite_layout(each, option))
 
 
@@ -79,7 +79,7 @@ def test_a_stage_that_packs_is_parallel_and_shifts_the_history() -> None:
     after = rewrite_layout(state, INSERT).state
     name = "auto_scheduler_layout_transform.B"
     assert [stage.op.name for stage in after.stages] == ["A", "B", name, "C.local", "C"]
-    assert [stage.op.name for stage in after.initial_dag.init_state.stages] == ["A", "B", name, "C"]
+    assert [stage.op.name for stage in LoopState.initial(after.initial_dag).stages] == ["A", "B", name, "C"]
     assert str(after).splitlines()[1:4] == [
         "parallel ax0@ax1@ (0,4)",
         "  for ax2 (0,2)",
@@ -91,7 +91,12 @@ def test_a_stage_that_packs_is_parallel_and_shifts_the_history() -> None:
 
 def test_the_order_of_the_loops_around_a_cache_stage_counts() -> None:
     dag = ComputeDAG(matmul(8, 8, 8))
-    state = dag.init_state.cache_write("C", "local").split("C", "j", [4]).compute_at("C.local", "C", "j.0")
+    state = (
+        LoopState.initial(dag)
+        .cache_write("C", "local")
+        .split("C", "j", [4])
+        .compute_at("C.local", "C", "j.0")
+    )
     ranged = infer_bound(dag, state)
     (packing,) = rewrite_layout(ranged, PACKED).packings
     assert packing.parts == (Part(1, 2), Part(1, 4), Part(0, 8))
@@ -100,7 +105,7 @@ def test_the_order_of_the_loops_around_a_cache_stage_counts() -> None:
 @pytest.mark.parametrize("option", [INSERT, PACKED])
 def test_fused_loops_are_taken_apart(option: LayoutRewriteOption) -> None:
     dag = ComputeDAG(matmul(8, 8, 8))
-    state = dag.init_state.split("C", "j", [4]).fuse("C", ["i", "j.0"]).reorder("C", [0, 2, 1])
+    state = LoopState.initial(dag).split("C", "j", [4]).fuse("C", ["i", "j.0"]).reorder("C", [0, 2, 1])
     after = rewrite_layout(state, option)
     assert_same(state, after)
     expected = (Part(1, 2), Part(0, 8), Part(1, 4))
@@ -109,12 +114,14 @@ def test_fused_loops_are_taken_apart(option: LayoutRewriteOption) -> None:
 
 def test_what_is_not_rewritten() -> None:
     dag = ComputeDAG(matmul(8, 8, 8))
-    ordered = dag.init_state.reorder("C", ["i", "k", "j"])
+    ordered = LoopState.initial(dag).reorder("C", ["i", "k", "j"])
     assert rewrite_layout(ordered, PACKED) == LayoutRewrite(ordered, ())
-    assert rewrite_layout(dag.init_state, LayoutRewriteOption.NO_REWRITE) == LayoutRewrite(dag.init_state, ())
-    conv = ComputeDAG(conv2d_nchw_bn_relu()).init_state
+    assert rewrite_layout(LoopState.initial(dag), LayoutRewriteOption.NO_REWRITE) == LayoutRewrite(
+        LoopState.initial(dag), ()
+    )
+    conv = LoopState.initial(ComputeDAG(conv2d_nchw_bn_relu()))
     assert rewrite_layout(conv, PACKED).state is conv
-    copied = dag.init_state.cache_read("B", "shared", ["C"])
+    copied = LoopState.initial(dag).cache_read("B", "shared", ["C"])
     assert rewrite_layout(copied, PACKED).state is copied
 
 
@@ -126,5 +133,5 @@ def test_what_is_read_twice_or_at_sums_is_not_rewritten() -> None:
     moved = te.compute((2, 4), lambda i, j: a[j, i + 1], name="C", attrs=attrs)
     diagonal = te.compute((4,), lambda i: a[i, i], name="C", attrs=attrs)
     for tensor in (squared, moved, diagonal):
-        state = ComputeDAG((a, tensor)).init_state
+        state = LoopState.initial(ComputeDAG((a, tensor)))
         assert rewrite_layout(state, PACKED).state is state

@@ -1,13 +1,13 @@
 from tests.native_workloads import conv2d_nchw_bn_relu, matmul, zero_rank_compute
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.loop_state import print_python_code_from_state
+from intarsia.native.loop_state import LoopState, print_python_code_from_state
 
 DAG = ComputeDAG(matmul(512, 512, 512))
 
 
 def seed_state_text(*, prefixed: bool) -> str:
-    state = DAG.init_state.split("C", "i", [16]).split("C", "j", [8])
+    state = LoopState.initial(DAG).split("C", "i", [16]).split("C", "j", [8])
     state = state.reorder("C", ["i.0", "j.0", "k", "j.1", "i.1"]).fuse("C", ["i.0", "j.0"])
     return print_python_code_from_state(state, prefixed=prefixed)
 
@@ -33,7 +33,7 @@ def test_the_later_form_names_the_stage_too() -> None:
 
 
 def test_several_lengths_are_several_lines() -> None:
-    state = DAG.init_state.split("C", "i", [8, 4, 2]).split("C", "j", [8, 4], inner_to_outer=False)
+    state = LoopState.initial(DAG).split("C", "i", [8, 4, 2]).split("C", "j", [8, 4], inner_to_outer=False)
     assert print_python_code_from_state(state).splitlines()[1:] == [
         "C_i_o_i, C_i_i = s[C].split(C_i, factor=2)",
         "C_i_o_o_i, C_i_o_i = s[C].split(C_i_o_i, factor=4)",
@@ -44,7 +44,7 @@ def test_several_lengths_are_several_lines() -> None:
 
 
 def test_a_tuned_product() -> None:
-    state = DAG.init_state.cache_write("C", "local").cache_read("B", "shared", ["C.local"])
+    state = LoopState.initial(DAG).cache_write("C", "local").cache_read("B", "shared", ["C.local"])
     state = state.split("C.local", "i_c", [4]).split("C", "i", [8]).follow_split("C", "j", 3, 1)
     state = state.compute_at("C.local", "C", "i.0").compute_at("B.shared", "C.local", "j_c")
     state = state.parallel("C", "i.0").vectorize("C", "j.1").unroll("C.local", "i_c.1")
@@ -70,7 +70,13 @@ def test_a_tuned_product() -> None:
 
 
 def test_partial_results() -> None:
-    state = DAG.init_state.split("C", "k", [16]).rfactor("C", "k.0", 2).parallel("C.rf", "i").unroll("C", "i")
+    state = (
+        LoopState.initial(DAG)
+        .split("C", "k", [16])
+        .rfactor("C", "k.0", 2)
+        .parallel("C.rf", "i")
+        .unroll("C", "i")
+    )
     assert print_python_code_from_state(state).splitlines()[1:] == [
         "C_k_o, C_k_i = s[C].split(C_k, factor=16)",
         "C_rf = s.rfactor(C, C_k_o, 2)",
@@ -82,7 +88,7 @@ def test_partial_results() -> None:
 
 
 def test_placement_and_threads() -> None:
-    state = ComputeDAG(conv2d_nchw_bn_relu()).init_state.compute_inline("bn_mul")
+    state = LoopState.initial(ComputeDAG(conv2d_nchw_bn_relu())).compute_inline("bn_mul")
     state = (
         state.compute_at("bias_add", "bn_add", "k").compute_root("bias_add").bind("relu", "j", "threadIdx.x")
     )
@@ -95,7 +101,11 @@ def test_placement_and_threads() -> None:
 
 
 def test_stages_without_loops() -> None:
-    state = ComputeDAG(zero_rank_compute()).init_state.pragma("C", 0, "auto_unroll_max_step$16").fuse("C", [])
+    state = (
+        LoopState.initial(ComputeDAG(zero_rank_compute()))
+        .pragma("C", 0, "auto_unroll_max_step$16")
+        .fuse("C", [])
+    )
     assert print_python_code_from_state(state) == (
         "B_k, = tuple(B.op.axis) + tuple(B.op.reduce_axis)\n"
         "() = tuple(C.op.axis) + tuple(C.op.reduce_axis)\n"
@@ -104,7 +114,7 @@ def test_stages_without_loops() -> None:
 
 
 def test_names_that_would_be_the_same_get_numbers() -> None:
-    state = DAG.init_state.split("C", "i", [4]).fuse("C", ["i.0", "i.1"]).split("C", "i.0@i.1@", [2])
+    state = LoopState.initial(DAG).split("C", "i", [4]).fuse("C", ["i.0", "i.1"]).split("C", "i.0@i.1@", [2])
     text = print_python_code_from_state(state.cache_read("A", "shared", ["C"]), prefixed=False)
     assert text.splitlines()[1:5] == [
         "i_o, i_i = s[C].split(i, factor=4)",

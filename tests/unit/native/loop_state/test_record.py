@@ -90,7 +90,7 @@ def test_what_is_no_step_is_refused(data: object, message: str) -> None:
 
 
 def test_the_seeds_log_line() -> None:
-    state = DAG.init_state.split("C", "i", [16]).split("C", "j", [8])
+    state = LoopState.initial(DAG).split("C", "i", [16]).split("C", "j", [8])
     state = state.reorder("C", ["i.0", "j.0", "k", "j.1", "i.1"]).fuse("C", ["i.0", "j.0"])
     result = RecordResult((0.1,), 0, 0.2, 1)
     record = Record(RecordTask("test", "llvm"), state.transform_steps, result, "v0.2")

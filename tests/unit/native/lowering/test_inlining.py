@@ -17,7 +17,7 @@ from intarsia.native.lowering import lower
 
 def all_inlined(dag: ComputeDAG) -> LoopState:
     """Every stage but the first and the last in what reads it."""
-    state = dag.init_state
+    state = LoopState.initial(dag)
     for stage in range(1, len(dag.ops) - 1):
         state = state.compute_inline(stage)
     return state
@@ -69,5 +69,7 @@ def test_padding_inside_what_reads_it(loop: str) -> None:
         name="pad",
     )
     last = te.compute((4, 3), lambda i, j: pad[i + j] + 1.0, name="last")
-    state = ComputeDAG((given, last)).init_state.compute_inline("pad").compute_at("twice", "last", loop)
+    state = (
+        LoopState.initial(ComputeDAG((given, last))).compute_inline("pad").compute_at("twice", "last", loop)
+    )
     check_results(state, 0)

@@ -31,11 +31,11 @@ PRODUCT = ComputeDAG(matmul(6, 4, 8))
 
 
 def test_without_steps_it_is_the_naive_lowering() -> None:
-    assert lower(PRODUCT, PRODUCT.init_state) == lower_naive(PRODUCT.outputs)
+    assert lower(PRODUCT, LoopState.initial(PRODUCT)) == lower_naive(PRODUCT.outputs)
 
 
 def test_annotations_of_spatial_loops_stay() -> None:
-    state = PRODUCT.init_state.parallel("C", "i").vectorize("C", "j").unroll("C", "k")
+    state = LoopState.initial(PRODUCT).parallel("C", "i").vectorize("C", "j").unroll("C", "k")
     assert heads(state) == ["parallel i in 6", "vectorized j in 4", "unrolled k in 8"]
 
 
@@ -49,31 +49,31 @@ def annotated(state: LoopState, loop: str, annotation: IteratorAnnotation) -> Lo
 
 @pytest.mark.parametrize("annotation", [IteratorAnnotation.PARALLEL, IteratorAnnotation.VECTORIZE])
 def test_reductions_are_neither_parallel_nor_vectorised(annotation: IteratorAnnotation) -> None:
-    assert heads(annotated(PRODUCT.init_state, "k", annotation))[-1] == "k in 8"
-    mixed = annotated(PRODUCT.init_state.fuse("C", ["j", "k"]), "j@k@", annotation)
+    assert heads(annotated(LoopState.initial(PRODUCT), "k", annotation))[-1] == "k in 8"
+    mixed = annotated(LoopState.initial(PRODUCT).fuse("C", ["j", "k"]), "j@k@", annotation)
     assert heads(mixed) == ["i in 6", "j in 4", "j_k in 32"]
 
 
 def test_parallel_loops_are_not_nested() -> None:
-    state = PRODUCT.init_state.cache_write("C", "local").compute_at("C.local", "C", "i")
+    state = LoopState.initial(PRODUCT).cache_write("C", "local").compute_at("C.local", "C", "i")
     state = state.parallel("C", "i").parallel("C.local", "j_c")
     assert heads(state) == ["parallel i in 6", "j_c in 4", "k in 8", "j in 4"]
-    both = PRODUCT.init_state.parallel("C", "i").parallel("C", "j")
+    both = LoopState.initial(PRODUCT).parallel("C", "i").parallel("C", "j")
     assert heads(both)[:2] == ["parallel i in 6", "j in 4"]
 
 
 def test_a_loop_that_counts_once_leaves_the_loop_inside_parallel() -> None:
-    state = PRODUCT.init_state.split("C", "i", [6]).parallel("C", "i.0").parallel("C", "i.1")
+    state = LoopState.initial(PRODUCT).split("C", "i", [6]).parallel("C", "i.0").parallel("C", "i.1")
     assert heads(state)[0] == "parallel i_1 in 6"
 
 
 def test_neutral_elements_stand_outside_of_the_first_reduction() -> None:
-    state = PRODUCT.init_state.reorder("C", ["i", "k", "j"]).vectorize("C", "j")
+    state = LoopState.initial(PRODUCT).reorder("C", ["i", "k", "j"]).vectorize("C", "j")
     assert heads(state) == ["i in 6", "vectorized j in 4", "k in 8", "vectorized j in 4"]
 
 
 def test_a_guard_stands_where_it_can_be_told() -> None:
-    state = PRODUCT.init_state.split("C", "i", [4]).split("C", "k", [3])
+    state = LoopState.initial(PRODUCT).split("C", "i", [4]).split("C", "k", [3])
     lines = [line.strip() for line in text(state).splitlines()]
     place = lines.index("if i_0 * 4 + i_1 < 6 {")
     assert lines[place + 1] == "for j in 4 {"
@@ -82,20 +82,20 @@ def test_a_guard_stands_where_it_can_be_told() -> None:
 
 
 def test_no_guard_where_the_split_is_even() -> None:
-    state = PRODUCT.init_state.split("C", "i", [3]).split("C", "k", [2, 2])
+    state = LoopState.initial(PRODUCT).split("C", "i", [3]).split("C", "k", [2, 2])
     assert "if " not in text(state)
 
 
 def test_a_window_is_computed_where_it_is_read() -> None:
     dag = ComputeDAG(conv2d_nchw_bn_relu())
-    state = dag.init_state.compute_at("padding", "conv", "yy")
+    state = LoopState.initial(dag).compute_at("padding", "conv", "yy")
     assert "alloc padding: Buffer[(1, 3, 3, 8), float32]" in text(state)
 
 
 @pytest.mark.slow
 def test_a_stage_inside_a_stage_that_is_inside() -> None:
     dag = ComputeDAG(conv2d_nchw_bn_relu())
-    state = dag.init_state
+    state = LoopState.initial(dag)
     for name in ("bias_add", "bn_mul", "bn_add"):
         state = state.compute_inline(name)
     state = (
@@ -108,27 +108,31 @@ def test_a_stage_inside_a_stage_that_is_inside() -> None:
 
 def test_the_largest_hint_is_an_attribute() -> None:
     dag = ComputeDAG(double_matmul(4))
-    state = dag.init_state.pragma("C", 0, "auto_unroll_max_step$16").pragma("E", 0, "auto_unroll_max_step$64")
+    state = (
+        LoopState.initial(dag)
+        .pragma("C", 0, "auto_unroll_max_step$16")
+        .pragma("E", 0, "auto_unroll_max_step$64")
+    )
     assert lower(dag, state).attrs["auto_unroll_max_step"] == 64
-    assert not lower(dag, dag.init_state).attrs
+    assert not lower(dag, LoopState.initial(dag)).attrs
 
 
 def test_a_region_that_is_skipped_is_left_out() -> None:
     dag = ComputeDAG(double_matmul(4))
-    state = dag.init_state.with_stage(dag.init_state.stage_id("C"), is_skipped=True)
+    state = LoopState.initial(dag).with_stage(LoopState.initial(dag).stage_id("C"), is_skipped=True)
     function = lower(dag, state)
     assert print_module(IRModule({GlobalVar("main"): function})).text.count("C[") == 1
 
 
 def test_a_history_without_stages_is_replayed() -> None:
-    state = PRODUCT.init_state.split("C", "i", [3])
+    state = LoopState.initial(PRODUCT).split("C", "i", [3])
     bare = state.with_fields(stages=())
     assert lower(PRODUCT, bare) == lower(PRODUCT, state)
     assert infer_bound(PRODUCT, bare) == state
 
 
 def test_ranges_of_a_tile() -> None:
-    state = PRODUCT.init_state.cache_write("C", "local").split("C", "i", [2])
+    state = LoopState.initial(PRODUCT).cache_write("C", "local").split("C", "i", [2])
     state = state.compute_at("C.local", "C", "i.0")
     assert "(None)" in str(state)
     found = infer_bound(PRODUCT, state)["C.local"]
@@ -136,7 +140,7 @@ def test_ranges_of_a_tile() -> None:
 
 
 def test_failures_stand_where_their_states_are() -> None:
-    state = PRODUCT.init_state
+    state = LoopState.initial(PRODUCT)
     open_split = state.split("C", "i", [None])
     first, second, third = infer_bounds(PRODUCT, [state, open_split, state])
     assert (first, third) == (state, state)
@@ -155,16 +159,17 @@ def refusal(state: LoopState) -> str:
 
 def test_what_cannot_be_seen_by_its_readers_is_refused() -> None:
     dag = ComputeDAG(softmax_nm())
-    state = dag.init_state.compute_at("exp", "expsum", "i")
+    state = LoopState.initial(dag).compute_at("exp", "expsum", "i")
     assert refusal(state) == "norm reads exp, which is computed inside a loop that is not around it"
     dag = ComputeDAG(running_sum())
-    state = dag.init_state.compute_at("twice", "result", 0)
+    state = LoopState.initial(dag).compute_at("twice", "result", 0)
     assert refusal(state) == "sums reads twice, which is computed inside a loop that is not around it"
 
 
 def test_results_and_reductions_stay_where_they_are() -> None:
     dag = ComputeDAG(zero_rank_compute())
-    inlined = dag.init_state.with_stage(dag.init_state.stage_id("B"), compute_at=ComputeAt.INLINED)
+    initial = LoopState.initial(dag)
+    inlined = initial.with_stage(initial.stage_id("B"), compute_at=ComputeAt.INLINED)
     assert refusal(inlined) == "B is inlined; expected an operation without a reduction"
-    result = dag.init_state.with_stage(dag.init_state.stage_id("C"), compute_at=ComputeAt.INLINED)
+    result = initial.with_stage(initial.stage_id("C"), compute_at=ComputeAt.INLINED)
     assert refusal(result) == "C is inlined; expected that of a result as a whole"

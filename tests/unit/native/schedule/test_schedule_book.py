@@ -36,7 +36,7 @@ def product(prefix: str = "", extent: int = 64) -> ComputeDAG:
 
 def tiled(dag: ComputeDAG) -> LoopState:
     """A state that no rule gives."""
-    state = dag.init_state
+    state = LoopState.initial(dag)
     name = state.stages[-1].op.name
     i, j, k = (loop.name for loop in state[name].iters)
     state = state.split(name, i, [4]).split(name, j, [16])

@@ -61,7 +61,7 @@ def product(prefix: str = "", extent: int = 64) -> ComputeDAG:
 
 def plain_loops(dag: ComputeDAG) -> ScheduleBook:
     """A book that leaves the loops of a DAG as they are declared."""
-    return ScheduleBook.of_states([dag.init_state])
+    return ScheduleBook.of_states([LoopState.initial(dag)])
 
 
 def kept(cache: KernelCache) -> set[Path]:
@@ -74,7 +74,7 @@ def code(compiled: CompiledDag) -> bytes:
 
 def test_a_kernel_is_made_as_the_book_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dag, cache = product(), KernelCache(tmp_path)
-    state = dag.init_state.split("y", "i", [4]).unroll("y", "i.1").parallel("y", "i.0")
+    state = LoopState.initial(dag).split("y", "i", [4]).unroll("y", "i.1").parallel("y", "i.0")
     seen: list[LoopState] = []
 
     def watched(dag: ComputeDAG, state: LoopState) -> ScheduledDag:
@@ -104,7 +104,7 @@ def test_what_a_book_has_is_found_in_the_cache(tmp_path: Path, monkeypatch: pyte
     book = plain_loops(dag)
     first = compile_dags([dag], ISA, 1, cache, book)[dag]
     monkeypatch.setattr(native_compile, "_prepared", None)
-    larger = ScheduleBook.of_states([dag.init_state, default_state(product(extent=32), ISA, 1)])
+    larger = ScheduleBook.of_states([LoopState.initial(dag), default_state(product(extent=32), ISA, 1)])
     for each in (book, larger):
         assert code(compile_dags([dag], ISA, 1, cache, each)[dag]) == code(first)
 
@@ -147,7 +147,7 @@ def chain(source_of: SourceOf, options: str = "-threads=1", x: str = "x") -> Ker
 def saved_book(source: KernelSource) -> tuple[ScheduleBook, str]:
     """A book that leaves all loops of a source as they are declared; the option that names it."""
     dags = {kernel.dag for kernel in planned_region(source).plan.kernels}
-    book = ScheduleBook.of_states(dag.init_state for dag in dags)
+    book = ScheduleBook.of_states(LoopState.initial(dag) for dag in dags)
     book.save(schedule_folder())
     return book, f"-threads=1 -schedules={book.digest}"
 
