@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_order import OrderProblem, order_problems
 from intarsia.transform.pass_registry import get_pass, has_pass
-
-if TYPE_CHECKING:
-    from intarsia.transform.sequential import Sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +60,19 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(sequence: Sequential, ctx: PassContext) -> Explanation:
+def explain(sequence: Pass, ctx: PassContext) -> Explanation:
     """What `sequence(mod, ctx)` will run."""
     passes = tuple(_explained(sequence, ctx, 0, (sequence.info.name,)))
-    names = {item.name for item in passes} | {item.info.name for item in sequence.flattened()}
+    names = {item.name for item in passes} | {item.info.name for item in _inside(sequence)}
     unused = tuple(name for name in (*ctx.required_pass, *ctx.disabled_pass) if name not in names)
     return Explanation(passes, tuple(order_problems(sequence, ctx)), unused)
+
+
+def _inside(sequence: Pass) -> Iterator[Pass]:
+    """Every pass inside, also inside nested sequences, whether it runs or not."""
+    for item in sequence.inner_passes:
+        yield item
+        yield from _inside(item)
 
 
 def _explained(

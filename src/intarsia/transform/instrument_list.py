@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from intarsia.support.errors import UsageError
 
-if TYPE_CHECKING:
-    from intarsia.transform.instrument.pass_instrument import PassInstrument
-
+InstrumentT = TypeVar("InstrumentT")
 HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 """What an instrument may have."""
 
 
-def checked_instruments(instruments: Iterable[PassInstrument]) -> list[PassInstrument]:
+def checked_instruments(instruments: Iterable[InstrumentT]) -> list[InstrumentT]:
     """The instruments as a list.
 
     Raises:

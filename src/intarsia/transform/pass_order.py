@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
@@ -12,9 +11,6 @@ from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_registry import get_pass, has_pass
-
-if TYPE_CHECKING:
-    from intarsia.transform.sequential import Sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class PassOrderError(UsageError):
     """A sequence whose passes do not go together; nothing has run."""
 
 
-def check_order(sequence: Sequential, ctx: PassContext) -> None:
+def check_order(sequence: Pass, ctx: PassContext) -> None:
     """Check every constraint of the passes that a sequence will run under a context.
 
     Raises:
@@ -54,7 +50,7 @@ def check_order(sequence: Sequential, ctx: PassContext) -> None:
         raise PassOrderError(f"the passes of {sequence.info.name!r} cannot run in this order:{lines}")
 
 
-def order_problems(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProblem]:
+def order_problems(sequence: Pass, ctx: PassContext) -> Iterator[OrderProblem]:
     """The constraints that a sequence breaks (the dependency checker of seed relax_pass_infra)."""
     stated = tuple(_running(sequence, ctx))
     unresolved = tuple(_unresolved(sequence, ctx))
@@ -68,9 +64,9 @@ def order_problems(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProb
         yield from _parted(item.info, position, [other.info.name for other in stated])
 
 
-def _running(sequence: Sequential, ctx: PassContext) -> Iterator[Pass]:
+def _running(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
     """The passes that stand in the sequence, nested ones included, and are enabled."""
-    for item in sequence.passes:
+    for item in sequence.inner_passes:
         if enablement(item.info, ctx).is_enabled:
             if isinstance(item, type(sequence)):
                 yield from _running(item, ctx)
@@ -83,7 +79,7 @@ def _enabled(item: Pass, ctx: PassContext) -> tuple[Pass, ...]:
     return tuple(each for each in item.inner_passes if enablement(each.info, ctx).is_enabled)
 
 
-def _unresolved(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProblem]:
+def _unresolved(sequence: Pass, ctx: PassContext) -> Iterator[OrderProblem]:
     """Required passes that there are not, and requirements that go round in a circle."""
     reported = set()
     outermost = (sequence.info.name,)
@@ -112,7 +108,7 @@ def _unresolved(sequence: Sequential, ctx: PassContext) -> Iterator[OrderProblem
                 pending.append((get_pass(name), (*path, name)))
 
 
-def _executed(sequence: Sequential, ctx: PassContext) -> Iterator[Pass]:
+def _executed(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
     """The passes in the order in which they run, required ones included; needs that there is no circle."""
     pending = [(item, False) for item in reversed(_enabled(sequence, ctx))]
     while pending:

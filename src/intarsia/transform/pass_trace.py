@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
 from intarsia.transform.option_type import changed_fields, is_option
+from intarsia.transform.pass_info import PassInfo
 
-if TYPE_CHECKING:
-    from intarsia.transform.compiler_pass import Pass
+
+class TracedPass(Protocol):
+    """What a trace reads of a pass."""
+
+    @property
+    def info(self) -> PassInfo:
+        """Name, level and constraints."""
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The values of the pass's fields, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ class PassTrace:
         self._last: tuple[IRModule, str] | None = None
         self._is_inside = False
 
-    def recorded(self, item: Pass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
+    def recorded(self, item: TracedPass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
         """Run a pass and add it; the passes that it runs itself are not added."""
         if self._is_inside:
             return run()
@@ -89,7 +99,7 @@ class PassTrace:
         )
 
 
-def plain_options(item: Pass) -> dict[str, object]:
+def plain_options(item: TracedPass) -> dict[str, object]:
     """The options of a pass as JSON holds them; `replay.made_pass` makes the pass again.
 
     Objects of registered option types are there by name, with their fields; clocks and functions that are

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
+from intarsia.transform.explanation import Explanation, explain
 from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_order import check_order
 from intarsia.transform.pass_registry import get_pass
-
-if TYPE_CHECKING:
-    from intarsia.transform.explanation import Explanation
 
 
 class Sequential(Pass):
@@ -81,8 +78,6 @@ class Sequential(Pass):
 
     def explain(self, ctx: PassContext | None = None) -> Explanation:
         """What would run under a context (default: the current one), and why; `print` it."""
-        from intarsia.transform.explanation import explain
-
         return explain(self, PassContext.current() if ctx is None else ctx)
 
     @property
