@@ -9,6 +9,7 @@ from types import MappingProxyType
 from intarsia.ir.attributes import NO_ATTRS, Attrs
 from intarsia.ir.expr import Function, GlobalVar
 from intarsia.ir.prim_func import PrimFunc
+from intarsia.ir.printer import print_module
 from intarsia.support.errors import UsageError
 
 
@@ -106,8 +107,6 @@ class IRModule:
         return with_module_fields(self, functions={**self.functions, var: function})
 
     def __str__(self) -> str:
-        from intarsia.ir.printer import print_module
-
         return print_module(self).text
 
 

@@ -8,10 +8,11 @@ Loop functions have a text form of their own, in `loop_printer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from intarsia.ir.attributes import Attrs
 from intarsia.ir.expr import (
     Call,
     Constant,
@@ -28,7 +29,6 @@ from intarsia.ir.expr import (
 from intarsia.ir.listing import TEXT_VERSION, Listing, ProgramText
 from intarsia.ir.literal import name_of, name_text, op_text
 from intarsia.ir.loop_printer import list_prim_func
-from intarsia.ir.module import IRModule
 from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.scope import Scope, ScopedProgram, place
 from intarsia.ir.traversal import free_vars
@@ -40,8 +40,20 @@ Blocks: TypeAlias = "Iterator[Blocks]"
 """Writes a region line by line, and yields the writers of the regions inside it instead of calling them."""
 
 
+class Program(Protocol):
+    """What is printed of a module; `IRModule` itself prints through this file."""
+
+    @property
+    def functions(self) -> Mapping[GlobalVar, Function | PrimFunc]:
+        """Each function under the GlobalVar that calls of it refer to, in order of definition."""
+
+    @property
+    def attrs(self) -> Attrs:
+        """Facts on the whole program."""
+
+
 def print_module(
-    mod: IRModule, *, show_types: bool = True, show_devices: bool = True, show_spans: bool = True
+    mod: Program, *, show_types: bool = True, show_devices: bool = True, show_spans: bool = True
 ) -> ProgramText:
     """A program as text.
 
@@ -66,7 +78,7 @@ def print_expr(
     return listing.finish()
 
 
-def list_module(mod: IRModule, listing: Listing) -> None:
+def list_module(mod: Program, listing: Listing) -> None:
     """Write a program into a listing, which then knows where each expression stands."""
     listing.lines.append(f'#[version = "{TEXT_VERSION}"]')
     if mod.attrs:

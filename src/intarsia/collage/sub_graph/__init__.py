@@ -1,8 +1,7 @@
 """Sets of nodes of a dataflow graph that can become a function (seed collage_rfc, SubGraph).
 
-sub_graph             the set, what flows in and out of it, and the functions inside of it
+sub_graph             the set, what flows in and out of it, and the parts of it that are to be functions
 boundary              what flows in and out: entry, exit, input, output
-nested_sub_graph      a part of a sub-graph that is to be a function with attributes
 sub_graph_config      which shapes are allowed
 validity              why a set of nodes cannot become a function
 touching              whether two sub-graphs can be joined
@@ -16,10 +15,9 @@ parallel_rewrite      a function with many sub-graphs called
 
 from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
 from intarsia.collage.sub_graph.extract import extract_function, extract_module
-from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph
 from intarsia.collage.sub_graph.parallel_rewrite import parallel_rewrite
 from intarsia.collage.sub_graph.quotient import quotient_cycle
-from intarsia.collage.sub_graph.sub_graph import SubGraph
+from intarsia.collage.sub_graph.sub_graph import NestedSubGraph, SubGraph
 from intarsia.collage.sub_graph.sub_graph_config import SubGraphConfig
 from intarsia.collage.sub_graph.touching import are_self_contained, are_touching
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph.constant_placement import ConstantPlacement
 from intarsia.collage.sub_graph.contraction import contracted
-from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph
 from intarsia.collage.sub_graph.outline import outline
 from intarsia.collage.sub_graph.quotient import quotient_cycle
-from intarsia.collage.sub_graph.sub_graph import SubGraph
+from intarsia.collage.sub_graph.sub_graph import NestedSubGraph, SubGraph
 from intarsia.ir import Function
 from intarsia.support.errors import UsageError
 

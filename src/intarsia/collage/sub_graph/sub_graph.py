@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.graph.index_set import IndexSet
 from intarsia.collage.graph.node_kind import node_label
 from intarsia.collage.sub_graph.boundary import Boundary
-from intarsia.collage.sub_graph.nested_sub_graph import NestedSubGraph
-from intarsia.collage.sub_graph.sub_graph_config import SubGraphConfig
-from intarsia.collage.sub_graph.validity import invalid_reason, structure_complaint
+from intarsia.collage.sub_graph.quotient import quotient_cycle
+from intarsia.collage.sub_graph.sub_graph_config import ANY_SHAPE, SubGraphConfig
+from intarsia.collage.sub_graph.validity import (
+    block_complaints,
+    convexity_complaints,
+    named_nodes,
+    type_complaints,
+)
 from intarsia.ir import Attrs, AttrValue, Expr, Function, Var
 from intarsia.op import OpPatternKind
+
+COMPOSITE: Final = "Composite"
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,8 +122,12 @@ class SubGraph:
     @cached_property
     def has_taps(self) -> bool:
         """Whether an exit is used inside, too."""
+        return any(True for _ in self._taps())
+
+    def _taps(self) -> Iterator[int]:
+        """The exits that are used inside, too."""
         flow = self.graph.flow_outputs
-        return any(user in self.inside for index in self.exit for user in flow[index])
+        return (index for index in self.exit if any(user in self.inside for user in flow[index]))
 
     def is_valid(self, config: SubGraphConfig) -> bool:
         """Whether it can become a function, and has an allowed shape."""
@@ -129,12 +141,48 @@ class SubGraph:
         leaves and comes back; and what crosses the border are values of known type, of which those that come
         in are no tuples or functions.
         """
-        return invalid_reason(self, config)
+        exits = len(self.exit)
+        if config.max_exits and exits > config.max_exits:
+            return (
+                f"has {exits} results ({named_nodes(self.graph, self.exit)}), allowed is {config.max_exits}"
+            )
+        if config.max_depth and self.depth > config.max_depth:
+            return f"is {self.depth} nodes deep, allowed is {config.max_depth}"
+        if not config.allow_taps and self.has_taps:
+            return f"returns what it uses itself ({named_nodes(self.graph, self._taps())})"
+        return self.structure_complaint
 
     @cached_property
     def structure_complaint(self) -> str | None:
         """The part of `invalid_reason` that depends on no config."""
-        return structure_complaint(self)
+        return next(self._structure_complaints(), None)
+
+    def _structure_complaints(self) -> Iterator[str]:
+        if not self.exit:
+            yield "computes nothing that is used"
+        yield from block_complaints(self.graph, self.inside)
+        yield from self._nested_complaints()
+        yield from convexity_complaints(self.graph, self.boundary)
+        yield from type_complaints(self.graph, self.boundary)
+
+    def _nested_complaints(self) -> Iterator[str]:
+        """Nested sub-graphs that lie outside, overlap, are invalid, or need each other in a circle."""
+        union = self.graph.set_of()
+        for one in self.nested:
+            inner = one.sub_graph
+            if not inner.inside.is_subset(self.inside):
+                yield f"has a nested function with nodes from outside: {inner.inside - self.inside}"
+            if union.intersects(inner.inside):
+                yield f"has nested functions that overlap: in {union & inner.inside}"
+            union |= inner.inside
+            reason = None if inner.inside == self.inside else inner.invalid_reason(ANY_SHAPE)
+            if reason is not None:
+                yield f"has a nested function {inner.inside} that {reason}"
+        if any(len(one.sub_graph.exit) > 1 for one in self.nested) and len(self.nested) > 1:
+            parts = [one.sub_graph.inside for one in self.nested]
+            circle = quotient_cycle(self.graph, parts, within=self.inside)
+            if circle:
+                yield "has nested functions that need each other: " + ", ".join(str(parts[i]) for i in circle)
 
     def disjoint_union(self, other: SubGraph) -> SubGraph:
         """The nodes of both; nested sub-graphs with the same attributes become one, but for Composite ones.
@@ -179,6 +227,39 @@ class SubGraph:
         return f"{self.inside} {self.label}".rstrip()
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSubGraph:
+    """A sub-graph and the attributes of the function that it becomes when the program is rewritten.
+
+    Until then nothing is built: sub-graphs are sets, joined and compared by the thousand.
+
+    Attributes:
+        sub_graph: The body; it may have nested sub-graphs itself.
+        attrs: Attributes of the function: Composite, Primitive, Compiler, target ...
+    """
+
+    sub_graph: SubGraph
+    attrs: Attrs
+
+    def can_union(self, other: NestedSubGraph) -> bool:
+        """Whether two of them may be one function: their attributes agree, and name no Composite."""
+        return COMPOSITE not in self.attrs and self.attrs == other.attrs
+
+    def disjoint_union(self, other: NestedSubGraph) -> NestedSubGraph:
+        """Both as one function.
+
+        Raises:
+            ValueError: They may not be one, or they overlap.
+        """
+        if not self.can_union(other):
+            raise ValueError(f"functions with {self.attrs} and {other.attrs} are not one")
+        return NestedSubGraph(self.sub_graph.disjoint_union(other.sub_graph), self.attrs)
+
+    def __str__(self) -> str:
+        attrs = ", ".join(f"{name}={value!r}" for name, value in self.attrs.items())
+        return f"{self.sub_graph}[{attrs}]"
 
 
 def _sorted(nested: Iterable[NestedSubGraph]) -> tuple[NestedSubGraph, ...]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import ArithOp
+from intarsia.native.emission.loop_frame import LoopFrame
 from intarsia.native.emission.types import Value
-
-if TYPE_CHECKING:
-    from intarsia.native.emission.loops import LoopFrame
 
 _LARGEST: Final = (1 << 63) - 1
 

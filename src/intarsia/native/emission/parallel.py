@@ -8,7 +8,8 @@ from dataclasses import replace
 from intarsia.ir.prim_func import For
 from intarsia.native.emission.affine import Affine
 from intarsia.native.emission.builder import Builder
-from intarsia.native.emission.loops import LoopFrame, Symbols
+from intarsia.native.emission.loop_frame import LoopFrame
+from intarsia.native.emission.loops import Symbols
 from intarsia.native.emission.registers import RegisterFile
 from intarsia.native.emission.state import FunctionState, KernelState, MemoryPlace
 

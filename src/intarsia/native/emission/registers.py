@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from intarsia.ir.dtype import DType
 from intarsia.native.emission.builder import Builder
-from intarsia.native.emission.loops import LoopFrame
+from intarsia.native.emission.loop_frame import LoopFrame
 from intarsia.native.emission.types import Value, held_type, shuffle_mask, zero
 
 

@@ -8,7 +8,8 @@ from intarsia.ir.dtype import DType
 from intarsia.native.emission.affine import Affine
 from intarsia.native.emission.builder import Builder, ModuleText
 from intarsia.native.emission.facts import Facts
-from intarsia.native.emission.loops import LoopFrame, Symbols
+from intarsia.native.emission.loop_frame import LoopFrame
+from intarsia.native.emission.loops import Symbols
 from intarsia.native.emission.prefetch import Prefetch
 from intarsia.native.emission.registers import RegisterFile
 from intarsia.native.emission.types import Value
