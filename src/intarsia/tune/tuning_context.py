@@ -10,6 +10,7 @@ from typing import Any, Self
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, PassTrace
+from intarsia.transform.pass_trace import TracedPass
 from intarsia.tune.evaluator import Evaluator
 from intarsia.tune.heuristic_pass import APPLIED, HeuristicPass
 from intarsia.tune.made_once import MadeOnce
@@ -144,7 +145,7 @@ class TraceRecorder(PassTrace):
         super().__init__()
         self.tuned = trace
 
-    def recorded(self, item: Pass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
+    def recorded(self, item: TracedPass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
         """Run a pass and add it; the passes that it runs itself are not added.
 
         A tuning pass puts another trace in the place of this one's, with its own decisions.
@@ -158,5 +159,6 @@ class TraceRecorder(PassTrace):
         finally:
             self._is_inside = False
         if self.tuned is begun:
+            assert isinstance(item, Pass), "only Pass.__call__ records"
             begun.note(HeuristicPass(item).applied, APPLIED, after)
         return after
