@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.collage_partition import MEASURED
@@ -32,16 +32,50 @@ from intarsia.tune.candidates import evaluate, select_best_candidate
 from intarsia.tune.choice import Choice
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TraceRecorder, TuningContext
 from intarsia.tune.tuning_tree import TuningNode
 from intarsia.tune.whole_evaluator import WholeEvaluator, measuring_evaluator
 
-if TYPE_CHECKING:
-    from intarsia.collage.tune_placement import TunePlacement
-
 PLACEMENT: Final = "placement"
 """Name of the instruction."""
+
+
+class PlacementOptions(Protocol):
+    """What a search reads of the options of `TunePlacement`, which says what they mean."""
+
+    @property
+    def eval_passes(self) -> Sequence[Pass]:
+        """Passes before the program is given to a target as a whole."""
+
+    @property
+    def toolchain_passes(self) -> Mapping[str, Sequence[Pass]] | Sequence[tuple[str, Sequence[Pass]]]:
+        """Passes behind those, by name of a toolchain."""
+
+    @property
+    def placed_passes(self) -> Sequence[Pass]:
+        """Passes behind each placement."""
+
+    @property
+    def placements(self) -> Sequence[Placement]:
+        """Further placements of parts."""
+
+    @property
+    def estimator(self) -> str:
+        """A name of `COST_ESTIMATORS`, or "measured"."""
+
+    @property
+    def seconds(self) -> float:
+        """Time for measuring parts."""
+
+    @property
+    def covers(self) -> int:
+        """How many placements that Collage finds are evaluated, at most."""
+
+    @property
+    def limits(self) -> SearchLimits:
+        """When the search stops."""
 
 
 @dataclass(slots=True)
@@ -49,13 +83,13 @@ class PlacementSearch:
     """One search of a placement.
 
     Attributes:
-        owner: The pass.
+        options: The options of the pass.
         ctx: What it runs under.
         targets: Who may run something; distinct.
         clock: Tells seconds.
     """
 
-    owner: TunePlacement
+    options: PlacementOptions
     ctx: TuningContext
     targets: tuple[Target, ...]
     clock: Callable[[], float] = time.monotonic
@@ -88,7 +122,7 @@ class PlacementSearch:
         """The best placement of parts, each on one device: nobody runs all of the program."""
         if self._is_over:
             return trace.copy()
-        parts = self._parts(_through(self.owner.eval_passes, trace, self.ctx, self.ctx.node))
+        parts = self._parts(_through(self.options.eval_passes, trace, self.ctx, self.ctx.node))
         evaluate(parts, self.ctx)
         return select_best_candidate(parts) if parts else trace.copy()
 
@@ -100,8 +134,8 @@ class PlacementSearch:
                 break
             node = self.ctx.node.add(key)
             judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
-            own = dict(self.owner.toolchain_passes).get(str(target.toolchain), ())
-            opened = _through((*self.owner.eval_passes, *own), trace, self.ctx, node, judge)
+            own = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
+            opened = _through((*self.options.eval_passes, *own), trace, self.ctx, node, judge)
             placed = judge.given(opened)
             if opened.size > trace.size:  # then a cost is that on the target
                 placed.perf, placed.fate = opened.perf, opened.fate
@@ -129,41 +163,41 @@ class PlacementSearch:
     def _ended(self, placed: Trace, node: TuningNode) -> Trace:
         """A candidate behind the passes that decide on functions of toolchains."""
         self._tried += 1
-        node.trace = _through(self.owner.placed_passes, placed, self.ctx, node)
+        node.trace = _through(self.options.placed_passes, placed, self.ctx, node)
         return node.trace
 
     def _placements(self, base: Trace) -> list[Placement]:
         """Those that were given and fit, and those that Collage finds; each once."""
         mod = infer_types(base.out_mod)
-        given = [each for each in self.owner.placements if _fits(each, mod)]
-        if not self.owner.covers or self._is_over:
+        given = [each for each in self.options.placements if _fits(each, mod)]
+        if not self.options.covers or self._is_over:
             return given
-        found = self._measured(mod) if self.owner.estimator == MEASURED else self._estimated(mod)
+        found = self._measured(mod) if self.options.estimator == MEASURED else self._estimated(mod)
         return list(dict.fromkeys((*given, *(mixed_placements(mod, found) if found else ()))))
 
     def _estimated(self, mod: IRModule) -> CollageResult:
-        options = CollageOptions(covers=self.owner.covers, conflicts=declared_conflicts())
-        specs, estimator = gather_partition_specs(self.targets), COST_ESTIMATORS[self.owner.estimator]
+        options = CollageOptions(covers=self.options.covers, conflicts=declared_conflicts())
+        specs, estimator = gather_partition_specs(self.targets), COST_ESTIMATORS[self.options.estimator]
         return collage(mod, specs, estimator, options=options)
 
     def _measured(self, mod: IRModule) -> CollageResult | None:
         """What is cheapest by measured parts; None if they cannot be measured, or in no time."""
         judge = measuring_evaluator(self.ctx.evaluator)
-        limits = self.owner.limits
-        seconds = min(self.owner.seconds, limits.seconds - (self.clock() - self._begun))
+        limits = self.options.limits
+        seconds = min(self.options.seconds, limits.seconds - (self.clock() - self._begun))
         if judge is None or seconds < LEAST_SEARCH or random_operators(mod):
             return None
         with _stopping(judge.measurer, limits.should_stop):
             try:
                 return search_placements(
-                    judge.measurer, _workload(mod, judge), self.targets, seconds, self.owner.covers
+                    judge.measurer, _workload(mod, judge), self.targets, seconds, self.options.covers
                 )[0]
             except UnsupportedModelError:  # of some operator nobody is able: no placement has all of them
                 return None
 
     @property
     def _is_over(self) -> bool:
-        limits = self.owner.limits
+        limits = self.options.limits
         is_late = self.clock() - self._begun >= limits.seconds
         return self._tried >= limits.trials or is_late or limits.should_stop()
 
