@@ -10,10 +10,8 @@ from typing import ClassVar
 
 from tests.faulty_toolchains import Right
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionRule, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_rule import PartitionRule
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.costs.boundary_costs import BoundaryCosts, Crossing
 from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.function_cover import CoverRecord

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.collage_programs import main_graph
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_rule import PartitionRule
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionRule, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import parallel_rewrite
 from intarsia.ir import Call, IRModule, Op

@@ -10,9 +10,8 @@ import pytest
 from tests.collage_costs import HOST_SPEC, REFERENCE_SPEC, acme, native
 from tests.collage_programs import program
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import collage
 from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions

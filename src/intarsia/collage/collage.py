@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import PartitionSpec
 from intarsia.collage.conflicts import are_in_conflict, marked_toolchains, specs_beside
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.costs.cost_estimator import CostEstimator

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from intarsia.build.kernel_table import COMPILER
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import PartitionSpec
 from intarsia.ir import Function, IRModule, post_order
 from intarsia.toolchain import usable_toolchains
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost, CostKind
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.costs.cost_estimator import CostEstimator, Estimate
 from intarsia.collage.costs.final_costs import final_costs

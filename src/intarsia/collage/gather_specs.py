@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from intarsia.build.kernel_table import REFERENCE
-from intarsia.collage.candidates.partition_rule import PartitionRule
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import PartitionRule, PartitionSpec
 from intarsia.collage.rules.registered_rule import registered_rule
 from intarsia.collage.rules.rule_limits import RuleLimits
 from intarsia.collage.rules.segment import SegmentLimits

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.costs.cost_estimator import Estimate
 from intarsia.collage.cover_of_graph import GraphCover
 from intarsia.collage.gather_specs import HOST

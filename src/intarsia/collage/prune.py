@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.planned_devices import PlannedDevices
 from intarsia.collage.rules.must_be_lowered import must_be_lowered

@@ -8,8 +8,8 @@ import numpy as np
 from tests.collage_costs import BOUNDARIES, HOST_SPEC, REFERENCE_SPEC, acme, native, parts, spec
 from tests.collage_programs import main_graph, program
 
+from intarsia.collage.candidates.candidate_partition import PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts, Crossing
 from intarsia.collage.cover_of_graph import GraphCover, partition_of
 from intarsia.collage.graph.dataflow_graph import DataflowGraph

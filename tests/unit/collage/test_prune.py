@@ -9,8 +9,7 @@ import pytest
 from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import ACME, call_numbers, labels, spec_of
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.prune import DropReason, collect_candidates, first_index_groups, thinned_out

@@ -9,9 +9,8 @@ from tests.collage_costs import HOST_SPEC, acme, native, parts, spec
 from tests.collage_programs import main_graph, program
 from tests.mock_cost_estimator import MockCostEstimator
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.prune import collect_candidates
 from intarsia.collage.rules.typical_rules import graph_style_rule

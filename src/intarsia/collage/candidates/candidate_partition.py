@@ -1,15 +1,19 @@
-"""A sub-graph proposed for a target."""
+"""What is proposed for a target, and by which rule (seed collage_rfc).
+
+A spec names a target and its rule, the rule finds candidates for the spec, and each candidate names its spec.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from intarsia.collage.candidates.cost import Cost
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph.sub_graph import SubGraph
-
-if TYPE_CHECKING:
-    from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.ir import Function
+from intarsia.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,45 @@ class CandidatePartition:
 
     def __str__(self) -> str:
         return f"{self.name} {self.sub_graph.inside} {self.cost}"
+
+
+class PartitionRule(Protocol):
+    """Finds candidates in a graph. Rules are values: frozen dataclasses, combined by nesting."""
+
+    def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:
+        """Every candidate of a graph for a spec's target, in an order that is always the same.
+
+        Candidates may overlap, and need not be valid: `OnlyValidPartitionRule` sorts those out. A base rule
+        makes sub-graphs of `graph.unit(index)`; wrapping is `sub_graph.with_attrs`, joining
+        `disjoint_union`.
+        """
+
+
+def _accept(_: Function) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """What a toolchain can be offered (seed collage_rfc, PartitionSpec), compared by name and target.
+
+    Attributes:
+        name: Of the toolchain, such as "onnxruntime"; "host" for what is left in place.
+        target: What candidates are compiled for.
+        rule: Proposes candidates.
+        validate: Given a candidate's function, why the toolchain cannot take it, for people; "" if it can.
+    """
+
+    name: str
+    target: Target
+    rule: PartitionRule = field(compare=False)
+    validate: Callable[[Function], str] = field(default=_accept, compare=False)
+
+    @property
+    def toolchain(self) -> str:
+        """Name of who runs candidates; that of the spec for a target without toolchain."""
+        return self.target.toolchain or self.name
+
+    def candidates(self, graph: DataflowGraph) -> list[CandidatePartition]:
+        """What the rule proposes."""
+        return self.rule.all_candidates(graph, self)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import CostKind
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import CollageResult
 from intarsia.collage.conflicts import Conflicts, are_in_conflict
 from intarsia.collage.costs.work_shares import work_shares

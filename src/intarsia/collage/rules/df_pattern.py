@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.must_be_lowered import open_nodes
 from intarsia.collage.sub_graph import SubGraph

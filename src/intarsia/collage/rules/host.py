@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.must_be_lowered import must_be_lowered, open_nodes
 from intarsia.collage.sub_graph import SubGraph

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.must_be_lowered import open_calls
 from intarsia.collage.sub_graph import SubGraph

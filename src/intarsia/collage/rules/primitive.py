@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intarsia.build.kernel_table import COMPILER, SYMBOL, TARGET
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_rule import PartitionRule
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionRule, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.ir import Attrs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from intarsia.collage.candidates.partition_rule import PartitionRule
+from intarsia.collage.candidates.candidate_partition import PartitionRule
 from intarsia.collage.rules.rule_limits import RuleLimits
 from intarsia.collage.rules.typical_rules import (
     fuse_ops_rule,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.block_item import BlockItem, block_items, held, supported_runs
 from intarsia.collage.rules.branch_regions import branch_regions

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from intarsia.collage.candidates.partition_rule import PartitionRule
+from intarsia.collage.candidates.candidate_partition import PartitionRule
 from intarsia.collage.rules.all_simple import AllSimpleCombinerRule
 from intarsia.collage.rules.by_kind import ByKindSimpleCombinerRule
 from intarsia.collage.rules.combine import CombinePartitionRule

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from tests.collage_programs import calls, main_graph, program
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionRule, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_rule import PartitionRule
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.target import Target

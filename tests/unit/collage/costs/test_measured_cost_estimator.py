@@ -16,9 +16,8 @@ from tests.collage_programs import main_graph, program
 from tests.collage_testbeds import collage_testbed, measurements_in
 from tests.faulty_toolchains import faulty_toolchains
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
 from intarsia.collage.candidates.cost import Cost
-from intarsia.collage.candidates.partition_spec import PartitionSpec
 from intarsia.collage.collage import collage
 from intarsia.collage.costs.captured_values import CapturedValues
 from intarsia.collage.costs.cost_estimator import Estimate

@@ -26,7 +26,7 @@ from tests.collage_programs import program
 from tests.mock_cost_estimator import MockCostEstimator
 
 from intarsia.build import build
-from intarsia.collage.candidates.partition_spec import PartitionSpec
+from intarsia.collage.candidates.candidate_partition import PartitionSpec
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.evolution.evolve_placements import evolve
 from intarsia.collage.evolution.placement_space import PlacementSpace

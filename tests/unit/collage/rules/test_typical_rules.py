@@ -6,8 +6,7 @@ import pytest
 from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import ACME, found_by, labels
 
-from intarsia.collage.candidates.candidate_partition import CandidatePartition
-from intarsia.collage.candidates.partition_rule import PartitionRule
+from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionRule
 from intarsia.collage.rules.registered_rule import (
     holding_partition_rule,
     register_partition_rule,
