@@ -32,7 +32,8 @@ from intarsia.autoschedule.task import HardwareParams, SearchTask, SpaceOptions
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
-from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import default_state, with_state
 from intarsia.target import Target

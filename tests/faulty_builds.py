@@ -14,7 +14,7 @@ from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_json import StepJson
+from intarsia.native.loop_state.step_record import StepJson
 from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.schedule import with_state
 

@@ -14,7 +14,7 @@ from intarsia.autoschedule.measuring.record_file import load_records
 from intarsia.autoschedule.measuring.schedule_record import median_cost
 from intarsia.autoschedule.measuring.workload_distance import calc_workload_dis_factor
 from intarsia.native.loop_state.record import Record, record_to_line
-from intarsia.native.loop_state.step_json import step_to_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.support.files import write_text
 from intarsia.target.target import Target
 

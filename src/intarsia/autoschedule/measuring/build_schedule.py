@@ -13,7 +13,8 @@ from intarsia.autoschedule.measuring.task_folder import TaskFolder
 from intarsia.measure.candidate_task import Outcome, failure_outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_json import StepJson, step_from_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import StepJson
 from intarsia.native.schedule import with_state
 from intarsia.support.paused_collection import collection_paused
 

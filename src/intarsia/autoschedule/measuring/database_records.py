@@ -18,7 +18,8 @@ from intarsia.measure.measure_result import MeasureResult
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record, RecordResult
-from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.lowering import infer_bound
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import UsageError

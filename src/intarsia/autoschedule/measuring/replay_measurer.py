@@ -11,7 +11,7 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
-from intarsia.native.loop_state.step_json import step_to_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.lowering import infer_bound
 from intarsia.support.errors import UsageError
 

@@ -16,7 +16,7 @@ from intarsia.autoschedule.measuring.worker_failure import worker_failure
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.worker_pool import Task, WorkerPool
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_json import StepJson, step_to_json
+from intarsia.native.loop_state.step_record import StepJson, step_to_json
 
 KEPT_KERNELS: Final = 256
 """Kernels that are kept, because the best are measured again."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from intarsia.native.loop_state.attach_map import AttachMap
 from intarsia.native.loop_state.iterator import Iterator
-from intarsia.native.loop_state.stage import ComputeAt, StageKind
-
-if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
+from intarsia.native.loop_state.stage import ComputeAt, Stage, StageKind
 
 
-def state_text(state: LoopState, *, show_trivial_loops: bool = False) -> str:
+def state_text(stages: Sequence[Stage], attach_map: AttachMap, *, show_trivial_loops: bool = False) -> str:
     """The loops of every stage that is not inlined, attached ones inside the loops of others.
 
     Placeholder: A, B
@@ -21,19 +19,22 @@ def state_text(state: LoopState, *, show_trivial_loops: bool = False) -> str:
           C = ...
 
     Args:
-        state: With ranges where they are known; the others print as `(None)`.
+        stages: The stages, with ranges where they are known; the others print as `(None)`.
+        attach_map: Which stages stand inside which loops.
         show_trivial_loops: Whether loops of one iteration are printed.
     """
-    placeholders = [stage.op.name for stage in state.stages if stage.kind is StageKind.PLACEHOLDER]
+    placeholders = [stage.op.name for stage in stages if stage.kind is StageKind.PLACEHOLDER]
     lines = [f"Placeholder: {', '.join(placeholders)}"]
-    for stage_id, stage in enumerate(state.stages):
+    for stage_id, stage in enumerate(stages):
         if stage.kind is StageKind.COMPUTE and stage.compute_at is ComputeAt.ROOT:
-            lines += _stage_lines(state, stage_id, 0, show_trivial_loops)
+            lines += _stage_lines(stages, attach_map, stage_id, 0, show_trivial_loops)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _stage_lines(state: LoopState, stage_id: int, depth: int, show_trivial_loops: bool) -> list[str]:
-    stage = state.stages[stage_id]
+def _stage_lines(
+    stages: Sequence[Stage], attach_map: AttachMap, stage_id: int, depth: int, show_trivial_loops: bool
+) -> list[str]:
+    stage = stages[stage_id]
     lines = []
     if stage.auto_unroll_max_step:
         lines.append(f"{'  ' * depth}{stage.op.name} auto_unroll: {stage.auto_unroll_max_step}")
@@ -43,8 +44,8 @@ def _stage_lines(state: LoopState, stage_id: int, depth: int, show_trivial_loops
         if show_trivial_loops or loop.extent != 1:
             lines.append(f"{'  ' * depth}{_loop_text(loop)}")
             depth += 1
-        for attached in state.attach_map.attached.get((stage_id, iter_id), ()):
-            lines += _stage_lines(state, attached, depth, show_trivial_loops)
+        for attached in attach_map.attached.get((stage_id, iter_id), ()):
+            lines += _stage_lines(stages, attach_map, attached, depth, show_trivial_loops)
     lines.append(f"{'  ' * depth}{stage.op.name} = ...")
     return lines
 

@@ -17,10 +17,12 @@ def print_python_code_from_state(state: LoopState, *, prefixed: bool = True) -> 
         prefixed: Whether names of loops begin with the name of their stage. Seed ansor_minimum has them
             without: the loops of two stages then look the same.
     """
-    names = PythonNames(LoopState.initial(state.initial_dag), prefixed)
+    reached = LoopState.initial(state.initial_dag)
+    names = PythonNames(reached, prefixed)
     lines = names.declarations()
     for step in state.transform_steps:
-        names.after = names.before.apply(step)
+        reached = reached.apply(step)
+        names.after = reached
         lines += step.python(names)
-        names.before = names.after
+        names.before = reached
     return "".join(f"{line}\n" for line in lines)

@@ -10,7 +10,7 @@ from intarsia.native.loop_state.stage import StageKind, axes_of
 from intarsia.native.te.tensor import Operation
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
+    from intarsia.native.loop_state.loop_preview import LoopPreview
 
 
 class PythonNames:
@@ -21,7 +21,7 @@ class PythonNames:
         after: The state after it.
     """
 
-    def __init__(self, state: LoopState, is_prefixed: bool) -> None:
+    def __init__(self, state: LoopPreview, is_prefixed: bool) -> None:
         self.before = self.after = state
         self._is_prefixed = is_prefixed
         self._stages: list[str] = []

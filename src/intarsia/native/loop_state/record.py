@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.loop_state.steps import TransformStep
 from intarsia.support.errors import DatabaseError, UsageError
 

@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from intarsia.native.dag import ComputeDAG
-from intarsia.native.loop_state.actions import Actions
 from intarsia.native.loop_state.attach_map import AttachMap
-from intarsia.native.loop_state.illegal_step import IllegalStepError
-from intarsia.native.loop_state.iterator import Iterator, IteratorAnnotation, Range
-from intarsia.native.loop_state.print_state import state_text
+from intarsia.native.loop_state.iterator import IteratorAnnotation
+from intarsia.native.loop_state.loop_preview import IterRef, LoopPreview, StageRef
 from intarsia.native.loop_state.stage import Stage
-from intarsia.native.loop_state.step_json import step_to_json
-from intarsia.native.loop_state.steps import TransformStep
-from intarsia.native.te.tensor import Operation, Tensor
+from intarsia.native.loop_state.steps import (
+    AnnotationStep,
+    CacheReadStep,
+    CacheWriteStep,
+    ComputeAtStep,
+    ComputeInlineStep,
+    ComputeRootStep,
+    FollowFusedSplitStep,
+    FollowSplitStep,
+    FuseStep,
+    PragmaStep,
+    ReorderStep,
+    RfactorStep,
+    SplitStep,
+    StorageAlignStep,
+    TransformStep,
+)
 from intarsia.support.errors import UsageError
-
-StageRef: TypeAlias = int | str | Operation | Tensor
-"""A stage: its number, the name of its operation, or an operation or tensor of that name.
-
-Names outlive stages put in before them: the result C is made by the stage named C after `cache_write` too.
-"""
-
-IterRef: TypeAlias = int | str | Iterator
-"""A loop of a stage: its number, its name, or a loop of that name."""
 
 
 @dataclass(frozen=True, eq=False)
-class LoopState(Actions):
+class LoopState(LoopPreview):
     """A preview of the loops, and the history that makes them; immutable (seed ansor_minimum).
 
-    Two states are equal if they print the same, whatever their histories.
+    Methods named like steps give the next state, and raise IllegalStepError if the step is not possible:
+
+    state = (
+        LoopState.initial(dag).split(C, "i", [16]).split(C, "j", [8])
+        .reorder(C, ["i.0", "j.0", "k", "j.1", "i.1"]).fuse(C, ["i.0", "j.0"])
+    )
 
     Attributes:
-        initial_dag: What is computed, before any step.
-        stages: One for each operation of `current_dag`, in its order.
         transform_steps: The history; applied to `LoopState.initial(initial_dag)` it gives this state.
-        attach_map: Which stages stand inside which loops.
-        current_dag: What is computed now; cache_read, cache_write and rfactor add operations.
-        concrete: Whether every split length is chosen.
     """
 
-    initial_dag: ComputeDAG
-    stages: tuple[Stage, ...]
     transform_steps: tuple[TransformStep, ...]
-    attach_map: AttachMap
-    current_dag: ComputeDAG
-    concrete: bool = True
 
     @classmethod
     def initial(cls, dag: ComputeDAG) -> LoopState:
@@ -84,6 +79,10 @@ class LoopState(Actions):
             *(made.initial_dag, made.stages, steps, made.attach_map, made.current_dag, made.concrete)
         )
 
+    def annotate(self, stage: StageRef, loop: IterRef, annotation: IteratorAnnotation) -> LoopState:
+        """A loop carried out in a certain way."""
+        return self.apply(AnnotationStep(self.stage_id(stage), self.iter_id(stage, loop), annotation))
+
     def unroll(self, stage: StageRef, loop: IterRef, max_unroll: int | None = None) -> LoopState:
         """A loop unrolled; the same state if its extent is above `max_unroll`."""
         found = self[stage].iters[self.iter_id(stage, loop)].extent
@@ -91,108 +90,99 @@ class LoopState(Actions):
             return self
         return self.annotate(stage, loop, IteratorAnnotation.UNROLL)
 
-    def __getitem__(self, stage: StageRef) -> Stage:
-        return self.stages[self.stage_id(stage)]
+    def parallel(self, stage: StageRef, loop: IterRef) -> LoopState:
+        """A loop by several threads."""
+        return self.annotate(stage, loop, IteratorAnnotation.PARALLEL)
 
-    def stage_id(self, stage: StageRef) -> int:
-        """The number of a stage.
+    def vectorize(self, stage: StageRef, loop: IterRef) -> LoopState:
+        """A loop by vector instructions."""
+        return self.annotate(stage, loop, IteratorAnnotation.VECTORIZE)
 
-        Raises:
-            UsageError: There is no such stage.
-        """
-        if isinstance(stage, int):
-            if 0 <= stage < len(self.stages):
-                return stage
-            raise UsageError(f"there is no stage {stage}: there are stages 0 to {len(self.stages) - 1}")
-        name = stage if isinstance(stage, str) else (stage.op if isinstance(stage, Tensor) else stage).name
-        found = self._places.get(name)
-        if found is None:
-            raise UsageError(f"there is no stage {name}; there are {', '.join(self._places)}")
-        return found
-
-    def iter_id(self, stage: StageRef, loop: IterRef) -> int:
-        """The number of a loop in its stage.
+    def bind(self, stage: StageRef, loop: IterRef, thread_name: str) -> LoopState:
+        """A loop as an axis of a grid of threads: "blockIdx.x", "threadIdx.y", "vthread" ...
 
         Raises:
-            UsageError: There is no such stage or loop.
+            UsageError: There is no such axis.
         """
-        found = self[stage]
-        if isinstance(loop, int):
-            return loop
-        name = loop.name if isinstance(loop, Iterator) else loop
-        names = [each.name for each in found.iters]
-        if name not in names:
-            raise UsageError(f"stage {found.op.name} has no loop {name}; it has {', '.join(names) or 'none'}")
-        return names.index(name)
+        names = {each.keyword: each for each in IteratorAnnotation if each.is_thread}
+        if thread_name not in names:
+            raise UsageError(f"there is no thread axis {thread_name}; there are {', '.join(names)}")
+        return self.annotate(stage, loop, names[thread_name])
 
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {stage.op.name: place for place, stage in enumerate(self.stages)}
+    def fuse(self, stage: StageRef, loops: Sequence[IterRef]) -> LoopState:
+        """Neighbouring loops as one."""
+        ids = sorted(self.iter_id(stage, loop) for loop in loops)
+        return self.apply(FuseStep(self.stage_id(stage), tuple(ids)))
 
-    def with_stage(self, stage_id: int, **changes: Any) -> LoopState:
-        """With fields of a stage changed; no step is recorded."""
-        stages = list(self.stages)
-        stages[stage_id] = stages[stage_id].with_fields(**changes)
-        return self._over(stages)
+    def pragma(self, stage: StageRef, loop: IterRef, pragma_type: str) -> LoopState:
+        """A hint: "auto_unroll_max_step$64"."""
+        return self.apply(PragmaStep(self.stage_id(stage), self.iter_id(stage, loop), pragma_type))
 
-    def _over(self, stages: Sequence[Stage]) -> LoopState:
-        """With other stages; written out, because searches make millions of states."""
-        return LoopState(
-            *(self.initial_dag, tuple(stages), self.transform_steps, self.attach_map),
-            *(self.current_dag, self.concrete),
-        )
+    def reorder(self, stage: StageRef, order: Sequence[IterRef]) -> LoopState:
+        """All loops of a stage in another order."""
+        ids = tuple(self.iter_id(stage, loop) for loop in order)
+        return self.apply(ReorderStep(self.stage_id(stage), ids))
 
-    def with_fields(self, **changes: Any) -> LoopState:
-        """With fields changed, the same state if they are not; no step is recorded."""
-        is_same = all(getattr(self, name) is value for name, value in changes.items())
-        return self if is_same else replace(self, **changes)
+    def split(
+        self, stage: StageRef, loop: IterRef, lengths: Sequence[int | None], inner_to_outer: bool = True
+    ) -> LoopState:
+        """A loop as `len(lengths) + 1` loops named like it with .0, .1 ...
 
-    def with_ranges(self, ranges: Mapping[int, Sequence[Range | None]]) -> LoopState:
-        """With what bound inference found: the ranges of the loops of some stages; this state if it has them.
-
-        Raises:
-            UsageError: A stage has another number of loops.
+        Args:
+            stage: The stage.
+            loop: The loop.
+            lengths: Of all parts but the outermost one, outermost first; None leaves a length open.
+            inner_to_outer: If False, of all parts but the innermost one.
         """
-        stages = list(self.stages)
-        is_changed = False
-        for stage_id, found in ranges.items():
-            loops = stages[stage_id].iters
-            if len(loops) != len(found):
-                name = stages[stage_id].op.name
-                raise UsageError(f"stage {name}: found {len(found)} ranges; expected {len(loops)}")
-            if any(loop.range != each for loop, each in zip(loops, found, strict=True)):
-                ranged = tuple(loop.with_range(each) for loop, each in zip(loops, found, strict=True))
-                stages[stage_id] = stages[stage_id].with_fields(iters=ranged)
-                is_changed = True
-        return self._over(stages) if is_changed else self
+        stage_id, iter_id = self.stage_id(stage), self.iter_id(stage, loop)
+        loops = self[stage].iters
+        extent = loops[iter_id].extent if 0 <= iter_id < len(loops) else None
+        return self.apply(SplitStep(stage_id, iter_id, extent or None, tuple(lengths), inner_to_outer))
 
-    def refusal(self, step: TransformStep, problem: str) -> IllegalStepError:
-        """The error that a step is not possible here."""
-        place = len(self.transform_steps)
-        inside = 0 <= step.stage_id < len(self.stages)
-        name = self.stages[step.stage_id].op.name if inside else str(step.stage_id)
-        text = json.dumps(step_to_json(step))
-        return IllegalStepError(f"step {place}, {text} on stage {name}: {problem}", place, name)
+    def follow_split(self, stage: StageRef, loop: IterRef, src_step_id: int, n_split: int) -> LoopState:
+        """A loop split as an earlier step of the history did, into `n_split` + 1 parts."""
+        step = FollowSplitStep(self.stage_id(stage), self.iter_id(stage, loop), src_step_id, n_split)
+        return self.apply(step)
 
-    @cached_property
-    def notes(self) -> dict[object, Any]:
-        """What others have found out about this state, by keys of theirs; neither copied nor pickled."""
-        return {}
+    def follow_fused_split(
+        self,
+        stage: StageRef,
+        loop: IterRef,
+        src_step_ids: Sequence[int],
+        level: int,
+        factor_or_nparts: bool,
+    ) -> LoopState:
+        """A loop split in two by the product of one length of each of several earlier splits."""
+        ids = self.stage_id(stage), self.iter_id(stage, loop)
+        return self.apply(FollowFusedSplitStep(*ids, tuple(src_step_ids), level, factor_or_nparts))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields, without what follows from them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+    def storage_align(self, stage: StageRef, loop: IterRef, factor: int, offset: int) -> LoopState:
+        """The stride of an axis of the result as a multiple of `factor` plus `offset` elements."""
+        step = StorageAlignStep(self.stage_id(stage), self.iter_id(stage, loop), factor, offset)
+        return self.apply(step)
 
-    @cached_property
-    def text(self) -> str:
-        """What `str` gives, and equality compares."""
-        return state_text(self)
+    def compute_at(self, stage: StageRef, target: StageRef, loop: IterRef) -> LoopState:
+        """A stage inside a loop of another one."""
+        target_ids = self.stage_id(target), self.iter_id(target, loop)
+        return self.apply(ComputeAtStep(self.stage_id(stage), *target_ids))
 
-    def __str__(self) -> str:
-        return self.text
+    def compute_inline(self, stage: StageRef) -> LoopState:
+        """A stage inside the expressions that read it."""
+        return self.apply(ComputeInlineStep(self.stage_id(stage)))
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, LoopState) and self.text == other.text)
+    def compute_root(self, stage: StageRef) -> LoopState:
+        """A stage on its own."""
+        return self.apply(ComputeRootStep(self.stage_id(stage)))
 
-    def __hash__(self) -> int:
-        return hash(self.text)
+    def cache_read(self, stage: StageRef, scope_name: str, readers: Sequence[StageRef]) -> LoopState:
+        """Stages read a copy; the copy is the next stage, named like the one copied with ".scope_name"."""
+        ids = tuple(sorted(self.stage_id(reader) for reader in readers))
+        return self.apply(CacheReadStep(self.stage_id(stage), scope_name, ids))
+
+    def cache_write(self, stage: StageRef, scope_name: str) -> LoopState:
+        """A stage is computed in a new one that takes its number and is named like it with ".scope_name"."""
+        return self.apply(CacheWriteStep(self.stage_id(stage), scope_name))
+
+    def rfactor(self, stage: StageRef, loop: IterRef, factor_iter_id: int) -> LoopState:
+        """Partial results in a new stage, which takes the stage's number, and is named like it with ".rf"."""
+        return self.apply(RfactorStep(self.stage_id(stage), self.iter_id(stage, loop), factor_iter_id))

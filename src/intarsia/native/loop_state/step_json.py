@@ -1,24 +1,14 @@
-"""Steps as JSON, as they stand in the v0.6 log: `["SP", 2, 0, 512, [16], 1]`."""
+"""Steps read from the JSON of the v0.6 log, `["SP", 2, 0, 512, [16], 1]`; `step_to_json` writes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.steps import STEPS, TransformStep
 from intarsia.support.errors import UsageError
-
-StepJson: TypeAlias = list[Any]
-"""A code, then numbers, texts, and lists of numbers."""
-
-
-def step_to_json(step: TransformStep) -> StepJson:
-    """A step as a list; an unknown extent is 0, and a length that is not chosen is null."""
-    values = (getattr(step, field.name) for field in fields(step))
-    return [step.code, *(0 if value is None else _plain(value) for value in values)]
 
 
 def step_from_json(data: object) -> TransformStep:
@@ -43,16 +33,6 @@ def step_from_json(data: object) -> TransformStep:
             raise UsageError(f"step {data!r:.80}: {field.name} is {value!r:.40}; expected {reader.expected}")
         values.append(reader.read(value))
     return kind(*values)
-
-
-def _plain(value: object) -> object:
-    match value:
-        case bool() | IntEnum():
-            return int(value)
-        case tuple():
-            return list(value)
-        case _:
-            return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import Any, Final, Self
 
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.lowering import infer_bound
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import CompileError, UsageError

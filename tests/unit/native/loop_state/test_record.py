@@ -13,7 +13,8 @@ from intarsia.native.loop_state.record import (
     record_from_line,
     record_to_line,
 )
-from intarsia.native.loop_state.step_json import step_from_json, step_to_json
+from intarsia.native.loop_state.step_json import step_from_json
+from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.native.loop_state.steps import (
     STEPS,
     AnnotationStep,

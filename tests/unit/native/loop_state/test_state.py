@@ -223,7 +223,10 @@ def test_trivial_loops_print_on_request_only() -> None:
 
     state = LoopState.initial(ComputeDAG(zero_rank_compute())).fuse("C", [])
     assert str(state) == "Placeholder: A\nfor k (0,12)\n  B = ...\nC = ...\n"
-    assert state_text(state, show_trivial_loops=True).splitlines()[-2:] == ["for  (0,1)", "  C = ..."]
+    assert state_text(state.stages, state.attach_map, show_trivial_loops=True).splitlines()[-2:] == [
+        "for  (0,1)",
+        "  C = ...",
+    ]
 
 
 def test_states_are_equal_if_they_print_the_same() -> None:

@@ -11,8 +11,8 @@ from intarsia.native.loop_state.steps.step import TransformStep
 from intarsia.native.te.iter_var import IterKind
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class AnnotationStep(TransformStep):
     annotation: IteratorAnnotation
     code: ClassVar[str] = "AN"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the annotation."""
         loop = loop_of(self, state, self.iter_id)
         if loop.annotation is not IteratorAnnotation.NONE:

@@ -11,8 +11,8 @@ from intarsia.native.loop_state.steps.step import TransformStep
 from intarsia.native.te.tensor import ExternOp, Operation
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class CacheReadStep(TransformStep):
     code: ClassVar[str] = "CHR"
     adds_stage: ClassVar[bool] = True
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the copy as a new stage behind the one copied; later stages get the next number."""
         readers = [self._reader(state, each) for each in self.reader_stage_ids]
         if not readers or len(set(readers)) != len(readers):
@@ -61,7 +61,7 @@ class CacheReadStep(TransformStep):
         dag = cache_read(state.current_dag, self.stage_id, self.scope_name, readers)
         return with_new_stage(state, dag, self.stage_id + 1)
 
-    def _reader(self, state: LoopState, reader: int) -> Operation:
+    def _reader(self, state: LoopPreview, reader: int) -> Operation:
         op = state.stages[self.stage_id].op
         readers = state.current_dag.readers[op]
         if not (0 <= reader < len(state.stages) and state.stages[reader].op in readers):

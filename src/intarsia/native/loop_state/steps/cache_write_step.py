@@ -12,8 +12,8 @@ from intarsia.native.loop_state.steps.new_stage import with_new_stage
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class CacheWriteStep(TransformStep):
     code: ClassVar[str] = "CHW"
     adds_stage: ClassVar[bool] = True
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the computation as a new stage before, which takes the number; all results go through it.
 
         The field's first version made two stages of an operation with two results, and lost earlier steps of

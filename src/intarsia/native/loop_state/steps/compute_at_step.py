@@ -10,8 +10,8 @@ from intarsia.native.loop_state.steps.lookup import movable_stage, without_range
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ComputeAtStep(TransformStep):
     target_iter_id: int
     code: ClassVar[str] = "CA"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """Inside the loop; the ranges of the stage's loops are for bound inference to find again."""
         stage = movable_stage(self, state)
         target = self._target(state)
@@ -61,7 +61,7 @@ class ComputeAtStep(TransformStep):
         places = state.attach_map.attach(self.stage_id, self.target_stage_id, self.target_iter_id)
         return after.with_fields(attach_map=places)
 
-    def _target(self, state: LoopState) -> Stage:
+    def _target(self, state: LoopPreview) -> Stage:
         if not 0 <= self.target_stage_id < len(state.stages):
             found = f"there are stages 0 to {len(state.stages) - 1}"
             raise state.refusal(self, f"found target {self.target_stage_id}; {found}")

@@ -11,8 +11,8 @@ from intarsia.native.loop_state.steps.step import TransformStep
 from intarsia.native.te.tensor import ComputeOp
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ComputeInlineStep(TransformStep):
 
     code: ClassVar[str] = "CI"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """Without loops of its own to be printed."""
         stage = movable_stage(self, state)
         if isinstance(stage.op, ComputeOp) and stage.op.combiner is not None:

@@ -10,8 +10,8 @@ from intarsia.native.loop_state.steps.lookup import movable_stage, without_range
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ComputeRootStep(TransformStep):
 
     code: ClassVar[str] = "CR"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """Outside all other stages; the ranges of the stage's loops are for bound inference to find again."""
         stage = movable_stage(self, state)
         after = state.with_stage(self.stage_id, iters=without_ranges(stage.iters), compute_at=ComputeAt.ROOT)

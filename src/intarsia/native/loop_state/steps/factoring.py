@@ -14,19 +14,25 @@ from intarsia.native.te.iter_var import IterKind, IterVar
 from intarsia.native.te.tensor import ComputeOp
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
-    from intarsia.native.loop_state.steps.rfactor_step import RfactorStep
+    from intarsia.native.loop_state.loop_preview import LoopPreview
+    from intarsia.native.loop_state.steps.step import TransformStep
 
 
-def factoring_of(step: RfactorStep, state: LoopState) -> Factoring:
+def factoring_of(step: TransformStep, state: LoopPreview, iter_id: int, place: int) -> Factoring:
     """What the stage of partial results iterates over.
+
+    Args:
+        step: The step; its stage is factored.
+        state: The state before the step.
+        iter_id: The reduction loop that becomes an axis.
+        place: The place of that axis among those of the new stage.
 
     Raises:
         IllegalStepError: The stage is no reduction, is inlined, or has spatial loops that were changed; the
             loop is no reduction, or its extent is not known.
     """
     stage = movable_stage(step, state)
-    factor = loop_of(step, state, step.iter_id)
+    factor = loop_of(step, state, iter_id)
     op = stage.op
     assert isinstance(op, ComputeOp), "checked by movable_stage"
     if factor.kind is not IterKind.REDUCTION:
@@ -35,12 +41,12 @@ def factoring_of(step: RfactorStep, state: LoopState) -> Factoring:
         raise state.refusal(step, "the stage is inlined; expected one with a buffer")
     _check_spatial_loops(step, state, stage)
     refuse_inside(step, state)
-    if not 0 <= step.factor_iter_id <= len(op.axes):
-        raise state.refusal(step, f"found place {step.factor_iter_id}; expected 0 to {len(op.axes)}")
-    return _factoring(step, state, stage, op, factor)
+    if not 0 <= place <= len(op.axes):
+        raise state.refusal(step, f"found place {place}; expected 0 to {len(op.axes)}")
+    return _factoring(step, state, stage, op, factor, place)
 
 
-def _check_spatial_loops(step: RfactorStep, state: LoopState, stage: Stage) -> None:
+def _check_spatial_loops(step: TransformStep, state: LoopPreview, stage: Stage) -> None:
     op = stage.op
     assert isinstance(op, ComputeOp), "checked by movable_stage"
     names = [loop_name(axis.name) for axis in op.axes]
@@ -53,7 +59,7 @@ def _check_spatial_loops(step: RfactorStep, state: LoopState, stage: Stage) -> N
 
 
 def _factoring(
-    step: RfactorStep, state: LoopState, stage: Stage, op: ComputeOp, factor: Iterator
+    step: TransformStep, state: LoopPreview, stage: Stage, op: ComputeOp, factor: Iterator, place: int
 ) -> Factoring:
     touched = _touched(stage, factor.name)
     whole = [axis for axis in op.reduce_axes if loop_name(axis.name) not in touched]
@@ -73,7 +79,7 @@ def _factoring(
         raise state.refusal(step, "the extents of loops that were fused or split are not known")
     return Factoring(
         factor=IterVar(names[factor.name], factor.extent or 0),
-        place=step.factor_iter_id,
+        place=place,
         reduce_axes=(
             *whole,
             *(IterVar(names[loop.name], loop.extent or 0, IterKind.REDUCTION) for loop in rest),

@@ -10,8 +10,8 @@ from intarsia.native.loop_state.steps.splitting import product, split_lines, wit
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class FollowFusedSplitStep(TransformStep):
     factor_or_nparts: bool
     code: ClassVar[str] = "FFSP"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """As a split in two."""
         return with_split(self, state, self.iter_id, (self.length(state),), self.factor_or_nparts)
 
-    def length(self, state: LoopState) -> int | None:
+    def length(self, state: LoopPreview) -> int | None:
         """The product of the sources' lengths at that level.
 
         Raises:

@@ -10,8 +10,8 @@ from intarsia.native.loop_state.steps.splitting import product, split_lines, wit
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class FollowSplitStep(TransformStep):
     n_split: int
     code: ClassVar[str] = "FSP"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """As a split with the lengths of the source."""
         return with_split(self, state, self.iter_id, self.lengths(state), inner_to_outer=True)
 
-    def lengths(self, state: LoopState) -> tuple[int | None, ...]:
+    def lengths(self, state: LoopPreview) -> tuple[int | None, ...]:
         """The lengths, from the history.
 
         Raises:

@@ -14,8 +14,8 @@ from intarsia.native.te.iter_var import IterKind
 from intarsia.native.te.tensor import ComputeOp
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FuseStep(TransformStep):
     fused_ids: tuple[int, ...]
     code: ClassVar[str] = "FU"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the loops as one; what stood inside the last of them stands inside it."""
         stage = state.stages[self.stage_id]
         if not self.fused_ids:
@@ -76,7 +76,7 @@ class FuseStep(TransformStep):
         )
         return after.with_fields(attach_map=moved)
 
-    def _around_nothing(self, state: LoopState) -> LoopState:
+    def _around_nothing(self, state: LoopPreview) -> LoopPreview:
         stage = state.stages[self.stage_id]
         if stage.iters or not isinstance(stage.op, ComputeOp):
             found = ", ".join(loop.name for loop in stage.iters) or "no computation by elements"

@@ -10,11 +10,11 @@ from intarsia.native.loop_state.stage import ComputeAt, Stage
 from intarsia.native.te.tensor import ComputeOp
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.steps.step import TransformStep
 
 
-def loop_of(step: TransformStep, state: LoopState, iter_id: int) -> Iterator:
+def loop_of(step: TransformStep, state: LoopPreview, iter_id: int) -> Iterator:
     """A loop of the step's stage.
 
     Raises:
@@ -27,7 +27,7 @@ def loop_of(step: TransformStep, state: LoopState, iter_id: int) -> Iterator:
     return loops[iter_id]
 
 
-def movable_stage(step: TransformStep, state: LoopState) -> Stage:
+def movable_stage(step: TransformStep, state: LoopPreview) -> Stage:
     """The step's stage.
 
     Raises:
@@ -41,7 +41,7 @@ def movable_stage(step: TransformStep, state: LoopState) -> Stage:
     return stage
 
 
-def untouched_stage(step: TransformStep, state: LoopState) -> Stage:
+def untouched_stage(step: TransformStep, state: LoopPreview) -> Stage:
     """The step's stage.
 
     Raises:
@@ -57,7 +57,7 @@ def untouched_stage(step: TransformStep, state: LoopState) -> Stage:
     return stage
 
 
-def refuse_inside(step: TransformStep, state: LoopState) -> None:
+def refuse_inside(step: TransformStep, state: LoopPreview) -> None:
     """Nothing, if no stage is inside the loops of the step's stage.
 
     Raises:

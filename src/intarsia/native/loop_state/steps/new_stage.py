@@ -9,10 +9,10 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state.stage import Stage
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
+    from intarsia.native.loop_state.loop_preview import LoopPreview
 
 
-def with_new_stage(state: LoopState, dag: ComputeDAG, place: int) -> LoopState:
+def with_new_stage(state: LoopPreview, dag: ComputeDAG, place: int) -> LoopPreview:
     """The state over a DAG that has one more operation, at `place`; the other stages keep their loops."""
     kept = iter(state.stages)
     stages = tuple(

@@ -10,8 +10,8 @@ from intarsia.native.loop_state.steps.lookup import loop_of
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PragmaStep(TransformStep):
     pragma_type: str
     code: ClassVar[str] = "PR"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the hint in the stage."""
         stage = state.stages[self.stage_id]
         if self.iter_id != 0 or stage.iters:  # a stage without loops has its hint at loop 0
@@ -57,7 +57,7 @@ class PragmaStep(TransformStep):
             return after.with_fields(attach_map=state.attach_map.detach(self.stage_id))
         return state.with_stage(self.stage_id, auto_unroll_max_step=self._max_step(state))
 
-    def _max_step(self, state: LoopState) -> int:
+    def _max_step(self, state: LoopPreview) -> int:
         name, _, number = self.pragma_type.partition("$")
         if name != AUTO_UNROLL or not number.isdecimal():
             expected = f"expected {AUTO_UNROLL}$ and a number, or {SKIP_REGION}"

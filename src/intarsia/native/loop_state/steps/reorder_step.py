@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ReorderStep(TransformStep):
     after_ids: tuple[int, ...]
     code: ClassVar[str] = "RE"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """In the new order; stages inside a loop stay inside it (the field's first version moved them)."""
         loops = state.stages[self.stage_id].iters
         if sorted(self.after_ids) != list(range(len(loops))):

@@ -12,8 +12,8 @@ from intarsia.native.loop_state.steps.new_stage import with_new_stage
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,15 @@ class RfactorStep(TransformStep):
     code: ClassVar[str] = "RF"
     adds_stage: ClassVar[bool] = True
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the partial results as a new stage before, which takes the number.
 
         The stage keeps its place; its loops are its spatial axes and one reduction over the new axis. Only
         reduction loops may have been changed before: other changes would be lost, and are refused.
         """
-        dag = rfactor(state.current_dag, self.stage_id, factoring_of(self, state))
+        dag = rfactor(
+            state.current_dag, self.stage_id, factoring_of(self, state, self.iter_id, self.factor_iter_id)
+        )
         after = with_new_stage(state, dag, self.stage_id)
         stage = Stage.of(dag.ops[self.stage_id + 1])
         return after.with_stage(

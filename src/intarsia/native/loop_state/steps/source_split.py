@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from intarsia.native.loop_state.steps.split_step import SplitStep
 
 if TYPE_CHECKING:
-    from intarsia.native.loop_state.state import LoopState
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.steps.step import TransformStep
 
 
-def source_split(step: TransformStep, state: LoopState, place: int) -> SplitStep:
+def source_split(step: TransformStep, state: LoopPreview, place: int) -> SplitStep:
     """The split at a place of the history.
 
     Raises:

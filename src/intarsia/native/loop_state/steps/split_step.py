@@ -9,8 +9,8 @@ from intarsia.native.loop_state.steps.splitting import split_lines, with_split
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SplitStep(TransformStep):
     inner_to_outer: bool = True
     code: ClassVar[str] = "SP"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the loop as several; what stood inside it stands inside the innermost of them."""
         return with_split(self, state, self.iter_id, self.lengths, self.inner_to_outer)
 

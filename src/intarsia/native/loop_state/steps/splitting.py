@@ -12,8 +12,8 @@ from intarsia.native.loop_state.relation import SplitRelation
 from intarsia.native.loop_state.steps.lookup import loop_of
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
     from intarsia.native.loop_state.steps.step import TransformStep
 
 Lengths = Sequence[int | None]
@@ -21,8 +21,8 @@ Lengths = Sequence[int | None]
 
 
 def with_split(
-    step: TransformStep, state: LoopState, iter_id: int, lengths: Lengths, inner_to_outer: bool
-) -> LoopState:
+    step: TransformStep, state: LoopPreview, iter_id: int, lengths: Lengths, inner_to_outer: bool
+) -> LoopPreview:
     """With a loop of the step's stage as `len(lengths) + 1` loops, without annotations.
 
     Raises:

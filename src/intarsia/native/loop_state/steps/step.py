@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
+
+from intarsia.native.loop_state.step_record import StepRecord
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
-class TransformStep(ABC):
+class TransformStep(StepRecord, ABC):
     """A change of the loops of a DAG, as it is written into a history (seed ansor_minimum).
 
-    Fields stand in the order of the JSON form, `[code, stage_id, ...]`. Numbers of stages and loops are those
-    at the time when the step is applied.
-
-    Attributes:
-        stage_id: The stage that is changed.
+    Fields stand in the order of the JSON form, as in `StepRecord`.
     """
 
-    stage_id: int
-    code: ClassVar[str]
-    adds_stage: ClassVar[bool] = False
-
     @abstractmethod
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """The loops after this step; the history is the business of `LoopState.apply`.
 
         Raises:

@@ -9,8 +9,8 @@ from intarsia.native.loop_state.steps.lookup import loop_of
 from intarsia.native.loop_state.steps.step import TransformStep
 
 if TYPE_CHECKING:
+    from intarsia.native.loop_state.loop_preview import LoopPreview
     from intarsia.native.loop_state.python_names import PythonNames
-    from intarsia.native.loop_state.state import LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class StorageAlignStep(TransformStep):
     offset: int
     code: ClassVar[str] = "SA"
 
-    def changed(self, state: LoopState) -> LoopState:
+    def changed(self, state: LoopPreview) -> LoopPreview:
         """With the offset in the stage."""
         loop_of(self, state, self.iter_id)
         if self.factor < 1 or self.offset < 0:
