@@ -23,7 +23,7 @@ def is_shown(expected: str, actual: str, *, has_figures: bool) -> bool:
     """
     if has_figures:
         printed = [_without_figures(line) for line in actual.splitlines()]
-        patterns = [_line_pattern(_without_figures(line)) for line in expected.splitlines() if line != "..."]
+        patterns = [_line_pattern(_without_figures(line)) for line in expected.splitlines() if line.strip() != "..."]
         return all(any(re.fullmatch(pattern, line) for line in printed) for pattern in patterns)
     lines = [_line_pattern(line) + r"\n" for line in _lines(expected)]
     pattern = "".join(r"(?:.*\n)*?" if line == r".*?\n" else line for line in lines)
