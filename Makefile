@@ -12,7 +12,7 @@ CORPUS := .corpus
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench backend isa torch corpus corpus-page processes slow lock clean
+.PHONY: help demo test test-all check format bench backend isa torch corpus corpus-page processes slow docs lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -82,10 +82,18 @@ slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its e
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
 	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
+$(VENV)/.docs-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs-ready ## Build the documentation as a site in build/site; every warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
+	@echo "open build/site/index.html"
+
 lock: ## Write constraints.txt anew from the newest versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev]'
+	$(VENV)-lock/bin/python -m pip install --quiet '.[cpu,dev,docs]'
 	$(VENV)-lock/bin/python -m pip freeze --all --exclude intarsia > constraints.txt
 	rm -rf $(VENV)-lock
 

