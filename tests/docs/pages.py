@@ -119,6 +119,8 @@ def anchors(page: str) -> set[str]:
 
 def _code_block(token: Token, reason: str) -> Code:
     language, *words = token.info.split() or [""]
+    if language.startswith("{"):  # a directive of Sphinx, with arguments
+        words = []
     assert words in ([], ["figures"]), f"line {_line(token)}: unknown words {words} behind {language}"
     return Code(_line(token) + 1, language, bool(words), token.content, not_run=reason)
 

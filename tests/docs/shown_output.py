@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(?:e[+-]?\d+)?(?:%| (?:ns|us|ms|s|KB|MB|GB)\b)?")
-_INTERVAL = re.compile(r"\(# to #\)")
+_NUMBER = re.compile(r"(?<![\w.])\d(?:[\d.,]*\d)?(?:e[+-]?\d+)?(?:%| (?:ns|us|ms|s|KB|MB|GB)\b)?")
+_INTERVAL = re.compile(r"\(# to #[^)]*\)")
 
 
 def is_shown(expected: str, actual: str, *, has_figures: bool) -> bool:
