@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -109,11 +110,7 @@ def links(page: str) -> Iterator[tuple[int, str]]:
 def anchors(page: str) -> set[str]:
     """Return the anchors of a page's headings, as GitHub and MyST name them."""
     tokens = parse_tokens(page)
-    headings = (
-        following.content
-        for token, following in zip(tokens, tokens[1:], strict=False)
-        if token.type == "heading_open"
-    )
+    headings = (following.content for token, following in pairwise(tokens) if token.type == "heading_open")
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 

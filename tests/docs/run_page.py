@@ -1,7 +1,7 @@
 """Run the code of one page, in its order, in this process: `python run_page.py NAME < blocks > outputs`.
 
-Python blocks share their names, as if they were typed one after the other. Commands of console blocks run in bash.
-Input and output are JSON: a list of [language, line, texts] in, a list of lists of outputs out.
+Python blocks share their names, as if they were typed one after the other. Commands of console blocks run
+in bash. Input and output are JSON: a list of [language, line, texts] in, a list of lists of outputs out.
 """
 
 from __future__ import annotations

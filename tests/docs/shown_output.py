@@ -1,8 +1,8 @@
 """Whether a command printed what a page shows for it.
 
-`...` in a page stands for any text within a line, and alone in a line for any number of lines. In a block with
-figures, numbers with their units, intervals, and which row of a table has won differ from run to run and from
-machine to machine: they count for nothing, nor does the order of lines.
+`...` in a page stands for any text within a line, and alone in a line for any number of lines. In a block
+with figures, numbers with their units, intervals, and which row of a table has won differ from run to run and
+from machine to machine: they count for nothing, nor does the order of lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def is_shown(expected: str, actual: str, *, has_figures: bool) -> bool:
     """
     if has_figures:
         printed = [_without_figures(line) for line in actual.splitlines()]
-        patterns = [_line_pattern(_without_figures(line)) for line in expected.splitlines() if line.strip() != "..."]
+        patterns = [
+            _line_pattern(_without_figures(line)) for line in expected.splitlines() if line.strip() != "..."
+        ]
         return all(any(re.fullmatch(pattern, line) for line in printed) for pattern in patterns)
     lines = [_line_pattern(line) + r"\n" for line in _lines(expected)]
     pattern = "".join(r"(?:.*\n)*?" if line == r".*?\n" else line for line in lines)

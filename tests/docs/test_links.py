@@ -13,7 +13,9 @@ PAGES = sorted(
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
 )
 SOURCES = sorted(
-    path for folder in ("src", "tests", "benchmarks", "corpus", "examples") for path in ROOT.glob(f"{folder}/**/*.py")
+    path
+    for folder in ("src", "tests", "benchmarks", "corpus", "examples", "checks")
+    for path in ROOT.glob(f"{folder}/**/*.py")
 )
 _PATH = re.compile(r"`((?:docs|examples|src|tests|benchmarks|corpus)/[\w./-]*\w)/?`")
 _PAGE = re.compile(r"\bdocs/[\w./-]+\.(?:md|svg)\b|\bdocs/decisions/\d{4}")
@@ -47,7 +49,9 @@ def test_paths_in_pages_exist(name: str) -> None:
 
 def test_pages_that_sources_name_exist() -> None:
     named = {(path, page) for path in SOURCES for page in _PAGE.findall(path.read_text())}
-    dead = [f"{path.relative_to(ROOT)}: {page}" for path, page in sorted(named) if not list(ROOT.glob(f"{page}*"))]
+    dead = [
+        f"{path.relative_to(ROOT)}: {page}" for path, page in sorted(named) if not list(ROOT.glob(f"{page}*"))
+    ]
     assert named
     assert not dead
 

@@ -1,7 +1,8 @@
 """The code of the documentation runs, and prints what the pages show.
 
-The Python and console blocks of a page run in its order, in one process, in an empty folder. A `text` block behind
-Python is what that prints. A block that is not run has the reason in a comment before it: `<!-- not run: reason -->`.
+The Python and console blocks of a page run in its order, in one process, in an empty folder. A `text` block
+behind Python is what that prints. A block that is not run has the reason in a comment before it:
+`<!-- not run: reason -->`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ import pytest
 from tests.docs.pages import ROOT, Code, code_blocks, commands, indented_code
 from tests.docs.shown_output import is_shown
 
-GUIDE = ("README.md", *sorted(f"docs/guide/{path.name}" for path in ROOT.glob("docs/guide/[!i]*.md")))
+GUIDE = (
+    "README.md",
+    *sorted(f"docs/guide/{path.name}" for path in ROOT.glob("docs/guide/*.md") if path.name != "index.md"),
+)
 PAGES = tuple(
     name
-    for name in dict.fromkeys([*GUIDE, *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))])
+    for name in dict.fromkeys(
+        [*GUIDE, *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+    )
     if any(block.is_run for block in code_blocks((ROOT / name).read_text()))
 )
 PROCESSES = {
