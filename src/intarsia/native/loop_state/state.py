@@ -36,10 +36,10 @@ class LoopState(LoopPreview):
 
     Methods named like steps give the next state, and raise IllegalStepError if the step is not possible:
 
-    state = (
-        LoopState.initial(dag).split(C, "i", [16]).split(C, "j", [8])
-        .reorder(C, ["i.0", "j.0", "k", "j.1", "i.1"]).fuse(C, ["i.0", "j.0"])
-    )
+        state = (
+            LoopState.initial(dag).split(C, "i", [16]).split(C, "j", [8])
+            .reorder(C, ["i.0", "j.0", "k", "j.1", "i.1"]).fuse(C, ["i.0", "j.0"])
+        )
 
     Attributes:
         transform_steps: The history; applied to `LoopState.initial(initial_dag)` it gives this state.
