@@ -14,7 +14,7 @@ task, uses     work on a stack of its own; how often expressions are used
 lowering       expressions -> steps over slots
 program        functions -> blocks of a plan
 executable     the whole
-kernel_requests  what would be compiled, for those who look at kernels before they are made
+kernel_requests  what would be compiled, to look at kernels before they are made
 """
 
 from intarsia.build.executable import build

@@ -15,7 +15,7 @@ class Captures:
 
     def of(self, function: Function) -> tuple[Expr, ...]:
         """Variables and compound expressions that are evaluated outside, in order of first use."""
-        own = self._placed.inner[function, len(function.params)]
+        body_scope = self._placed.inner[function, len(function.params)]
         bound: set[Expr] = set(function.params)
         used: list[Expr] = []
         seen: set[Expr] = set()
@@ -25,7 +25,7 @@ class Captures:
             if expr in seen:
                 continue
             seen.add(expr)
-            if isinstance(expr, Var) or not (is_atom(expr) or _is_inside(self._scope_of[expr], own)):
+            if isinstance(expr, Var) or not (is_atom(expr) or _is_inside(self._scope_of[expr], body_scope)):
                 used.append(expr)
                 continue
             if isinstance(expr, Function):
@@ -37,7 +37,7 @@ class Captures:
 
 
 def _is_inside(scope: Scope, outer: Scope) -> bool:
-    found: Scope | None = scope
-    while found is not None and found.depth > outer.depth:
-        found = found.parent
-    return found is outer
+    current: Scope | None = scope
+    while current is not None and current.depth > outer.depth:
+        current = current.parent
+    return current is outer

@@ -15,7 +15,7 @@ class Closure:
     """Stand-ins for values of a block inside of one kernel.
 
     Args:
-        captures: What functions use from outside.
+        captures: Outer variables that functions use.
         value: The value of an expression in the block.
         refusal: Makes the error of a problem and what helps.
 

@@ -1,6 +1,6 @@
 """Which device each expression of a program is on, read off the virtual devices that planning has left.
 
-A program whose expressions name one CPU device, or none, has no devices at run time: all is done by the
+A program that names one CPU device, or none, has no devices at run time: all is done by the
 caller's thread on all cores. Any other must be planned: every call and parameter has a device.
 """
 
@@ -28,7 +28,7 @@ class DeviceMap:
     """The devices of a program.
 
     Attributes:
-        names: As in `Plan.devices`; empty where the program has no devices at run time.
+        names: Device names, as in `Plan.devices`; empty where the program has no devices at run time.
         threads: For each, how many threads its targets say, None where they say nothing.
         sizes: For each, how many cores it gets on this machine, None where it is not of the CPU.
     """
@@ -65,14 +65,14 @@ class DeviceMap:
         """
         if not self.names:
             return default
-        number, own = self.number(expr), expr.virtual_device.target
-        if own is None or own.toolchain is None:
+        number, target = self.number(expr), expr.virtual_device.target
+        if target is None or target.toolchain is None:
             kind = self.names[number].kind
             toolchain = device_class(kind).default_toolchain or default.toolchain or REFERENCE
             options = dict(default.options) if toolchain == default.toolchain else {}
-            options |= {} if own is None else dict(own.options)
-            own = Target.for_toolchain(toolchain, kind, **options)
-        return self.with_threads(own, number)
+            options |= {} if target is None else dict(target.options)
+            target = Target.for_toolchain(toolchain, kind, **options)
+        return self.with_threads(target, number)
 
     def with_threads(self, target: Target, number: int) -> Target:
         """A target with as many threads as a device has cores, if it says nothing about threads."""
@@ -147,7 +147,7 @@ def _placed(function: Function) -> Iterator[Expr]:
 
 
 def _threads(expr: Expr, functions: Mapping[str, Function]) -> int:
-    """How many threads the target of an expression, or of the marked function it calls, wants; 0 if any."""
+    """Number of threads in the target of an expression, or of the marked function it calls; 0: any."""
     targets = [expr.virtual_device.target]
     callee = expr.op if isinstance(expr, Call) else None
     if isinstance(callee, GlobalVar):

@@ -61,10 +61,10 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
         kernels.devices = open_devices(lowering.devices.plan_names, lowering.devices.threads)
         for device in kernels.devices:
             closing.callback(device.close)
-        plan, made = lowering.plan(), kernels.kernels
+        plan, compiled = lowering.plan(), kernels.kernels
         exe = Executable(
             plan,
-            made,
+            compiled,
             lowering.constants,
             lambda: _provenance(mod),
             kernel_names=kernels.names,

@@ -14,7 +14,7 @@ class Imports:
 
     Args:
         table: The slots of this block.
-        outer: Those of the outer one.
+        outer: Imports of the outer function.
 
     Attributes:
         captured: This block's slots by those of the outer one.

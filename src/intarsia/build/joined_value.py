@@ -26,7 +26,7 @@ class JoinedValue:
     Attributes:
         value: Nested as that of each way: new slots, and functions, of which the run chooses one.
         true: The slots that the way for a condition that holds ends with.
-        false: Those of the other way.
+        false: Slots of the else branch.
         outputs: The new slots.
     """
 
@@ -48,19 +48,19 @@ def joined_value(
     Args:
         cond: The slot of the condition.
         ways: The value if it holds, and if not.
-        type_: Of both, as far as it is known.
+        type_: Type of both values, as far as it is known.
         table: Gets the new slots; they are where those of the first way are.
         slot_of: The slot of a value that is no function; an error for one that is.
     """
     true, false, outputs = [], [], []
     joined: list[Leaf] = []
     types: Iterable[Type | None] = chain(leaf_types(type_), repeat(None))
-    for one, other, leaf_type in zip(*map(leaves, ways), types, strict=False):
-        if isinstance(one, FUNCTIONS) and isinstance(other, FUNCTIONS):
-            joined.append(one if one is other else ChosenFunction(cond, one, other))
+    for first, second, leaf_type in zip(*map(leaves, ways), types, strict=False):
+        if isinstance(first, FUNCTIONS) and isinstance(second, FUNCTIONS):
+            joined.append(first if first is second else ChosenFunction(cond, first, second))
             continue
-        true.append(slot_of(one))
-        false.append(slot_of(other))
+        true.append(slot_of(first))
+        false.append(slot_of(second))
         outputs.append(table.new(leaf_type, table.devices[true[-1]]))
         joined.append(outputs[-1])
     return JoinedValue(value_as(ways[0], joined), tuple(true), tuple(false), tuple(outputs))

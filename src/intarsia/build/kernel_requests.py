@@ -1,4 +1,4 @@
-"""What a program would have compiled: for those who look at kernels before they are made."""
+"""What a program would have compiled, to look at kernels before they are made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class KernelRequest:
 
     Attributes:
         function: Closed: all that it uses from outside is a parameter.
-        target: Whom for.
+        target: Target to compile for.
         module: Global functions that it may call.
-        name: What the kernel is called.
-        calls: How many steps of the plan run it.
+        name: Name of the kernel.
+        calls: Number of steps of the plan that run it.
     """
 
     function: Function

@@ -101,7 +101,7 @@ class KernelTable(FunctionTable):
 
     Attributes:
         kernels: The kernels by number.
-        devices: Those of the plan.
+        devices: Devices of the plan.
     """
 
     kernels: list[Kernel] = field(default_factory=list)

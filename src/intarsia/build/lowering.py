@@ -61,11 +61,11 @@ class BlockLowering:
         program: The program that it belongs to: blocks, kernels and constants.
         name: Name of the block, for errors.
         function: The function; marked literals in it have become GlobalVars.
-        outer: Where the function is written, for a literal that may use what is defined there.
+        outer: Lowering of the enclosing function, for a literal that may use what is defined there.
 
     Attributes:
         table: The slots of the block.
-        imports: What it uses of the outer one.
+        imports: Values that it uses of the outer function.
         result: The value of the function, once it is lowered.
     """
 
@@ -175,16 +175,16 @@ class BlockLowering:
             return
         if self._is_inside(function):
             raise self._unsupported("a local function calls itself", "make it a global function")
-        known = self._literals.get(function)
-        if known is None or not known[1].imports.are_those_of(self._value):
+        lowered = self._literals.get(function)
+        if lowered is None or not lowered[1].imports.are_those_of(self._value):
             inner = BlockLowering(self._program, self._name, function, self)
             yield inner.lower()
-            known = self._program.add_literal(self._name, inner), inner
-            self._literals[function] = known
-        self._invoke(call, known[0], function, tuple(known[1].imports.captured))
+            lowered = self._program.add_literal(self._name, inner), inner
+            self._literals[function] = lowered
+        self._invoke(call, lowered[0], function, tuple(lowered[1].imports.captured))
 
     def _repeat(self, call: Call) -> Task:
-        """A Loop or Scan whose body has parts for toolchains: the body is a block."""
+        """A Loop or Scan with parts for toolchains in its body: the body is a block."""
         body = call.args[-1]
         assert isinstance(body, Function)
         inner = BlockLowering(self._program, self._name, body, self)
@@ -272,7 +272,7 @@ class BlockLowering:
         yield from self._either(cond, expr, tasks)
 
     def _either(self, cond: int, expr: Expr, ways: Sequence[tuple[Task, Expr]]) -> Task:
-        """A Branch; each way is a task, and the expression whose value it ends with."""
+        """A Branch; then and else are each a task and the expression of its value."""
         around, results = self._steps, []
         lists: list[tuple[Step, ...]] = []
         for task, result in ways:
@@ -326,7 +326,7 @@ def _check_arity(name: str, call: Call, function: Function) -> None:
     Args:
         name: The function that the call is in.
         call: The call.
-        function: What it calls.
+        function: The function that it calls.
 
     Raises:
         InvalidModelError: It has not.

@@ -27,12 +27,12 @@ def without_marked(function: Function, fresh_name: Callable[[], str]) -> Without
 
     Those in the body of a Loop or another operator with a body stay: the operator is compiled as a whole.
     """
-    found = tuple(_outermost(function))
-    names = {literal: fresh_name() for literal in found}
+    literals = tuple(_outermost(function))
+    names = {literal: fresh_name() for literal in literals}
     replacements: dict[Expr, Expr] = {
         literal: GlobalVar(name, checked_type=literal.checked_type) for literal, name in names.items()
     }
-    replaced = substitute(function, replacements) if found else function
+    replaced = substitute(function, replacements) if literals else function
     assert isinstance(replaced, Function)
     return WithoutMarked(replaced, {name: literal for literal, name in names.items()})
 

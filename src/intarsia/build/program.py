@@ -43,7 +43,7 @@ class ProgramLowering:
         whole_control_flow: Whether the target's toolchain takes functions with an If as a whole.
 
     Attributes:
-        devices: Which expression is on which device.
+        devices: Device of each expression.
 
     Raises:
         UnsupportedModelError: The program names several devices and is not planned.
@@ -94,10 +94,10 @@ class ProgramLowering:
             raise UnsupportedModelError(
                 f"@{name} is a loop function; loop functions need the native toolchain"
             )
-        found = self._literals.get(name) or self._functions.get(name)
-        if found is None:
+        function = self._literals.get(name) or self._functions.get(name)
+        if function is None:
             raise InvalidModelError(f"the program has no function @{name}")
-        return found
+        return function
 
     def repeats(self, call: Call) -> bool:
         """Whether an operator becomes a step that repeats a block; on devices it is a kernel as a whole."""

@@ -1,4 +1,4 @@
-"""Loop and Scan whose body is divided between toolchains: a step that repeats the body's block."""
+"""Loop and Scan with a body that is divided between toolchains: a step that repeats the body's block."""
 
 from __future__ import annotations
 

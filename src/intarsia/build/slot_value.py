@@ -16,8 +16,8 @@ class ChosenFunction:
 
     Attributes:
         cond: The slot of the condition.
-        true: What is called if it holds.
-        false: What is called if not.
+        true: Callee if the condition holds.
+        false: Callee if it does not.
     """
 
     cond: int
@@ -80,7 +80,7 @@ def structure(value: SlotValue) -> Structure:
 
 
 def tensor_info(name: str, type_: Type | None) -> TensorInfo:
-    """Name and type as the runtime wants them; sequences and optionals have their text as element type."""
+    """Name and type as the runtime requires them; sequences and optionals have their text as element type."""
     if not isinstance(type_, TensorType):
         return TensorInfo(name, str(type_), None)
     shape = None if type_.shape is None else tuple(map(_dim, type_.shape))

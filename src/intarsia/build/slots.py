@@ -12,7 +12,7 @@ class SlotTable:
     """Hands out slots.
 
     Attributes:
-        types: What is known of each slot before the run.
+        types: Type of each slot, as far as it is known before the run.
         devices: The number of each slot's device.
         constants: The slots of constants; one that two devices use has one on each.
     """

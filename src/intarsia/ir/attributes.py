@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from intarsia.ir.types import Type
 
 AttrValue: TypeAlias = "int | float | str | bytes | Constant | Type | tuple[AttrValue, ...]"
-"""An attribute's value; tensors are Constants, lists are tuples. Integers and floats are told apart."""
+"""An attribute's value; tensors are Constants, lists are tuples. Integers and floats are different values."""
 
 
 class Attrs(Mapping[str, AttrValue]):

@@ -24,9 +24,9 @@ class Complaint:
 
     Attributes:
         owner: Name of the global function.
-        at: The expression whose statement is at fault; in a loop function, the number of the statement
+        at: Expression at the fault; in a loop function, the number of the statement
             (`loop_walk.Visit`), or `loop_printer.HEAD`.
-        text: What is wrong.
+        text: The complaint.
         mentions: An expression named at the end of the text, or None.
     """
 

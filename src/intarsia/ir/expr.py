@@ -58,7 +58,7 @@ class Constant(ExprNode):
     _digest: list[bytes] = field(default_factory=list, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """A constant always knows its type; one of NumPy's scalars becomes an array of rank 0."""
+        """A constant always has a type; one of NumPy's scalars becomes an array of rank 0."""
         if isinstance(self.data, np.generic):
             object.__setattr__(self, "data", np.asarray(self.data))
         if self.checked_type is None:

@@ -35,7 +35,7 @@ class Listing:
         lines: The text.
         constants: The number of each constant.
         line_of: Index of the line that an expression is written on, by global function and expression.
-        name_of: How an expression is referred to, by global function and expression.
+        name_of: Text that refers to an expression, by global function and expression.
         statement_line: Index of the line of each statement of a loop function, by function and number.
     """
 

@@ -138,29 +138,29 @@ def tensor_type_of(text: str) -> TensorType:
     Raises:
         ValueError: Malformed dimensions or an unknown element type.
     """
-    found = _TENSOR.fullmatch(text)
-    if found is None:
+    match = _TENSOR.fullmatch(text)
+    if match is None:
         raise ValueError("expected Tensor[(1, 3, n), float32] or Tensor[?, float32]")
     try:
-        dtype = DType(found["dtype"])
+        dtype = DType(match["dtype"])
     except ValueError:
-        raise ValueError(f"unknown element type {found['dtype']}") from None
-    return TensorType(None if found["dims"] is None else _dims_of(found["dims"]), dtype)
+        raise ValueError(f"unknown element type {match['dtype']}") from None
+    return TensorType(None if match["dims"] is None else _dims_of(match["dims"]), dtype)
 
 
 def _dims_of(text: str) -> tuple[Dim, ...]:
     dims: list[Dim] = []
     position = 0
     while text[position:].strip():
-        found = _DIM.match(text, position)
-        if found is None:
+        match = _DIM.match(text, position)
+        if match is None:
             raise ValueError(f"expected a number, a name or ? as dimension {len(dims)}")
-        number, name, quoted = found.groups()
+        number, name, quoted = match.groups()
         if number:
             dims.append(int(number))
         else:
             dims.append(ANY if name == "?" else SymbolicDim(name or json.loads(quoted)))
-        position = found.end()
+        position = match.end()
     return tuple(dims)
 
 

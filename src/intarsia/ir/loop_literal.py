@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(
 _BUFFER: Final = re.compile(
     r"Buffer\s*\[\s*\((?P<shape>[\s0-9,]*)\)\s*,\s*(?P<dtype>\w+)\s*(?:,\s*(?P<scope>\w+)\s*)?\]"
 )
-_WIDEST: Final = 17  # digits that tell any two float64 apart
+_WIDEST: Final = 17  # digits that distinguish any two float64
 
 
 def loop_name_text(name: str) -> str:
@@ -35,7 +35,7 @@ def loop_name_text(name: str) -> str:
     return name if _PLAIN.fullmatch(name) and not is_taken else json.dumps(name)
 
 
-@lru_cache(4096)  # literals tell 0.0 from -0.0, floats do not
+@lru_cache(4096)  # 0.0 and -0.0 are different literals, but equal floats
 def number_text(literal: Literal) -> str:
     """The shortest text that reads back as the literal: `3` (int64), `true`, `0.5f32`, `nan_f16`, `7u8`."""
     value, dtype = literal.value, literal.dtype
@@ -65,15 +65,15 @@ def number_of(text: str) -> Literal:
     """
     if text in ("true", "false"):
         return Literal(text == "true", DType.BOOL)
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError("expected a number such as 3, 0.5f32 or 7u8")
-    is_whole = found["digits"].lstrip("-").isdigit()
-    if found["suffix"] is None and not is_whole:
+    is_whole = match["digits"].lstrip("-").isdigit()
+    if match["suffix"] is None and not is_whole:
         raise ValueError(f"a number that is not whole needs a type, such as {text}f32")
-    dtype = DType.INT64 if found["suffix"] is None else _dtype_of_suffix(found["suffix"])
-    value = int(found["digits"]) if is_whole else float(found["digits"])
-    literal = Literal(float(found["digits"]) if dtype.is_float else value, dtype)  # -0f32 is -0.0
+    dtype = DType.INT64 if match["suffix"] is None else _dtype_of_suffix(match["suffix"])
+    value = int(match["digits"]) if is_whole else float(match["digits"])
+    literal = Literal(float(match["digits"]) if dtype.is_float else value, dtype)  # -0f32 is -0.0
     if not literal.is_in_type:
         raise ValueError(f"{dtype.value} has no such number")
     return literal
@@ -98,20 +98,20 @@ def dtype_of(text: str) -> DType:
 
 
 def buffer_of(name: str, text: str) -> Buffer:
-    """The buffer whose type `str(Buffer)` wrote.
+    """Parse the type that `str(Buffer)` wrote, as a buffer of that name.
 
     Raises:
         ValueError: Malformed shape, or an unknown element type or scope.
     """
-    found = _BUFFER.fullmatch(text)
-    if found is None:
+    match = _BUFFER.fullmatch(text)
+    if match is None:
         raise ValueError("expected Buffer[(4, 8), float32]")
-    extents = [part.strip() for part in found["shape"].split(",")]
+    extents = [part.strip() for part in match["shape"].split(",")]
     if extents and not extents[-1]:
         extents.pop()
     if not all(extents) or any(len(extent.split()) > 1 for extent in extents):
         raise ValueError("expected Buffer[(4, 8), float32]")
-    scope = found["scope"] or MemoryScope.GLOBAL.value
+    scope = match["scope"] or MemoryScope.GLOBAL.value
     if scope not in set(MemoryScope):
         raise ValueError(f"unknown scope {scope}; the scopes are {', '.join(MemoryScope)}")
-    return Buffer(name, tuple(map(int, extents)), dtype_of(found["dtype"]), MemoryScope(scope))
+    return Buffer(name, tuple(map(int, extents)), dtype_of(match["dtype"]), MemoryScope(scope))

@@ -59,7 +59,7 @@ _BINDS: Final = {
 
 
 def list_prim_func(name: str, function: PrimFunc, listing: Listing) -> None:
-    """Write a loop function into a listing, which then knows where each statement stands."""
+    """Write a loop function into a listing, which records the line of each statement: stands."""
     listing.statement_line[name, HEAD] = len(listing.lines)
     params = ", ".join(map(_buffer_text, function.params))
     attrs = f" attributes {{{listing.attrs_text(function.attrs)}}}" if function.attrs else ""

@@ -58,7 +58,7 @@ class _Names:
 
     Attributes:
         buffers: The buffers by name.
-        loop_vars: How many of the loops around have a variable of that name.
+        loop_vars: Number of enclosing loops with a variable of that name.
         used: Names of all buffers so far, in scope or not.
     """
 
@@ -124,17 +124,17 @@ def _own_complaints(statement: Statement, names: _Names) -> Iterator[str]:
 
 def _access_complaints(buffer: Buffer, indices: tuple[Scalar, ...], names: _Names) -> Iterator[str]:
     name = loop_name_text(buffer.name)
-    known = names.buffers.get(buffer.name)
-    if known is None:
+    declared = names.buffers.get(buffer.name)
+    if declared is None:
         yield f"unknown buffer {name}"
-    elif known != buffer:
-        yield f"{name} is used as {buffer}; expected {known}"
+    elif declared != buffer:
+        yield f"{name} is used as {buffer}; expected {declared}"
     if len(indices) != len(buffer.shape):
         yield f"found {len(indices)} as the number of indices of {name}; expected {len(buffer.shape)}"
     for position, index in enumerate(indices):
-        found = scalar_dtype(index)
-        if found not in (None, DType.INT64):
-            yield f"index {position} of {name} is {found}; expected int64"
+        dtype = scalar_dtype(index)
+        if dtype not in (None, DType.INT64):
+            yield f"index {position} of {name} is {dtype}; expected int64"
 
 
 def _scalar_complaints(root: Scalar, names: _Names) -> Iterator[str]:

@@ -41,8 +41,8 @@ class Visit(NamedTuple):
     Attributes:
         event: Whether the statement begins, ends, or its second branch begins. A Store begins only.
         statement: The statement, never a Block.
-        number: How many statements begin before it; it tells equal statements apart.
-        depth: How many statements are around it.
+        number: Number of statements that begin before it; it distinguishes equal statements.
+        depth: Number of enclosing statements.
     """
 
     event: Event

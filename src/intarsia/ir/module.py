@@ -35,7 +35,7 @@ class IRModule:
 
     @classmethod
     def from_expr(cls, main: Function) -> IRModule:
-        """A module whose only function is @main."""
+        """A module with @main as its only function."""
         return cls({GlobalVar("main", checked_type=main.checked_type): main})
 
     def global_var(self, name: str) -> GlobalVar:
@@ -67,10 +67,10 @@ class IRModule:
             UsageError: There is none, or it is a loop function.
         """
         var = self.global_var(_plain(name))
-        found = self.functions[var]
-        if isinstance(found, PrimFunc):
+        function = self.functions[var]
+        if isinstance(function, PrimFunc):
             raise UsageError(f"@{var.name} is a loop function", help=f'use .prim_func("{var.name}")')
-        return found
+        return function
 
     def prim_func(self, name: str | GlobalVar) -> PrimFunc:
         """The loop function of that name.
@@ -79,10 +79,10 @@ class IRModule:
             UsageError: There is none, or it is a graph function.
         """
         var = self.global_var(_plain(name))
-        found = self.functions[var]
-        if isinstance(found, Function):
+        function = self.functions[var]
+        if isinstance(function, Function):
             raise UsageError(f"@{var.name} is a graph function", help=f'use module["{var.name}"]')
-        return found
+        return function
 
     def __contains__(self, name: object) -> bool:
         wanted = name.name if isinstance(name, GlobalVar) else name

@@ -85,7 +85,7 @@ class Buffer:
         name: Its name, unique in its function.
         shape: Extents, outermost first; () is a scalar.
         dtype: Element type, one of `scalar_types.LOOP_DTYPES`.
-        scope: Where it lives: memory, scratch of one thread, or registers; parameters are in memory.
+        scope: Memory scope: memory, scratch of one thread, or registers; parameters are in memory.
     """
 
     name: str
@@ -267,9 +267,9 @@ class PrimFunc:
 
     Attributes:
         params: The buffers, inputs and outputs, in calling order.
-        body: What is done.
+        body: Statement that is executed.
         attrs: Facts such as the number of threads.
-        span: Where it comes from.
+        span: Location in the source that it was written in.
     """
 
     params: tuple[Buffer, ...]

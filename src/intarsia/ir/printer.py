@@ -79,7 +79,7 @@ def print_expr(
 
 
 def list_module(mod: Program, listing: Listing) -> None:
-    """Write a program into a listing, which then knows where each expression stands."""
+    """Write a program into a listing, which records the line of each expression."""
     listing.lines.append(f'#[version = "{TEXT_VERSION}"]')
     if mod.attrs:
         listing.lines.append(f"#[attrs({listing.attrs_text(mod.attrs)})]")
@@ -100,7 +100,9 @@ class _Region:
     owner: str
     placed: ScopedProgram
     taken: set[str] = field(default_factory=set)  # names of the variables in scope
-    suffixes: dict[str, int] = field(default_factory=dict)  # how often a name had to be told from another
+    suffixes: dict[str, int] = field(
+        default_factory=dict
+    )  # how often a name had to be distinguished from another
     temporaries: int = 0
 
     def write_definition(self, var: GlobalVar, function: Function) -> None:
@@ -173,13 +175,13 @@ class _Region:
         self._emit(depth, "}" + end)
 
     def _function_facts(self, function: Function) -> str:
-        own = function.checked_type
+        type_ = function.checked_type
         params = tuple(param.checked_type for param in function.params)
         result, odd_type = "", None
-        if not isinstance(own, FuncType) or own.params != params:
-            odd_type = own
-        elif self.listing.show_types and (own.result is not None or function.body.checked_type is not None):
-            result = f" -> {'_' if own.result is None else own.result}"
+        if not isinstance(type_, FuncType) or type_.params != params:
+            odd_type = type_
+        elif self.listing.show_types and (type_.result is not None or function.body.checked_type is not None):
+            result = f" -> {'_' if type_.result is None else type_.result}"
         attrs = f" attributes {{{self.listing.attrs_text(function.attrs)}}}" if function.attrs else ""
         return f"{result}{attrs}{self.listing.facts_text(function, odd_type)}"
 
@@ -216,17 +218,17 @@ class _Region:
         return f"({bare}{facts})" if facts and grouped else bare + facts
 
     def _atom(self, expr: Expr) -> tuple[str, str]:
-        own = expr.checked_type
+        type_ = expr.checked_type
         match expr:
             case Op():
-                return op_text(expr), self.listing.facts_text(expr, own)
+                return op_text(expr), self.listing.facts_text(expr, type_)
             case GlobalVar():
                 return f"@{name_text(expr.name)}", self.listing.facts_text(expr, None)
             case Constant():
-                odd_type = None if own == TensorType.of(expr.data) else own
+                odd_type = None if type_ == TensorType.of(expr.data) else type_
                 return self.listing.constant_text(expr), self.listing.facts_text(expr, odd_type)
             case Tuple():
-                return "()", self.listing.facts_text(expr, None if own == ABSENT else own)
+                return "()", self.listing.facts_text(expr, None if type_ == ABSENT else type_)
             case Var():  # used where no binder is: verify complains, the printer does not
                 return f"%{name_text(expr.name)}", ""
             case _:

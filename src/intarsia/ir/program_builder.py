@@ -3,7 +3,7 @@
 lark calls the method named after a rule as soon as it has read the last of the rule's text, so names are
 resolved and scopes open and close in the order of the text, and no parse tree is kept.
 
-An expression whose annotations may still follow is a draft: calling it with the facts builds it.
+An expression with annotations that may still follow is a draft: calling it with the facts builds it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Key: TypeAlias = str | int
 
 @dataclass(slots=True)
 class _Let:
-    """A let whose body is still being read."""
+    """A let before the end of its body."""
 
     var: Var
     value: Expr
@@ -210,7 +210,7 @@ class ProgramBuilder(LoopBuilder):
         return _Let(var, value, facts)
 
     def let_statement(self, children: Children) -> None:
-        """A let whose body is the rest of the scope."""
+        """A let with the rest of the scope as its body."""
         self.scopes[-1].lets.append(children[1])
 
     def let_expression(self, children: Children) -> Let:

@@ -29,7 +29,7 @@ def named_node(expr: Expr) -> Generator[None]:
     """Add the node of an expression to an error that names none.
 
     Args:
-        expr: What the block is about.
+        expr: Expression that the block transforms.
     """
     try:
         yield
@@ -45,8 +45,8 @@ def named_failure(expr: Expr, doing: str) -> Generator[None]:
     """Raise an error that names what a rule was applied to, in place of a foreign exception.
 
     Args:
-        expr: What it is applied to.
-        doing: What cannot be done, such as "rewritten".
+        expr: Expression that it is applied to.
+        doing: Operation that failed, such as "rewritten".
 
     Raises:
         UnsupportedModelError: The block raised what is no error for people. Too little memory and too deep a

@@ -72,7 +72,7 @@ ARITHMETIC: Final[Mapping[ArithOp, Signature]] = MappingProxyType(
 """The signature of each operator."""
 
 COMPARISONS: Final = frozenset({ArithOp.LT, ArithOp.LE, ArithOp.EQ, ArithOp.NE})
-"""Operators whose result is a bool whatever they compare."""
+"""Operators with a bool as result, whatever they compare."""
 
 _FLOAT_FUNCTIONS: Final = (
     *("exp", "exp2", "log", "log2", "sqrt", "erf"),
@@ -116,7 +116,7 @@ def scalar_dtype(scalar: Scalar) -> DType | None:
 
 
 def dtype_over(scalar: Scalar, given: Sequence[DType | None]) -> DType | None:
-    """The type of a scalar whose operands have those types; None if an operand is missing."""
+    """The type of a scalar with operands of those types; None if an operand is missing."""
     if not isinstance(scalar, Arith):
         return scalar_dtype(scalar)
     position = _typed_by(scalar.op)
@@ -126,7 +126,7 @@ def dtype_over(scalar: Scalar, given: Sequence[DType | None]) -> DType | None:
 
 
 def _typed_by(op: ArithOp) -> int | None:
-    """The operand whose type the result has; None for a bool."""
+    """The operand that gives the result its type; None for a bool."""
     if op in COMPARISONS or ARITHMETIC[op].kind is Kind.BOOL:
         return None
     return 1 if op is ArithOp.SELECT else 0
@@ -136,12 +136,12 @@ def operand_complaint(signature: Signature, given: Sequence[DType | None]) -> st
     """What is wrong with operands of those types, or None; an unknown type fits everything."""
     if len(given) != signature.arity:
         return f"found {len(given)} as the number of operands; expected {signature.arity}"
-    known = [dtype for dtype in given if dtype is not None]
-    for dtype in known:
+    known_types = [dtype for dtype in given if dtype is not None]
+    for dtype in known_types:
         if not signature.kind.holds(dtype):
             return f"an operand is {dtype.value}; expected {signature.kind.value}"
-    if len(set(known)) > 1:
-        return f"the operands are {' and '.join(dtype.value for dtype in known)}; expected one type"
+    if len(set(known_types)) > 1:
+        return f"the operands are {' and '.join(dtype.value for dtype in known_types)}; expected one type"
     return None
 
 

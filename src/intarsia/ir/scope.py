@@ -25,7 +25,7 @@ class Scope:
     """A region of the program that is evaluated as a whole.
 
     Attributes:
-        root: Expression whose value the scope returns (body of the function, branch, body of the let).
+        root: Expression that gives the value of the scope (body of the function, branch, body of the let).
         parent: Enclosing scope, None for the outermost.
         depth: Number of enclosing scopes.
     """
@@ -94,12 +94,12 @@ def place(root: Expr) -> ScopedProgram:
     for expr in reversed(order):
         if is_atom(expr):
             continue  # an operator that everything shares would cost a walk to the common scope at each use
-        own = scopes[expr] = bodies.leave(expr, scopes[expr])
+        current = scopes[expr] = bodies.leave(expr, scopes[expr])
         opened = tuple(scope_roots(expr))
         for position, child in enumerate(children(expr)):
-            used_in = own
+            used_in = current
             if position in opened:
-                used_in = inner[expr, position] = Scope(child, own, own.depth + 1)
+                used_in = inner[expr, position] = Scope(child, current, current.depth + 1)
                 bodies.enter(expr, used_in)
             if is_atom(child):
                 continue
@@ -172,11 +172,11 @@ class _OperatorBodies:
 
 def _union(free: dict[Expr, frozenset[Expr]], below: tuple[Expr, ...]) -> frozenset[Expr]:
     """All of them; the same object where one holds the others."""
-    found: frozenset[Expr] = frozenset()
+    union: frozenset[Expr] = frozenset()
     for part in (free[child] for child in below):
-        if not part <= found:
-            found = part if found <= part else found | part
-    return found
+        if not part <= union:
+            union = part if union <= part else union | part
+    return union
 
 
 def binders(expr: Expr) -> tuple[Var, ...]:

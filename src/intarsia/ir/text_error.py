@@ -85,11 +85,11 @@ def syntax_error(source: str, error: UnexpectedInput) -> ProgramTextError:
         column = len(source) - source.rfind("\n")
         return text_error(source, line, column, f"the text ends; expected {expected}")
     if isinstance(error, UnexpectedToken):
-        found = str(error.token).strip()
+        token_text = str(error.token).strip()
     else:
-        found = source[error.pos_in_stream :].split(maxsplit=1)[0]
-    found = found if len(found) <= 30 else f"{found[:27]}..."
-    return text_error(source, error.line, error.column, f"found {found}; expected {expected}")
+        token_text = source[error.pos_in_stream :].split(maxsplit=1)[0]
+    token_text = token_text if len(token_text) <= 30 else f"{token_text[:27]}..."
+    return text_error(source, error.line, error.column, f"found {token_text}; expected {expected}")
 
 
 def expected_words(terminals: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from intarsia.ir.expr import (
 )
 
 Rule: TypeAlias = Callable[[Expr], Expr]
-"""Given an expression whose children are rewritten already, returns its replacement or the same object."""
+"""Given an expression with rewritten children, returns its replacement or the same object."""
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -101,7 +101,7 @@ def post_order(*roots: Expr, stop: Container[Expr] = ()) -> Iterator[Expr]:
     Function bodies are entered, global functions are not. Linear in nodes and edges.
 
     Args:
-        roots: Where to start.
+        roots: Expressions to start from.
         stop: Expressions that are left out, and with them what is only below them (a set or dict).
     """
     seen: set[Expr] = set()

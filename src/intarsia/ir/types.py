@@ -135,30 +135,30 @@ def _tuple_text(items: tuple[object, ...]) -> str:
     return f"{items[0]}," if len(items) == 1 else ", ".join(map(str, items))
 
 
-def is_compatible(found: Type | None, expected: Type | None) -> bool:
-    """Whether a value of type `found` may stand where `expected` is asked for.
+def is_compatible(actual: Type | None, expected: Type | None) -> bool:
+    """Whether a value of type `actual` may be used where `expected` is required.
 
     Unknown types, ranks and symbolic dimensions fit anything; numbers, element types and ranks must agree.
     """
-    match found, expected:
+    match actual, expected:
         case (None, _) | (_, None):
             return True
         case TensorType(), TensorType():
-            return found.dtype == expected.dtype and _shapes_fit(found.shape, expected.shape)
+            return actual.dtype == expected.dtype and _shapes_fit(actual.shape, expected.shape)
         case TupleType(), TupleType():
-            return len(found.fields) == len(expected.fields) and all(
-                map(is_compatible, found.fields, expected.fields)
+            return len(actual.fields) == len(expected.fields) and all(
+                map(is_compatible, actual.fields, expected.fields)
             )
         case FuncType(), FuncType():
             return (
-                len(found.params) == len(expected.params)
-                and all(map(is_compatible, found.params, expected.params))
-                and is_compatible(found.result, expected.result)
+                len(actual.params) == len(expected.params)
+                and all(map(is_compatible, actual.params, expected.params))
+                and is_compatible(actual.result, expected.result)
             )
         case SequenceType(), SequenceType():
-            return is_compatible(found.element, expected.element)
+            return is_compatible(actual.element, expected.element)
         case OptionalType(), OptionalType():
-            return is_compatible(found.element, expected.element)
+            return is_compatible(actual.element, expected.element)
         case _:
             return False
 

@@ -26,7 +26,7 @@ UNKNOWN: Final = object()
 
 
 class ValueBuilder:
-    """Builds what is written inside a statement; knows the text and its constants."""
+    """Builds the values inside a statement, from the text and its constants."""
 
     def begin(self, source: str, constants: tuple[npt.NDArray[Any], ...]) -> None:
         """Forget everything, and be ready for a text."""

@@ -44,7 +44,7 @@ def verify(mod: IRModule, check_call: CallCheck | None = None, *, require_types:
 
     Args:
         mod: The program.
-        check_call: What is wrong with a call of an operator, or None.
+        check_call: Function that returns the fault of a call of an operator, or None.
         require_types: Whether an expression of unknown type is at fault.
 
     Raises:

@@ -28,7 +28,7 @@ def scope_complaints(owner: str, root: Function) -> Iterator[Complaint]:
 
 
 def _use_complaints(owner: str, tree: _ScopeTree, binders: dict[Expr, Scope]) -> Iterator[Complaint]:
-    told: set[tuple[Expr, Expr]] = set()
+    reported: set[tuple[Expr, Expr]] = set()
     for user, scope, used in tree.uses():
         home = binders.get(used) if isinstance(used, Var) else tree.home[used]
         function = tree.closed[scope]
@@ -40,8 +40,8 @@ def _use_complaints(owner: str, tree: _ScopeTree, binders: dict[Expr, Scope]) ->
         elif function is not None and not tree.encloses(tree.body_of(function), home):
             name = next(name for name in CLOSED if name in function.attrs)
             at, text = function, f"a function with {name} must not use what is outside of it:"
-        if text and (at, used) not in told:
-            told.add((at, used))
+        if text and (at, used) not in reported:
+            reported.add((at, used))
             yield Complaint(owner, at, text, used)
 
 
@@ -62,11 +62,11 @@ class _ScopeTree:
     """The scopes of a function, numbered such that those inside a scope follow it without a gap.
 
     Attributes:
-        placed: What is where.
+        placed: Scope of each expression.
         home: The scope of each compound expression.
         closed: For each scope, the innermost function around it that must be closed, or None.
         start: The number of each scope.
-        size: How many scopes each one holds, itself included.
+        size: Number of scopes in each scope, itself included.
     """
 
     placed: ScopedProgram
@@ -106,9 +106,9 @@ class _ScopeTree:
         return self.placed.inner[function, len(function.params)]
 
     def uses(self) -> Iterator[tuple[Expr, Scope, Expr]]:
-        """Who uses, in which scope, which variable or compound expression; binders are no uses."""
-        for expr, own in self.home.items():
+        """Every use of a variable or compound expression, as user, scope, used; binders are no uses."""
+        for expr, scope in self.home.items():
             binders = len(expr.params) if isinstance(expr, Function) else isinstance(expr, Let)
             for position, child in enumerate(children(expr)):
                 if position >= binders and (isinstance(child, Var) or not is_atom(child)):
-                    yield expr, self.placed.inner.get((expr, position), own), child
+                    yield expr, self.placed.inner.get((expr, position), scope), child

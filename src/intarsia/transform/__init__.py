@@ -17,7 +17,7 @@ immutable_module                 a check that passes leave their input alone
 instrument                       what watches passes
 bisection                        which pass made a program wrong
 
-It knows no operator: those stand in `op`, and what passes do with them in `passes`.
+No operator is named here: operators stand in `op`, and what passes do with them in `passes`.
 """
 
 from intarsia.transform.apply_pass_to_function import ApplyPassToFunction

@@ -17,7 +17,7 @@ from intarsia.transform.pass_registry import register_pass
 @register_pass
 @dataclass(frozen=True)
 class ApplyPassToFunction(ModulePass):
-    """Runs a pass, and keeps what it did to the functions whose whole name matches; the others stay.
+    """Runs a pass, and keeps its changes to functions with a wholly matching name; the others stay.
 
     Functions that the pass adds are kept, whatever their name. Passes that it requires do not run by
     themselves; `Sequential([a_pass])` runs them too, on the same functions.

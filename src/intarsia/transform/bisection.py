@@ -17,7 +17,7 @@ class BisectedPass:
 
     Attributes:
         name: The pass.
-        change: What it did.
+        change: Program before and after the pass.
         is_right: Whether the program was right after it; None if this was not needed to know.
     """
 
@@ -33,8 +33,8 @@ class Bisection:
     Attributes:
         passes: The passes that ran, in order, required ones included.
         guilty: The first pass after which the program is wrong, or None.
-        error: What the last pass raised, if the sequence ended so.
-        evaluations: How many programs were judged.
+        error: Error of the last pass, if it ended the sequence.
+        evaluations: Number of programs that were judged.
     """
 
     passes: tuple[BisectedPass, ...]
@@ -65,11 +65,11 @@ def bisect_passes(
         ctx: Level and names to run under; default: the current context. Its own instruments are not called.
     """
     changes, error = _run(sequence, mod, PassContext.current() if ctx is None else ctx)
-    found = [BisectedPass(item.name, item) for item in changes]
-    steps = [index for index, item in enumerate(found) if item.change.is_changed]
-    judged = _Judge(found, is_right)
+    bisected = [BisectedPass(item.name, item) for item in changes]
+    steps = [index for index, item in enumerate(bisected) if item.change.is_changed]
+    judged = _Judge(bisected, is_right)
     guilty = _first_wrong(steps, judged) if exhaustive else _search(steps, judged)
-    return Bisection(tuple(found), None if guilty is None else found[guilty], error, judged.count)
+    return Bisection(tuple(bisected), None if guilty is None else bisected[guilty], error, judged.count)
 
 
 class _Judge:

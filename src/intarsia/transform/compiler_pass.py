@@ -70,10 +70,10 @@ class Pass(ABC):
         Raises:
             UsageError: `PassInfo` has no such fact, or it is of another type.
         """
-        known = [item.name for item in fields(PassInfo)]
-        unknown = next((name for name in changes if name not in known), None)
+        names = [item.name for item in fields(PassInfo)]
+        unknown = next((name for name in changes if name not in names), None)
         if unknown is not None:
-            raise UsageError(f"passes have no fact {unknown!r}", help=f"they have: {', '.join(known)}")
+            raise UsageError(f"passes have no fact {unknown!r}", help=f"they have: {', '.join(names)}")
         other = copy.copy(self)
         info = replace(self.info, **changes)  # type: ignore[arg-type]  # names and types are the caller's
         object.__setattr__(other, "info", info)

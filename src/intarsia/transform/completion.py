@@ -1,7 +1,7 @@
 """What is done after every pass, so that a fact of the program that most passes know nothing of stays whole.
 
 A package registers how it completes a fact; each pass declares in its `PassInfo` whether it takes care of
-that fact itself. This layer knows neither the fact nor how it is completed.
+that fact itself. This layer contains neither the fact nor its completion.
 """
 
 from __future__ import annotations

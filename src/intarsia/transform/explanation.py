@@ -79,11 +79,11 @@ def _explained(
     sequence: Pass, ctx: PassContext, depth: int, path: tuple[str, ...]
 ) -> Iterator[ExplainedPass]:
     for item in sequence.inner_passes:
-        found = enablement(item.info, ctx)
-        if found.is_enabled:
+        decision = enablement(item.info, ctx)
+        if decision.is_enabled:
             yield from _required(item, ctx, depth, path)
-        yield ExplainedPass(item.info.name, found.is_enabled, found.reason, depth)
-        if found.is_enabled:
+        yield ExplainedPass(item.info.name, decision.is_enabled, decision.reason, depth)
+        if decision.is_enabled:
             yield from _explained(item, ctx, depth + 1, (*path, item.info.name))
 
 

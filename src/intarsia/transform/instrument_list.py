@@ -23,8 +23,8 @@ def checked_instruments(instruments: Iterable[InstrumentT]) -> list[InstrumentT]
             f"instruments is of type {type(instruments).__name__}, expected a list of instruments",
             help="write [...] around it",
         )
-    found = list(instruments)
-    for item in found:
+    listed = list(instruments)
+    for item in listed:
         if isinstance(item, type):
             raise UsageError(
                 f"instruments has the class {item.__name__}, expected an instance", help="add parentheses"
@@ -35,4 +35,4 @@ def checked_instruments(instruments: Iterable[InstrumentT]) -> list[InstrumentT]
                 f"instruments has an entry of type {type(item).__name__}, which is no instrument",
                 help="write @pass_instrument above the class, or make it a subclass of PassInstrument",
             )
-    return found
+    return listed

@@ -11,7 +11,7 @@ def name_list(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names as a tuple.
 
     Args:
-        argument: What they were given as, for messages.
+        argument: Name of the argument, for messages.
         names: The names.
 
     Raises:
@@ -23,8 +23,8 @@ def name_list(argument: str, names: Iterable[str]) -> tuple[str, ...]:
         )
     if not isinstance(names, Iterable):
         raise UsageError(f"{argument} is of type {type(names).__name__}, expected a list of pass names")
-    found = tuple(names)
-    for item in found:
+    listed = tuple(names)
+    for item in listed:
         if not isinstance(item, str):
             info = getattr(item, "info", None)
             what = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"
@@ -32,4 +32,4 @@ def name_list(argument: str, names: Iterable[str]) -> tuple[str, ...]:
                 f"{argument} has {what} in it, expected the names of passes",
                 help="" if info is None else f"write {info.name!r}, the name of that pass",
             )
-    return found
+    return listed

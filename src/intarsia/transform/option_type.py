@@ -13,7 +13,7 @@ from intarsia.transform.pass_packages import load_pass_packages
 T = TypeVar("T", bound=type[object])
 
 OPTION_TYPES: Final[Registry[type[object]]] = Registry("option type")
-"""Classes whose objects are options of passes, by name."""
+"""Classes of objects that are options of passes, by name."""
 
 
 def option_type(cls: T) -> T:
@@ -61,7 +61,7 @@ def made_option(name: str, values: Mapping[str, object]) -> object:
     """An object of a registered class.
 
     Args:
-        name: Of the class.
+        name: Name of the class.
         values: Fields; the others are as by default.
 
     Raises:

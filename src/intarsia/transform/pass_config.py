@@ -20,7 +20,7 @@ class ConfigOption(Generic[T]):
 
     Attributes:
         key: Its name, such as "FuseOps.max_depth": the pass, a dot, the option.
-        type: What values are: bool, int, float, str, or a dataclass (which may be given as a dict).
+        type: Type of the values: bool, int, float, str, or a dataclass (which may be given as a dict).
         default: Value where a context does not set the key.
         doc: One line for people.
     """
@@ -52,12 +52,12 @@ class ConfigOption(Generic[T]):
 
     def _from_fields(self, values: Mapping[str, object]) -> T:
         wanted: Any = self.type
-        known = {item.name for item in fields(wanted)}
-        unknown = [name for name in values if name not in known]
+        field_names = {item.name for item in fields(wanted)}
+        unknown = [name for name in values if name not in field_names]
         if unknown:
             raise UsageError(
                 f"config key {self.key!r} has no field {unknown[0]!r}",
-                help=f"its fields: {', '.join(sorted(known))}",
+                help=f"its fields: {', '.join(sorted(field_names))}",
             )
         return wanted(**values)  # type: ignore[no-any-return]  # a dataclass of that type
 

@@ -29,7 +29,7 @@ class PassContext:
     innermost, or a default context. An inner context replaces the outer one, it inherits nothing.
 
     Attributes:
-        opt_level: A `Sequential` runs the passes whose level is not above it.
+        opt_level: Highest level of passes that a `Sequential` runs.
         required_pass: Names that a `Sequential` runs at any level, without asking instruments.
         disabled_pass: Names that a `Sequential` never runs; stronger than `required_pass`.
         config: Values of registered options, by key.
@@ -103,9 +103,9 @@ class PassContext:
         self._enter_instruments()
 
     def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
-        """Ask and tell the instruments before a pass; whether it is to run.
+        """Call the instruments before a pass, and return whether it is to run.
 
-        Every `should_run` is asked, also after one has said no; a pass of `required_pass` runs unasked.
+        Every `should_run` is called, also after one returned false; a pass of `required_pass` runs unasked.
         """
         instruments = self.instruments
         if info.name not in self.required_pass:
@@ -118,7 +118,7 @@ class PassContext:
         return True
 
     def after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Tell the instruments what a pass returned."""
+        """Call the instruments after a pass, with the module that it returned."""
         for instrument in self.instruments:
             with _noting("run_after_pass", instrument, info):
                 instrument.run_after_pass(mod, info)

@@ -37,7 +37,7 @@ class PassDecorator(Generic[B, F]):
 
     Args:
         base: ModulePass, FunctionPass or PrimFuncPass.
-        method: What a class must have.
+        method: Name of the method that a class must have.
         opt_level: Level of the pass.
         constraints: Further facts for `PassInfo`.
 

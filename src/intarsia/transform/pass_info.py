@@ -1,4 +1,4 @@
-"""What the pass manager knows of a pass without running it."""
+"""What a pass declares to the pass manager."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def _features(pass_name: str, features: Iterable[ProgramFeature]) -> frozenset[P
     given: tuple[object, ...] = (str(features),) if isinstance(features, str) else tuple(features)
     for item in given:
         if not isinstance(item, ProgramFeature):
-            known = ", ".join(f"ProgramFeature.{feature.name}" for feature in ProgramFeature)
+            features_text = ", ".join(f"ProgramFeature.{feature.name}" for feature in ProgramFeature)
             raise UsageError(
                 f"'handles' of pass {pass_name} has {item!r}, expected a list of ProgramFeature",
-                help=f"there are {known}",
+                help=f"there are {features_text}",
             )
     return frozenset(features)

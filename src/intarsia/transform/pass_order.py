@@ -18,10 +18,10 @@ class OrderProblem:
     """A constraint that a sequence breaks.
 
     Attributes:
-        pass_name: The pass whose constraint it is.
-        problem: What is wrong.
-        fix: What to do.
-        is_circle: Whether passes require each other, so that nobody can say what would run.
+        pass_name: Name of the pass with the constraint.
+        problem: Text of the problem.
+        fix: Text of the remedy.
+        is_circle: Whether passes require each other, so that no order can say what would run.
     """
 
     pass_name: str
@@ -35,7 +35,7 @@ class OrderProblem:
 
 @dataclass(eq=False)
 class PassOrderError(UsageError):
-    """A sequence whose passes do not go together; nothing has run."""
+    """A sequence of passes that do not fit together; nothing has run."""
 
 
 def check_order(sequence: Pass, ctx: PassContext) -> None:

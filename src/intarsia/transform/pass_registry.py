@@ -39,16 +39,16 @@ def get_pass(name: str, **options: object) -> Pass:
     Raises:
         UsageError: No pass of that name (the nearest are listed), or it has no such option.
     """
-    found = registered_pass(name)
-    if isinstance(found, Pass):
+    registered = registered_pass(name)
+    if isinstance(registered, Pass):
         if options:
             raise UsageError(f"pass {name!r} has no options, got {', '.join(options)}")
-        return found
+        return registered
     try:
-        return found(**options)
+        return registered(**options)
     except TypeError as error:
         problem = f"pass {name!r} cannot be made with {options}: {error}"
-        raise UsageError(problem, help=f"its options: {_options_text(found)}") from None
+        raise UsageError(problem, help=f"its options: {_options_text(registered)}") from None
 
 
 def _options_text(cls: type[Pass]) -> str:

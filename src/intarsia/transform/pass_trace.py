@@ -69,7 +69,7 @@ class PassTrace:
         return after
 
     def _digest(self, mod: IRModule) -> str:
-        """The module's digest; that of the module asked for last is at hand."""
+        """The module's digest; the digest of the last module is cached."""
         if self._last is None or self._last[0] is not mod:
             self._last = (mod, structural_digest(mod))
         return self._last[1]

@@ -98,17 +98,17 @@ def find_features(mod: IRModule) -> Mapping[ProgramFeature, FeatureUse]:
 
     Linear in the program, times the depth of function literals inside each other.
     """
-    found: dict[ProgramFeature, FeatureUse] = {}
+    first_uses: dict[ProgramFeature, FeatureUse] = {}
     for var, function in mod.functions.items():
         if not isinstance(function, Function):
             continue
         for expr in post_order(function):
             for feature in _features(expr, is_global=expr is function):
-                found.setdefault(feature, FeatureUse(var.name, expr))
+                first_uses.setdefault(feature, FeatureUse(var.name, expr))
     recursive = _recursive_call(mod)
     if recursive is not None:
-        found.setdefault(ProgramFeature.RECURSION, recursive)
-    return found
+        first_uses.setdefault(ProgramFeature.RECURSION, recursive)
+    return first_uses
 
 
 def _features(expr: Expr, *, is_global: bool) -> Iterator[ProgramFeature]:

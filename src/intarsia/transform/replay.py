@@ -40,10 +40,10 @@ def replay_trace(trace: PassTrace, mod: IRModule) -> IRModule:
 
 
 def _compare(mod: IRModule, digest: str, problem: str) -> None:
-    found = structural_digest(mod)
-    if found != digest:
+    replayed = structural_digest(mod)
+    if replayed != digest:
         raise ReplayError(
-            f"{problem}: digest {found[:12]}, recorded {digest[:12]}",
+            f"{problem}: digest {replayed[:12]}, recorded {digest[:12]}",
             help="replay on the module, and with the version of the passes, that the trace was recorded with",
         )
 

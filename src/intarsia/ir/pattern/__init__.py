@@ -2,7 +2,7 @@
 
 expr_pattern   the patterns and how they are written
 constraint     conditions on attributes and types
-users          who uses an expression
+users          the users of an expression
 matching       a pattern against an expression: `match`, `find_matches`
 dominance      the dominator pattern
 
@@ -13,7 +13,7 @@ A layer with a bias and an activation, and which part is which:
     for match in find_matches(pattern, function):
         match.root, match.covered, match.inputs, match.names["weight"]
 
-The language knows no schema of an operator: defaults of attributes, commutativity and the number of arguments
+The language has no schemas of operators: defaults of attributes, commutativity and the number of arguments
 are said by the pattern.
 """
 

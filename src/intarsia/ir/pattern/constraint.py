@@ -46,7 +46,7 @@ Constraint: TypeAlias = AttrsAre | TypeIs | DTypeIs | ShapeIs
 
 
 def holds(constraint: Constraint, expr: Expr) -> bool:
-    """Whether an expression meets a condition; one whose type is unknown meets no condition on types."""
+    """Whether an expression meets a condition; an expression of unknown type meets no condition on types."""
     match constraint:
         case AttrsAre(attrs=attrs):
             own = expr.attrs if isinstance(expr, (Call, Function)) else Attrs()
@@ -61,8 +61,8 @@ def holds(constraint: Constraint, expr: Expr) -> bool:
             assert_never(constraint)
 
 
-def _has_shape(found: TensorType, wanted: tuple[int | str | None, ...]) -> bool:
-    if found.shape is None or len(found.shape) != len(wanted):
+def _has_shape(type_: TensorType, wanted: tuple[int | str | None, ...]) -> bool:
+    if type_.shape is None or len(type_.shape) != len(wanted):
         return False
-    plain = (dim.name if isinstance(dim, SymbolicDim) else dim for dim in found.shape)
+    plain = (dim.name if isinstance(dim, SymbolicDim) else dim for dim in type_.shape)
     return all(size is None or size == dim for dim, size in zip(plain, wanted, strict=True))

@@ -64,7 +64,7 @@ class PatternNode:
         return Either((extend(_checked(self)), _checked(self)))
 
     def named(self, name: str) -> Named:
-        """The same; the match tells by that name what was found here. One name is one expression."""
+        """The same pattern with a name, by which the match gives the expression: one for each name."""
         return Named(_checked(self), name)
 
 
@@ -112,7 +112,7 @@ class IsCall(PatternNode):
     """A call.
 
     Attributes:
-        callee: What is called: an operator, a global function or a function value.
+        callee: The callee: an operator, a global function or a function value.
         args: Its arguments.
         more: Whether it may have others after these.
     """
@@ -154,7 +154,7 @@ class Constrained(PatternNode):
 
 @dataclass(frozen=True, slots=True)
 class Named(PatternNode):
-    """A pattern whose expression the match tells by name."""
+    """A pattern with a name: the match gives its expression by that name."""
 
     inner: ExprPattern
     name: str

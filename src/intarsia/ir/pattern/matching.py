@@ -80,14 +80,14 @@ def match(pattern: ExprPattern, expr: Expr, users: Users | None = None) -> Match
     That covered expressions are used elsewhere does not matter here: see `Match.is_exclusive`.
 
     Args:
-        pattern: What to look for.
+        pattern: Pattern to look for.
         expr: The expression that the whole pattern is to stand for.
         users: Users in the program, for `dominates`; without them, only those below `expr` are known.
     """
-    found = next(_Matcher(users, expr).ways(pattern, expr, _NOTHING), None)
-    if found is None:
+    matched = next(_Matcher(users, expr).ways(pattern, expr, _NOTHING), None)
+    if matched is None:
         return None
-    return Match(expr, found.covered, MappingProxyType(dict(found.names)))
+    return Match(expr, matched.covered, MappingProxyType(dict(matched.names)))
 
 
 def find_matches(pattern: ExprPattern, root: Expr, users: Users | None = None) -> tuple[Match, ...]:
@@ -96,7 +96,7 @@ def find_matches(pattern: ExprPattern, root: Expr, users: Users | None = None) -
     Function literals are searched too. Linear in the program for patterns without `dominates`.
 
     Args:
-        pattern: What to look for.
+        pattern: Pattern to look for.
         root: A function, or any expression.
         users: Users below `root`, if they are known already.
     """
@@ -106,18 +106,18 @@ def find_matches(pattern: ExprPattern, root: Expr, users: Users | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Matched:
     """What has been matched so far."""
 
     covered: tuple[Expr, ...] = ()
     names: tuple[tuple[str, Expr], ...] = ()
 
-    def covering(self, *exprs: Expr) -> Found:
+    def covering(self, *exprs: Expr) -> Matched:
         """The same and some covered expressions."""
         new = tuple(expr for expr in exprs if expr not in self.covered)
         return replace(self, covered=self.covered + new) if new else self
 
-    def naming(self, name: str, expr: Expr) -> Found | None:
+    def naming(self, name: str, expr: Expr) -> Matched | None:
         """The same and a name; None if the name stands for another expression."""
         known = dict(self.names)
         if name in known:
@@ -125,7 +125,7 @@ class Found:
         return replace(self, names=(*self.names, (name, expr)))
 
 
-_NOTHING = Found()
+_NOTHING = Matched()
 
 
 @dataclass(slots=True)
@@ -133,35 +133,35 @@ class _Matcher:
     """Matches in one program.
 
     Attributes:
-        users: Users in the program; made when first asked for, if they were not given.
+        users: Users in the program; computed at first use if not given.
         root: Below which users are looked for then.
     """
 
     users: Users | None
     root: Expr
 
-    def ways(self, pattern: ExprPattern, expr: Expr, found: Found) -> Iterator[Found]:
+    def ways(self, pattern: ExprPattern, expr: Expr, matched: Matched) -> Iterator[Matched]:
         """Every way in which a pattern fits an expression, given what has been matched already."""
         match pattern:
             case Wildcard() | Absent() | IsConstant() | IsVar() | IsOp():
-                yield from (found,) if _is_leaf(pattern, expr) else ()
+                yield from (matched,) if _is_leaf(pattern, expr) else ()
             case IsCall():
-                yield from self._call(pattern, expr, found)
+                yield from self._call(pattern, expr, matched)
             case IsTuple() | IsTupleGet():
-                yield from self._tuple(pattern, expr, found)
+                yield from self._tuple(pattern, expr, matched)
             case Either(options=options):
-                yield from chain.from_iterable(self.ways(option, expr, found) for option in options)
+                yield from chain.from_iterable(self.ways(option, expr, matched) for option in options)
             case Constrained(inner=inner, constraint=constraint):
-                yield from self.ways(inner, expr, found) if holds(constraint, expr) else ()
+                yield from self.ways(inner, expr, matched) if holds(constraint, expr) else ()
             case Named(inner=inner, name=name):
-                ways = (way.naming(name, expr) for way in self.ways(inner, expr, found))
+                ways = (way.naming(name, expr) for way in self.ways(inner, expr, matched))
                 yield from (way for way in ways if way is not None)
             case Dominates():
-                yield from self._dominated(pattern, expr, found)
+                yield from self._dominated(pattern, expr, matched)
             case _:
                 assert_never(pattern)
 
-    def _call(self, pattern: IsCall, expr: Expr, found: Found) -> Iterator[Found]:
+    def _call(self, pattern: IsCall, expr: Expr, matched: Matched) -> Iterator[Matched]:
         if not isinstance(expr, Call):
             return
         given = _without_absent_tail(expr.args)
@@ -169,40 +169,40 @@ class _Matcher:
         if missing < 0 and not pattern.more:
             return
         args = given[: len(pattern.args)] + (_LEFT_OUT,) * missing
-        yield from self._parts((pattern.callee, *pattern.args), (expr.op, *args), expr, found)
+        yield from self._parts((pattern.callee, *pattern.args), (expr.op, *args), expr, matched)
 
-    def _tuple(self, pattern: IsTuple | IsTupleGet, expr: Expr, found: Found) -> Iterator[Found]:
+    def _tuple(self, pattern: IsTuple | IsTupleGet, expr: Expr, matched: Matched) -> Iterator[Matched]:
         match pattern, expr:
             case IsTuple(fields=patterns), Tuple(fields=fields) if len(patterns) == len(fields):
-                yield from self._parts(patterns, fields, expr, found)
+                yield from self._parts(patterns, fields, expr, matched)
             case IsTupleGet(tuple_value=whole, index=index), TupleGetItem() if index in (None, expr.index):
-                yield from self._parts((whole,), (expr.tuple_value,), expr, found)
+                yield from self._parts((whole,), (expr.tuple_value,), expr, matched)
             case _:
                 return
 
     def _parts(
-        self, patterns: tuple[ExprPattern, ...], exprs: tuple[Expr, ...], whole: Expr, found: Found
-    ) -> Iterator[Found]:
+        self, patterns: tuple[ExprPattern, ...], exprs: tuple[Expr, ...], whole: Expr, matched: Matched
+    ) -> Iterator[Matched]:
         """Every way to match some patterns with as many expressions, which make up the whole."""
         if not patterns:
-            yield found.covering(whole)
+            yield matched.covering(whole)
             return
-        for way in self.ways(patterns[0], exprs[0], found):
+        for way in self.ways(patterns[0], exprs[0], matched):
             yield from self._parts(patterns[1:], exprs[1:], whole, way)
 
-    def _dominated(self, pattern: Dominates, expr: Expr, found: Found) -> Iterator[Found]:
+    def _dominated(self, pattern: Dominates, expr: Expr, matched: Matched) -> Iterator[Matched]:
         if self.users is None:
             self.users = Users.below(self.root)
 
         def is_parent(inner: Expr) -> bool:
-            return next(self.ways(pattern.parent, inner, found), None) is not None
+            return next(self.ways(pattern.parent, inner, matched), None) is not None
 
         def path_at(inner: Expr) -> tuple[Expr, ...]:
             return next(self.ways(pattern.path, inner, _NOTHING), _NOTHING).covered
 
         for way in self.ways(pattern.child, expr, _NOTHING):
             for parent, path in between(way.covered, self.users, is_parent, path_at, pattern.at_most):
-                for before in self.ways(pattern.parent, parent, found):
+                for before in self.ways(pattern.parent, parent, matched):
                     yield from self.ways(pattern.child, expr, before.covering(*path))
 
 
@@ -227,11 +227,11 @@ def _is_absent(expr: Expr) -> bool:
     return isinstance(expr, Tuple) and not expr.fields
 
 
-def _is_same(one: Expr, other: Expr) -> bool:
-    """Expressions are told apart by identity; operators are what they are called."""
-    if isinstance(one, Op) and isinstance(other, Op):
-        return (one.name, one.domain) == (other.name, other.domain)
-    return one is other
+def _is_same(left: Expr, right: Expr) -> bool:
+    """Expressions are compared by identity, operators by name and domain."""
+    if isinstance(left, Op) and isinstance(right, Op):
+        return (left.name, left.domain) == (right.name, right.domain)
+    return left is right
 
 
 def _without_absent_tail(args: tuple[Expr, ...]) -> tuple[Expr, ...]:

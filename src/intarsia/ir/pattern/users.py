@@ -1,4 +1,4 @@
-"""Who uses an expression."""
+"""The users of an expression."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Users:
     """The direct users of every compound expression below a root, in evaluation order, each once.
 
     Attributes:
-        root: Where the program ends; its own users, if any, are not known.
+        root: Root of the program; its own users, if any, are not known.
         of: The users by expression; variables, constants and operators are left out.
     """
 
@@ -25,14 +25,14 @@ class Users:
     @classmethod
     def below(cls, root: Expr) -> Users:
         """All users below a root. Linear in nodes and edges."""
-        found: dict[Expr, dict[Expr, None]] = {}
+        users_of: dict[Expr, dict[Expr, None]] = {}
         for expr in post_order(root):
             if not is_atom(expr):
-                found.setdefault(expr, {})
+                users_of.setdefault(expr, {})
             for child in children(expr):
                 if not is_atom(child):
-                    found[child][expr] = None
-        return cls(root, {expr: tuple(users) for expr, users in found.items()})
+                    users_of[child][expr] = None
+        return cls(root, {expr: tuple(users) for expr, users in users_of.items()})
 
     def all_in(self, expr: Expr, inside: Container[Expr]) -> bool:
         """Whether every use of an expression is known, and by one of `inside`; the root is used outside."""

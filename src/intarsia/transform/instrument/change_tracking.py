@@ -16,8 +16,8 @@ class PassChange:
 
     Attributes:
         name: The pass.
-        before: What it was given.
-        after: What it returned.
+        before: Program that the pass was given.
+        after: Program that the pass returned.
         is_innermost: Whether no other pass ran inside it.
     """
 
@@ -32,7 +32,7 @@ class PassChange:
         return self.after is not self.before
 
     def diff(self, context: int = 3) -> str:
-        """The change as a unified diff of program texts, "" if there is none; printed when asked for.
+        """The change as a unified diff of program texts, "" if there is none; rendered on demand.
 
         Args:
             context: Unchanged lines around a changed one.

@@ -18,7 +18,7 @@ class DumpIR(PassInstrument):
     nothing gets a number, but no file.
 
     Args:
-        folder: Where to write; made if it is not there.
+        folder: Folder to write to; created if missing.
         refresh: Whether to remove, on entering the context, such files of earlier runs.
 
     Raises:
@@ -32,7 +32,7 @@ class DumpIR(PassInstrument):
         self._last: IRModule | None = None
 
     def enter_pass_ctx(self) -> None:
-        """Make the folder, and empty it if asked to."""
+        """Create the folder, and empty it if `clear` is set."""
         self._count = 0
         self._last = None
         try:

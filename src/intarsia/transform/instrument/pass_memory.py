@@ -16,7 +16,7 @@ class PassMemory:
 
     Attributes:
         name: The pass.
-        retained: What is held after it more than before it; negative if less.
+        retained: Bytes held after the pass minus bytes held before; negative if less.
         peak: The most that was held during it, above what was held before.
     """
 
@@ -47,7 +47,7 @@ class PassMemoryInstrument(PassInstrument):
         self._is_ours = False
 
     def enter_pass_ctx(self) -> None:
-        """Start tracing, unless somebody has."""
+        """Start tracing, unless it runs already."""
         self.runs, self._open = [], []
         self._is_ours = not tracemalloc.is_tracing()
         if self._is_ours:

@@ -37,7 +37,7 @@ class PassTimingInstrument(PassInstrument):
     The times are there during the context and after it; entering a context again starts anew.
 
     Args:
-        clock: Tells nanoseconds.
+        clock: Clock, in nanoseconds.
 
     Attributes:
         runs: The outermost runs, in order.
