@@ -38,7 +38,7 @@ FRAGMENT: Final = re.compile(
     r"Asked|Everything|Everybody|Nothing|Not|Only|Also|Likewise|The same|Or|And|At|On|After|Before)\b"
 )
 PERSON: Final = re.compile(
-    r"\b(who|whom|whose|everybody|everybody's|nobody|nobody's|somebody|anybody|tells?|told|asks|asked|knows|"
+    r"\b(who|whom|everybody|everybody's|nobody|nobody's|somebody|anybody|tells?|told|asks|asked|knows|"
     r"wants|wishes|likes|is content|are content|says so|minds|cares)\b",
     re.IGNORECASE,
 )
