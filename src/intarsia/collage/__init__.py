@@ -2,7 +2,7 @@
 
 graph               a function as a graph (phase 1)
 sub_graph           sets of nodes that can become a function; cutting them out, and rewriting with many
-candidates, rules   who proposes sub-graphs for a target; the partition rules
+candidates, rules   candidates for a target, and the partition rules that propose them
 gather_specs        what the targets propose (prune, planned_devices: which of it is kept)
 costs               what candidates and borders between them cost
 search              the covering problem in the abstract: bit masks and numbers

@@ -25,8 +25,8 @@ class PlacementRecord:
     """A placement with what it is predicted to take.
 
     Attributes:
-        placement: Of all functions.
-        seconds: Of @main alone: how often the others run is not known.
+        placement: Placement of all functions.
+        seconds: Predicted time of @main alone: the number of runs of other functions is unknown.
         interval: Sums of the ends of the intervals, in seconds.
     """
 
@@ -41,7 +41,7 @@ class CollageResult:
 
     Attributes:
         placements: The best first; they differ in @main.
-        functions: How each function was searched.
+        functions: Search of each function.
     """
 
     placements: tuple[PlacementRecord, ...]
@@ -69,38 +69,38 @@ def collage(
 
     Args:
         mod: The program, with types.
-        specs: As `gather_partition_specs` gives them.
-        estimator: Tells what candidates cost.
-        boundaries: What borders cost.
-        options: How to search.
-        report: Told what is being done, in words.
+        specs: Specs, from `gather_partition_specs`.
+        estimator: Estimator of candidates' costs.
+        boundaries: Costs of boundaries between toolchains.
+        options: Options of the search.
+        report: Called with a sentence about each step of the work.
 
     Raises:
-        UnsupportedModelError: Nobody runs some expression.
+        UnsupportedModelError: No toolchain runs some expression.
     """
     conflicts = options.conflicts
     used = marked_toolchains(mod) if conflicts else set[str]()
-    found: dict[str, FunctionCover] = {}
+    covers: dict[str, FunctionCover] = {}
     open_functions = {
         var.name: function for var, function in mod.graph_functions.items() if not is_sealed(function)
     }
     for name in sorted(open_functions, key=lambda name: name != "main"):
         able = specs_beside(specs, used, conflicts)
         search = FunctionSearch(name, open_functions[name], able, estimator, boundaries, options, report)
-        found[name] = search.run()
-        used |= _toolchains(found[name].best.partitions)
-    others = tuple(part for name, each in found.items() if name != "main" for part in each.best.partitions)
-    functions = tuple(found[name] for name in open_functions)
-    if "main" not in found:
+        covers[name] = search.run()
+        used |= _toolchains(covers[name].best.partitions)
+    others = tuple(part for name, cover in covers.items() if name != "main" for part in cover.best.partitions)
+    functions = tuple(covers[name] for name in open_functions)
+    if "main" not in covers:
         return CollageResult((PlacementRecord(Placement(others), 0.0, (0.0, 0.0)),), functions)
-    best, *further = found["main"].covers
+    best, *further = covers["main"].covers
     rivals = marked_toolchains(mod) | _toolchains(others) if conflicts else set[str]()
     allowed = [
-        each for each in further if not are_in_conflict(_toolchains(each.partitions), rivals, conflicts)
+        cover for cover in further if not are_in_conflict(_toolchains(cover.partitions), rivals, conflicts)
     ]
     placements = tuple(
-        PlacementRecord(Placement((*each.partitions, *others)), each.seconds, each.interval)
-        for each in (best, *allowed)
+        PlacementRecord(Placement((*cover.partitions, *others)), cover.seconds, cover.interval)
+        for cover in (best, *allowed)
     )
     return CollageResult(placements, functions)
 

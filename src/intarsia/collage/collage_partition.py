@@ -43,7 +43,7 @@ class CollagePartition(ModulePass, opt_level=0, required=("InferType",)):
     Attributes:
         targets: Names of toolchains, or texts of targets ("cpu -toolchain=openvino -threads=2"); empty for
             all that work here.
-        estimator: Who tells costs: "measured", or a name of `COST_ESTIMATORS`.
+        estimator: Estimator of costs: "measured", or a name of `COST_ESTIMATORS`.
         seconds: Time for measuring.
         max_depth: Operators on the longest path of a fused candidate; segments may be longer.
         max_candidates: For each target; 0 for any number.
@@ -62,7 +62,7 @@ class CollagePartition(ModulePass, opt_level=0, required=("InferType",)):
 
         Raises:
             UsageError: There is no such toolchain or estimator, or no toolchain to measure with.
-            UnsupportedModelError: Nobody runs some expression, or it cannot be checked in this time.
+            UnsupportedModelError: No toolchain runs some expression, or it cannot be checked in this time.
             IntarsiaError: Measuring is impossible.
         """
         from intarsia.collage.collage import collage

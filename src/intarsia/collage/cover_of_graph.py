@@ -26,7 +26,7 @@ class GraphCover:
 
     Attributes:
         graph: The graph.
-        candidates: By the index of the piece.
+        candidates: Candidates by index of the piece.
         nodes: The graph's index of each node of the problem.
         problem: The problem.
     """
@@ -50,36 +50,38 @@ class GraphCover:
         Args:
             graph: The graph.
             candidates: Their costs may be unknown.
-            boundaries: What borders cost.
+            boundaries: Costs of boundaries between toolchains.
             conflicts: Names of toolchains that must not occur together.
             bounds: Seconds that candidates of unknown cost take at least; 0 if not given.
         """
         nodes = tuple(node.index for node in graph if _is_covered(graph, node.index))
-        place = {index: number for number, index in enumerate(nodes)}
+        number_of = {index: number for number, index in enumerate(nodes)}
         names = tuple(dict.fromkeys(each.spec.name for each in candidates))
         runners = {each.spec.name: each.spec.toolchain for each in candidates}
         toolchains = [HOST if name == HOST else runners[name] for name in names]
         kept, pieces = [], []
         for candidate in candidates:
-            mask = sum(1 << place[index] for index in candidate.sub_graph.inside if index in place)
+            mask = sum(1 << number_of[index] for index in candidate.sub_graph.inside if index in number_of)
             if mask:
                 kept.append(candidate)
                 bound = (bounds or {}).get(candidate, 0.0)
                 pieces.append(Piece(mask, names.index(candidate.spec.name), _seconds(candidate.cost), bound))
         pairs = {
-            (one, other)
-            for one in range(len(names))
-            for other in range(len(names))
-            if (toolchains[one], toolchains[other]) in conflicts
+            (first, second)
+            for first in range(len(names))
+            for second in range(len(names))
+            if (toolchains[first], toolchains[second]) in conflicts
         }
         problem = CoverProblem(
-            operands=tuple(_operands(graph, index, place) for index in nodes),
+            operands=tuple(_operands(graph, index, number_of) for index in nodes),
             sizes=tuple(float(value_bytes(graph[index].expr.checked_type)) for index in nodes),
-            results=sum(1 << place[node.index] for node in graph if node.is_external and node.index in place),
+            results=sum(
+                1 << number_of[node.index] for node in graph if node.is_external and node.index in number_of
+            ),
             pieces=tuple(pieces),
             dispatch=tuple(boundaries.dispatch(name) for name in toolchains),
             transition=boundaries.transition(toolchains),
-            parameters=_parameters(graph, place),
+            parameters=_parameters(graph, number_of),
             conflicts=frozenset(pairs),
         )
         return cls(graph, tuple(kept), nodes, problem)
@@ -121,15 +123,15 @@ def _operands(graph: DataflowGraph, index: int, place: Mapping[int, int]) -> tup
     return tuple(sorted({place[one] for one in graph.flow_inputs[index] if one in place}))
 
 
-def _parameters(graph: DataflowGraph, place: Mapping[int, int]) -> tuple[Parameter, ...]:
-    found = []
+def _parameters(graph: DataflowGraph, number_of: Mapping[int, int]) -> tuple[Parameter, ...]:
+    parameters = []
     for node in graph:
         if isinstance(node.expr, Var):
-            users = [place[user] for user in graph.flow_outputs[node.index] if user in place]
-            found.append(
+            users = [number_of[user] for user in graph.flow_outputs[node.index] if user in number_of]
+            parameters.append(
                 Parameter(float(value_bytes(node.expr.checked_type)), sum(1 << user for user in users))
             )
-    return tuple(found)
+    return tuple(parameters)
 
 
 def _seconds(cost: Cost) -> float | None:

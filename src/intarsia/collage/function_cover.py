@@ -18,8 +18,8 @@ class CoverRecord:
     """A cover.
 
     Attributes:
-        partitions: What becomes a function of its own.
-        seconds: What it is predicted to take: the (shrunk) costs of its candidates, and those of borders.
+        partitions: Partitions that become functions of their own.
+        seconds: Predicted time: the (shrunk) costs of its candidates, and those of borders.
         interval: Sums of the lower and of the upper ends of the candidates' intervals, in seconds.
         unmeasured: Candidates of it that could not be measured, for want of time for example; they count with
             their bounds.
@@ -36,13 +36,13 @@ class FunctionCover:
     """The cheapest covers of a function, and how they were found.
 
     Attributes:
-        name: Of the function.
+        name: Name of the function.
         operators: Calls that a toolchain must run.
         covers: The cheapest first.
         lower_bound: Seconds that every cover costs at least, if the bounds of what was not measured hold.
-        is_exact: Whether the search was; otherwise `gap` tells how far from the optimum it may be.
+        is_exact: Whether the search was exact; otherwise `gap` bounds the distance from the optimum.
         candidates: All that were looked at.
-        estimates: What became of those that were estimated.
+        estimates: Estimates of the candidates that were estimated.
         dropped: Candidates that were not looked at.
         collect_seconds: Time that finding the candidates took.
         seconds: Time in all.

@@ -41,14 +41,14 @@ class CollageOptions:
     """How a search is held.
 
     Attributes:
-        covers: How many of the cheapest covers are wanted.
+        covers: Number of the cheapest covers that are wanted.
         max_candidates: For each spec; 0 for any number.
-        search: How hard to search.
+        search: Options of the search for covers.
         last_resort: Name of the spec that is tried only where no other can run the nodes: the reference,
             which may take minutes for what others do in milliseconds. None: there is none.
         single_share: Share of the time that single operators may take, before larger candidates are tried.
-        settle_rounds: How often at most the candidates are measured again in which the best covers differ.
-        unverified: Whether candidates that nobody had the time to measure, and so to check, may be chosen
+        settle_rounds: Largest number of rounds that remeasure the candidates in which the best covers differ.
+        unverified: Whether candidates that were not measured, and so not checked, in time may be chosen
             where the others make no cover: if what comes out is verified later.
         shrink: Whether costs are shrunk by their uncertainty.
         conflicts: Pairs of toolchains, each in order of the alphabet, that must not occur together.
@@ -69,7 +69,7 @@ _BATCH: Final = 16
 """Candidates that are estimated before the time is looked at."""
 
 _GUESSED_CALL: Final = 1e-6
-"""Seconds that are added to the bound of a candidate that nobody had the time to measure."""
+"""Seconds that are added to the bound of a candidate that was not measured for lack of time."""
 
 DEFAULT_OPTIONS = CollageOptions()
 
@@ -85,17 +85,17 @@ class FunctionSearch:
     The whole function and single operators are estimated first; they bound what others cost at least. Then
     others are estimated when the cheapest cover under bounds holds them, until the cheapest cover is known.
     The last resort is estimated where no other is able. If the time ends before any cover is known, those
-    that nobody measured are taken by their bounds, if that is allowed.
+    that were not measured are taken by their bounds, if that is allowed.
 
     Attributes:
-        name: Of the function in its module.
+        name: Name of the function in its module.
         function: The function.
-        specs: Who may run parts of it.
-        estimator: Tells costs.
-        boundaries: What borders cost.
-        options: How the search is held.
-        report: Told what is being done, in words.
-        clock: Tells seconds.
+        specs: Specs of the toolchains that may run parts of it.
+        estimator: Estimator of costs.
+        boundaries: Costs of boundaries between toolchains.
+        options: Options of the search.
+        report: Called with a sentence about each step of the work.
+        clock: Clock, in seconds.
     """
 
     name: str
@@ -114,25 +114,25 @@ class FunctionSearch:
         """Find the cheapest covers.
 
         Raises:
-            UnsupportedModelError: Nobody runs some expression, or the candidates do not fit together.
+            UnsupportedModelError: No toolchain runs some expression, or the candidates do not fit together.
         """
         start = self.clock()
         graph = DataflowGraph.of(self.function)
         collected = collect_candidates(graph, self.specs, self.options.max_candidates)
         collected_at = self.clock()
-        found = self._found(graph, collected.candidates)
-        covers = tuple(self._record(found, each) for each in found.result.covers)
-        for each in self._held_back:
+        search = self._search_covers(graph, collected.candidates)
+        covers = tuple(self._record(search, cover) for cover in search.result.covers)
+        for cover in self._held_back:
             message = "not tried: others run it"
-            self._estimates[each] = Estimate(
+            self._estimates[cover] = Estimate(
                 Cost.INVALID, math.inf, math.inf, message=message, was_known=True
             )
         return FunctionCover(
             name=self.name,
             operators=sum(must_be_lowered(node.expr) for node in graph),
             covers=covers,
-            lower_bound=covers[0].seconds if found.is_exact else min(found.lower_bound, covers[0].seconds),
-            is_exact=found.is_exact,
+            lower_bound=covers[0].seconds if search.is_exact else min(search.lower_bound, covers[0].seconds),
+            is_exact=search.is_exact,
             candidates=collected.candidates,
             estimates=dict(self._estimates),
             dropped=collected.dropped,
@@ -140,18 +140,20 @@ class FunctionSearch:
             seconds=self.clock() - start,
         )
 
-    def _found(self, graph: DataflowGraph, candidates: Sequence[CandidatePartition]) -> _Found:
+    def _search_covers(
+        self, graph: DataflowGraph, candidates: Sequence[CandidatePartition]
+    ) -> _SearchedCovers:
         """Search, with the last resort where the others turn out to be unable."""
         shares = work_shares(graph)
         self._estimate_first(candidates, shares)
         while True:
             cover = self._problem(graph, candidates, shares)
             lazy = lazy_search(cover.problem, self._measure(cover), options=self.options.search)
-            result = self._settled(cover)
+            result = self._remeasure_best(cover)
             if isinstance(result, SearchResult):
                 proof = lazy.result if isinstance(lazy.result, SearchResult) else None
                 is_exact = result.is_exact and proof is not None and proof.is_exact
-                return _Found(cover, result, proof.lower_bound if proof else 0.0, is_exact)
+                return _SearchedCovers(cover, result, proof.lower_bound if proof else 0.0, is_exact)
             if self.estimator.seconds_left() <= 0 or not self._use_last_resort(cover, result):
                 break
         untried = frozenset(each for each in candidates if each not in self._estimates)
@@ -159,15 +161,21 @@ class FunctionSearch:
             guess = search(self._guessed(cover, others), self._wanted())
             if isinstance(guess, SearchResult):
                 self._held_back &= others
-                return _Found(cover, guess, 0.0, is_exact=False)
+                return _SearchedCovers(cover, guess, 0.0, is_exact=False)
         raise no_cover(self.name, self.specs, cover, self._estimates, result)
 
     def _estimate_first(self, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]) -> None:
         """The whole function, then single operators, those first that are likely to take long."""
-        last = [each for each in candidates if each.spec.name == self.options.last_resort]
-        others = [each for each in candidates if each.spec.name not in {HOST, self.options.last_resort}]
+        last = [candidate for candidate in candidates if candidate.spec.name == self.options.last_resort]
+        others = [
+            candidate
+            for candidate in candidates
+            if candidate.spec.name not in {HOST, self.options.last_resort}
+        ]
         self._estimate(_largest(others))
-        singles = [each for each in _single_operators(others, shares) if each not in self._estimates]
+        singles = [
+            candidate for candidate in _single_operators(others, shares) if candidate not in self._estimates
+        ]
         begun = self.estimator.seconds_left()
         for first in range(0, len(singles), _BATCH):
             if self.estimator.seconds_left() < (1 - self.options.single_share) * begun:
@@ -175,12 +183,15 @@ class FunctionSearch:
             self._estimate(singles[first : first + _BATCH])
         able = {
             index
-            for each in others
-            if each not in self._estimates or self._estimates[each].cost.kind is not CostKind.INVALID
-            for index in each.sub_graph.inside
+            for candidate in others
+            if candidate not in self._estimates
+            or self._estimates[candidate].cost.kind is not CostKind.INVALID
+            for index in candidate.sub_graph.inside
         }
-        self._held_back = frozenset(each for each in last if all(index in able for index in _work_in(each)))
-        self._estimate([each for each in last if each not in self._held_back])
+        self._held_back = frozenset(
+            candidate for candidate in last if all(index in able for index in _work_in(candidate))
+        )
+        self._estimate([candidate for candidate in last if candidate not in self._held_back])
 
     def _use_last_resort(self, cover: GraphCover, result: Infeasible) -> bool:
         """Estimate the last resort where it was held back; whether there is any."""
@@ -193,28 +204,28 @@ class FunctionSearch:
         return bool(wanted)
 
     def _estimate(self, candidates: Iterable[CandidatePartition]) -> list[Estimate]:
-        wanted = [each for each in candidates if each.spec.name != HOST]
+        wanted = [candidate for candidate in candidates if candidate.spec.name != HOST]
         if wanted:
             self.report(f"{len(wanted)} candidates of {self.name}")
-        found = self.estimator.estimate(wanted)
+        estimates = self.estimator.estimate(wanted)
         self._estimates.update(
-            (each, estimate)
-            for each, estimate in zip(wanted, found, strict=True)
+            (candidate, estimate)
+            for candidate, estimate in zip(wanted, estimates, strict=True)
             if estimate.cost.kind is not CostKind.UNKNOWN
         )
-        return list(found)
+        return list(estimates)
 
     def _problem(
         self, graph: DataflowGraph, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
     ) -> GraphCover:
-        known = [each.with_cost(self._cost(each)) for each in candidates]
+        costed = [candidate.with_cost(self._cost(candidate)) for candidate in candidates]
         values = {
-            each: estimate.cost.seconds
-            for each, estimate in self._estimates.items()
+            candidate: estimate.cost.seconds
+            for candidate, estimate in self._estimates.items()
             if estimate.cost.kind is CostKind.VALUE
         }
-        bounds = lower_bounds(known, values, shares)
-        return GraphCover.of(graph, known, self.boundaries, self.options.conflicts, bounds)
+        bounds = lower_bounds(costed, values, shares)
+        return GraphCover.of(graph, costed, self.boundaries, self.options.conflicts, bounds)
 
     def _cost(self, candidate: CandidatePartition) -> Cost:
         if candidate in self._held_back:
@@ -233,23 +244,23 @@ class FunctionSearch:
 
         return measure
 
-    def _settled(self, cover: GraphCover) -> SearchResult | Infeasible:
+    def _remeasure_best(self, cover: GraphCover) -> SearchResult | Infeasible:
         """The cheapest covers, after the candidates in which they differ have been measured again."""
         result = self._search_known(cover)
         for _ in range(self.options.settle_rounds):
             if isinstance(result, Infeasible) or self.estimator.seconds_left() <= 0:
                 break
-            common = frozenset(result.best.pieces).intersection(*(each.pieces for each in result.covers))
-            pieces = {piece for each in result.covers for piece in each.pieces} - common
+            common = frozenset(result.best.pieces).intersection(*(best.pieces for best in result.covers))
+            pieces = {piece for best in result.covers for piece in best.pieces} - common
             differing = [cover.candidates[piece] for piece in sorted(pieces)]
-            wanted = [each for each in differing if each in self._estimates]
-            known = [self._estimates[each] for each in wanted]
-            found = [
+            wanted = [candidate for candidate in differing if candidate in self._estimates]
+            estimates = [self._estimates[candidate] for candidate in wanted]
+            remeasured = [
                 replace(new, was_known=new.was_known and old.was_known)
-                for new, old in zip(self.estimator.settle(wanted), known, strict=True)
+                for new, old in zip(self.estimator.settle(wanted), estimates, strict=True)
             ]
-            self._estimates.update(zip(wanted, found, strict=True))
-            if all(new.cost == old.cost for new, old in zip(found, known, strict=True)):
+            self._estimates.update(zip(wanted, remeasured, strict=True))
+            if all(new.cost == old.cost for new, old in zip(remeasured, estimates, strict=True)):
                 break
             result = self._search_known(cover)
         return result
@@ -263,7 +274,7 @@ class FunctionSearch:
     def _guessed(self, cover: GraphCover, without: frozenset[CandidatePartition]) -> CoverProblem:
         """The problem in which what is unknown counts with its bound; few such partitions are best.
 
-        So does what the last resort alone would run, and nobody can measure by itself.
+        So does what the last resort alone would run, and what cannot be measured by itself.
         """
         costs = final_costs(cover.candidates, self._estimates, shrink=self.options.shrink)
         for piece, candidate in enumerate(cover.candidates):
@@ -277,18 +288,18 @@ class FunctionSearch:
     def _wanted(self) -> SearchOptions:
         return replace(self.options.search, covers=self.options.covers)
 
-    def _record(self, found: _Found, cover: Cover) -> CoverRecord:
+    def _record(self, search: _SearchedCovers, cover: Cover) -> CoverRecord:
         """A cover, with the sums of the lower and of the upper ends of its candidates' intervals."""
-        chosen = [found.cover.candidates[piece] for piece in cover.pieces]
+        chosen = [search.cover.candidates[piece] for piece in cover.pieces]
         asked = [self._estimates.get(each) for each in chosen if each.spec.name != HOST]
-        known = [each for each in asked if each is not None and each.cost.is_value]
-        interval = sum(each.low for each in known), sum(each.high for each in known)
-        partitions = found.cover.partitions(cover, self.name)
-        return CoverRecord(partitions, cover.cost, interval, len(asked) - len(known))
+        costed = [each for each in asked if each is not None and each.cost.is_value]
+        interval = sum(each.low for each in costed), sum(each.high for each in costed)
+        partitions = search.cover.partitions(cover, self.name)
+        return CoverRecord(partitions, cover.cost, interval, len(asked) - len(costed))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SearchedCovers:
     """The covers of a problem; the bound and whether they are the cheapest speak of the costs as measured."""
 
     cover: GraphCover

@@ -44,8 +44,8 @@ class GatherOptions:
     """How rules are made for targets.
 
     Attributes:
-        limits: Of candidates joined from single operators.
-        segments: Of segments, for toolchains that fuse graphs.
+        limits: Limits of candidates joined from single operators.
+        segments: Limits of segments, for toolchains that fuse graphs.
         styles: Fusion styles by toolchain, in place of what the toolchain says of itself.
     """
 
@@ -72,7 +72,7 @@ def gather_partition_specs(
     Nothing is compiled, and no engine is loaded: a toolchain may turn out not to be usable.
 
     Raises:
-        UsageError: A toolchain or rule that nobody has registered, or the same target twice.
+        UsageError: A toolchain or rule that is not registered, or the same target twice.
     """
     options = options or GatherOptions()
     wanted = list(targets)

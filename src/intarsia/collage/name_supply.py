@@ -12,7 +12,7 @@ class NameSupply:
     """Gives out names that C and every toolchain accept, each once.
 
     Args:
-        prefix: What names begin with; "" for nothing.
+        prefix: Prefix of all names; "" for none.
         taken: Names that are not to be given out.
     """
 

@@ -25,14 +25,14 @@ def no_cover(
     estimates: Mapping[CandidatePartition, Estimate],
     result: Infeasible,
 ) -> UnsupportedModelError:
-    """The error that names the expressions nobody runs, and for each why everybody has refused it.
+    """Return the error that names the uncovered expressions, with the refusal of each toolchain.
 
     Args:
-        name: Of the function.
-        specs: Who was asked.
+        name: Name of the function.
+        specs: Specs that were tried.
         cover: The problem.
-        estimates: What became of the candidates.
-        result: What the search says.
+        estimates: Estimates of the candidates.
+        result: Result of the search.
     """
     nodes = sorted(result.uncovered + result.only_invalid or result.cut_off)
     if not nodes:
@@ -66,11 +66,15 @@ def _refusals(
     """What each spec has said of a node; the smallest candidate speaks for the others."""
     index, texts = cover.nodes[node], []
     for spec in specs:
-        own = [each for each in cover.candidates if each.spec == spec and index in each.sub_graph.inside]
-        own.sort(key=lambda each: len(each.sub_graph.inside))
-        known = [estimates[each] for each in own if each in estimates]
+        candidates = [
+            candidate
+            for candidate in cover.candidates
+            if candidate.spec == spec and index in candidate.sub_graph.inside
+        ]
+        candidates.sort(key=lambda candidate: len(candidate.sub_graph.inside))
+        known = [estimates[candidate] for candidate in candidates if candidate in estimates]
         if known:
             texts.append(f"{spec.name}: {known[0].message or known[0].error.value}")
         elif spec.name != HOST:
-            texts.append(f"{spec.name}: {_NO_TIME if own else 'not supported'}")
+            texts.append(f"{spec.name}: {_NO_TIME if candidates else 'not supported'}")
     return "; ".join(texts)

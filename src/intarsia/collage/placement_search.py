@@ -84,9 +84,9 @@ class PlacementSearch:
 
     Attributes:
         options: The options of the pass.
-        ctx: What it runs under.
-        targets: Who may run something; distinct.
-        clock: Tells seconds.
+        ctx: Context that it runs under.
+        targets: Targets that may run parts; distinct.
+        clock: Clock, in seconds.
     """
 
     options: PlacementOptions
@@ -119,7 +119,7 @@ class PlacementSearch:
         return select_best_candidate([*ended, *parts])
 
     def _best_on_devices(self, trace: Trace) -> Trace:
-        """The best placement of parts, each on one device: nobody runs all of the program."""
+        """The best placement of parts, each on one device: no toolchain runs all of the program."""
         if self._is_over:
             return trace.copy()
         parts = self._parts(_through(self.options.eval_passes, trace, self.ctx, self.ctx.node))
@@ -128,7 +128,7 @@ class PlacementSearch:
 
     def _wholes(self, trace: Trace) -> list[tuple[Trace, Trace]]:
         """For each target the program that it would get, and that program when it is given to it."""
-        instruction, found = whole_on_each(self.targets), []
+        instruction, candidates = whole_on_each(self.targets), []
         for key, target in zip(instruction.decisions, self.targets, strict=True):
             if self._is_over:
                 break
@@ -139,8 +139,8 @@ class PlacementSearch:
             placed = judge.given(opened)
             if opened.size > trace.size:  # then a cost is that on the target
                 placed.perf, placed.fate = opened.perf, opened.fate
-            found.append((opened, self._ended(placed, node)))
-        return found
+            candidates.append((opened, self._ended(placed, node)))
+        return candidates
 
     def _parts(self, base: Trace) -> list[Trace]:
         """The placements of parts of a program as candidates."""
@@ -151,14 +151,14 @@ class PlacementSearch:
                 count += 1
                 key = f"{placement.summary} ({count})"
             choices[key] = Choice(partitioned, {"partitions": placement.candidate.trace})
-        instruction, found = Instruction(PLACEMENT, choices), list[Trace]()
+        instruction, candidates = Instruction(PLACEMENT, choices), list[Trace]()
         for key in instruction.decisions[len(self.targets) :]:
             if self._is_over:
                 break
             placed = base.copy()
             placed.add(instruction, key, self.ctx)
-            found.append(self._ended(placed, self.ctx.node.add(key)))
-        return found
+            candidates.append(self._ended(placed, self.ctx.node.add(key)))
+        return candidates
 
     def _ended(self, placed: Trace, node: TuningNode) -> Trace:
         """A candidate behind the passes that decide on functions of toolchains."""
@@ -192,7 +192,7 @@ class PlacementSearch:
                 return search_placements(
                     judge.measurer, _workload(mod, judge), self.targets, seconds, self.options.covers
                 )[0]
-            except UnsupportedModelError:  # of some operator nobody is able: no placement has all of them
+            except UnsupportedModelError:  # no toolchain runs some operator: no placement has all of them
                 return None
 
     @property
@@ -224,10 +224,10 @@ def _through(
 
     Args:
         passes: Heuristic ones add a decision, tuning ones their best decisions.
-        trace: Where they begin.
-        ctx: What they run under.
-        node: Where what is tried is noted.
-        evaluator: Who says what candidates cost; default: that of the context.
+        trace: Trace that candidates begin with.
+        ctx: Context that they run under.
+        node: Node of the tuning tree that records the candidates.
+        evaluator: Evaluator of candidates; default: that of the context.
     """
     if not passes:
         return trace.copy()
@@ -249,7 +249,7 @@ def _workload(mod: IRModule, judge: MeasuringEvaluator) -> Workload:
 
 @contextmanager
 def _stopping(measurer: Measurer, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Have a measurer asked whether to stop by one more."""
+    """Add a condition to those that stop a measurer."""
     before = measurer.should_stop
     measurer.should_stop = lambda: before() or should_stop()
     try:

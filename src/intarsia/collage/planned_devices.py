@@ -18,10 +18,10 @@ class PlannedDevices:
 
     A candidate keeps to them if its target refines each planned one: it is the same, or
     `Target.is_external_codegen_for` it. And its values can share a device: a partition is not split over two
-    devices or memories. Nothing is asked of what is everywhere, and of the inside of operators' bodies.
+    devices or memories. Constants and operators, and the inside of operators' bodies, are not compared.
 
     Attributes:
-        devices: What is planned, by node, where anything is.
+        devices: Planned device by node, where there is one.
         planned: These nodes.
     """
 
@@ -51,7 +51,7 @@ class PlannedDevices:
 
 
 def spans_devices(mod: IRModule) -> bool:
-    """Whether values of @main are planned on several devices, so that nobody can run it as a whole."""
+    """Whether values of @main are planned on several devices, so that no toolchain can run it as a whole."""
     devices = {expr.virtual_device for expr in post_order(mod["main"])}
     return len({(device.device_type, device.virtual_device_id) for device in devices} - {(None, None)}) > 1
 

@@ -27,9 +27,9 @@ class DroppedCandidate:
     """A candidate that is not looked at.
 
     Attributes:
-        candidate: Which.
+        candidate: The dropped candidate.
         reason: Why not.
-        detail: What exactly, for people: a phrase that goes on after "it"; or "".
+        detail: Details for people: a phrase that goes on after "it"; or "".
     """
 
     candidate: CandidatePartition
@@ -47,8 +47,8 @@ class CollectedCandidates:
 
     Attributes:
         graph: The graph.
-        candidates: By first node, then by the others; those of the same nodes in order of the specs.
-        dropped: What the rules proposed besides.
+        candidates: Candidates by first node, then by the others; for the same nodes in order of the specs.
+        dropped: Candidates that the rules proposed besides.
     """
 
     graph: DataflowGraph
@@ -75,34 +75,36 @@ def collect_candidates(
 
     Args:
         graph: The graph of a function.
-        specs: As `gather_partition_specs` gives them.
+        specs: Specs, from `gather_partition_specs`.
         max_per_spec: The largest number for each spec; 0 for any.
     """
     devices = PlannedDevices(graph)
     kept: list[CandidatePartition] = []
     dropped: list[DroppedCandidate] = []
     for spec in specs:
-        own: dict[int, CandidatePartition] = {}
-        for one in spec.candidates(graph):
-            refusal = _refusal(one, devices, own)
+        kept_by_nodes: dict[int, CandidatePartition] = {}
+        for candidate in spec.candidates(graph):
+            refusal = _refusal(candidate, devices, kept_by_nodes)
             if refusal is None:
-                own[one.sub_graph.inside.bits] = one
+                kept_by_nodes[candidate.sub_graph.inside.bits] = candidate
             else:
                 dropped.append(refusal)
-        thinned = thinned_out(list(own.values()), max_per_spec)
+        thinned = thinned_out(list(kept_by_nodes.values()), max_per_spec)
         kept += thinned
-        left = set(own) - {one.sub_graph.inside.bits for one in thinned}
+        left = set(kept_by_nodes) - {candidate.sub_graph.inside.bits for candidate in thinned}
         dropped += (
-            DroppedCandidate(one, DropReason.TOO_MANY, f"{len(own)}, allowed are {max_per_spec}")
-            for bits, one in own.items()
+            DroppedCandidate(
+                candidate, DropReason.TOO_MANY, f"{len(kept_by_nodes)}, allowed are {max_per_spec}"
+            )
+            for bits, candidate in kept_by_nodes.items()
             if bits in left
         )
-    kept.sort(key=lambda one: one.sub_graph.inside)
+    kept.sort(key=lambda candidate: candidate.sub_graph.inside)
     return CollectedCandidates(graph, tuple(kept), tuple(dropped))
 
 
 def _refusal(
-    candidate: CandidatePartition, devices: PlannedDevices, known: dict[int, CandidatePartition]
+    candidate: CandidatePartition, devices: PlannedDevices, kept_by_nodes: dict[int, CandidatePartition]
 ) -> DroppedCandidate | None:
     sub_graph = candidate.sub_graph
     if sub_graph.nested:
@@ -112,12 +114,12 @@ def _refusal(
         problem = devices.complaint(sub_graph, candidate.spec.target)
         if problem is not None:
             return DroppedCandidate(candidate, DropReason.DEVICE, problem)
-    same = known.get(sub_graph.inside.bits)
+    same = kept_by_nodes.get(sub_graph.inside.bits)
     return None if same is None else DroppedCandidate(candidate, DropReason.SAME_NODES, same.name)
 
 
 def _body(sub_graph: SubGraph) -> SubGraph:
-    """What is wrapped as a whole, without the wrapping: most rules have asked already whether it is valid."""
+    """A wrapped candidate without the wrapping: most rules have checked already whether it is valid."""
     outer, *others = sub_graph.nested
     is_whole = not others and outer.sub_graph.inside == sub_graph.inside
     return outer.sub_graph if is_whole else sub_graph
@@ -133,17 +135,17 @@ def thinned_out(candidates: Sequence[CandidatePartition], most: int) -> list[Can
     if not most or len(candidates) <= most:
         return list(candidates)
     classes: dict[int, list[CandidatePartition]] = {}
-    for one in candidates:
-        size = _calls(one.sub_graph) if one.sub_graph.nested else 0
-        classes.setdefault(size.bit_length() if size > 1 else 0, []).append(one)
+    for candidate in candidates:
+        size = _calls(candidate.sub_graph) if candidate.sub_graph.nested else 0
+        classes.setdefault(size.bit_length() if size > 1 else 0, []).append(candidate)
     stay = set(classes.pop(0, ()))
     left = most - len(stay)
     for rank, group in enumerate(sorted(classes.values(), key=len)):
         share = min(len(group), max(0, left) // (len(classes) - rank))
-        group.sort(key=lambda one: one.sub_graph.inside)
+        group.sort(key=lambda candidate: candidate.sub_graph.inside)
         stay.update(group[position * len(group) // share] for position in range(share))
         left -= share
-    return [one for one in candidates if one in stay]
+    return [candidate for candidate in candidates if candidate in stay]
 
 
 def _calls(sub_graph: SubGraph) -> int:
@@ -154,7 +156,7 @@ def first_index_groups(
     candidates: Iterable[CandidatePartition],
 ) -> dict[int, tuple[CandidatePartition, ...]]:
     """The candidates by their first node (seed collage_rfc, phase 2)."""
-    found: dict[int, list[CandidatePartition]] = {}
-    for one in candidates:
-        found.setdefault(one.sub_graph.first_inside_index, []).append(one)
-    return {index: tuple(group) for index, group in found.items()}
+    groups: dict[int, list[CandidatePartition]] = {}
+    for candidate in candidates:
+        groups.setdefault(candidate.sub_graph.first_inside_index, []).append(candidate)
+    return {index: tuple(group) for index, group in groups.items()}

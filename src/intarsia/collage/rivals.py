@@ -68,7 +68,7 @@ class Rivals:
     def without_piece(self, piece: int) -> Cover | None:
         """The cheapest pieces for the nodes of a chosen piece, and the seconds that they cost more.
 
-        All other chosen pieces stay. None if nobody else can run these nodes.
+        All other chosen pieces stay. None if no other piece runs these nodes.
         """
         area = self.problem.pieces[piece].mask
         return self._instead(area, [one for one in _within(self.problem, area) if one != piece])
@@ -91,8 +91,8 @@ class Rivals:
         Only the area and the pieces that exchange values with it are searched.
         """
         pieces = self.problem.pieces
-        removed = [one for one in self.chosen if pieces[one].mask & area]
-        near = sorted({other for one in removed for other in self._neighbours[one]} - set(removed))
+        removed = [piece for piece in self.chosen if pieces[piece].mask & area]
+        near = sorted({other for piece in removed for other in self._neighbours[piece]} - set(removed))
         nodes = area | _union(self.problem, near)
         part = _part(self.problem, nodes, (*removed, *near, *allowed))
         count = len(removed) + len(near)
@@ -100,27 +100,28 @@ class Rivals:
         cover = _cheapest(part, (*range(len(removed), count), *free))
         if cover is None:
             return None
-        new = tuple(sorted(allowed[one - count] for one in cover.pieces if one >= count))
-        whole = tuple(sorted((*(one for one in self.chosen if one not in removed), *new)))
+        new = tuple(sorted(allowed[piece - count] for piece in cover.pieces if piece >= count))
+        whole = tuple(sorted((*(piece for piece in self.chosen if piece not in removed), *new)))
         if not faults_of(self.problem, whole):
             return Cover(new, cover.cost - cost_of(part, range(count)))
-        stay = [one for one in self.chosen if one not in removed]  # a circle that leads through other pieces
-        found = _cheapest(self.problem, (*stay, *allowed))
-        if found is None:
+        # A circle that leads through other pieces: search the whole problem.
+        stay = [piece for piece in self.chosen if piece not in removed]
+        cover = _cheapest(self.problem, (*stay, *allowed))
+        if cover is None:
             return None
-        return Cover(tuple(one for one in found.pieces if one not in stay), found.cost - self.cost)
+        return Cover(tuple(piece for piece in cover.pieces if piece not in stay), cover.cost - self.cost)
 
     @cached_property
     def _neighbours(self) -> Mapping[int, frozenset[int]]:
         """For each chosen piece, those that it exchanges values with."""
-        owner = {node: one for one in self.chosen for node in nodes_of(self.problem.pieces[one].mask)}
-        found: dict[int, set[int]] = {one: set() for one in self.chosen}
+        owner = {node: piece for piece in self.chosen for node in nodes_of(self.problem.pieces[piece].mask)}
+        neighbours: dict[int, set[int]] = {piece: set() for piece in self.chosen}
         for node, values in enumerate(self.problem.operands):
             for value in values:
                 if owner[value] != owner[node]:
-                    found[owner[node]].add(owner[value])
-                    found[owner[value]].add(owner[node])
-        return {one: frozenset(others) for one, others in found.items()}
+                    neighbours[owner[node]].add(owner[value])
+                    neighbours[owner[value]].add(owner[node])
+        return {piece: frozenset(others) for piece, others in neighbours.items()}
 
 
 def _union(problem: CoverProblem, pieces: Iterable[int]) -> int:
@@ -139,14 +140,14 @@ def _within(problem: CoverProblem, mask: int) -> list[int]:
 def _part(problem: CoverProblem, nodes: int, pieces: Sequence[int]) -> CoverProblem:
     """The problem of some nodes, with some of the pieces that lie in them, in this order."""
     kept = tuple(nodes_of(nodes))
-    place = {node: number for number, node in enumerate(kept)}
+    number_of = {node: number for number, node in enumerate(kept)}
 
     def moved(mask: int) -> int:
-        return sum(1 << place[node] for node in nodes_of(mask & nodes))
+        return sum(1 << number_of[node] for node in nodes_of(mask & nodes))
 
     return CoverProblem(
         operands=tuple(
-            tuple(place[value] for value in problem.operands[node] if value in place) for node in kept
+            tuple(number_of[value] for value in problem.operands[node] if value in number_of) for node in kept
         ),
         sizes=tuple(problem.sizes[node] for node in kept),
         results=moved(problem.results),
@@ -168,7 +169,7 @@ def _cheapest(problem: CoverProblem, pieces: Iterable[int]) -> Cover | None:
     """The cheapest cover of some pieces."""
     numbers = sorted(set(pieces))
     part = replace(problem, pieces=tuple(problem.pieces[number] for number in numbers))
-    found = CoverSearch(part).find(_QUICK)
-    if not isinstance(found, SearchResult):
+    result = CoverSearch(part).find(_QUICK)
+    if not isinstance(result, SearchResult):
         return None
-    return Cover(tuple(numbers[piece] for piece in found.best.pieces), found.best.cost)
+    return Cover(tuple(numbers[piece] for piece in result.best.pieces), result.best.cost)

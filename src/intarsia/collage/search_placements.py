@@ -32,14 +32,14 @@ def search_placements(
     """Find the cheapest placements of a workload's program.
 
     Args:
-        measurer: Measures, and knows what was measured before.
+        measurer: Measurer, with the database of earlier measurements.
         workload: The program, with its inputs.
-        targets: Who may run parts of it.
+        targets: Targets that may run parts of it.
         seconds: Time for measuring.
-        covers: How many of the cheapest are wanted.
+        covers: Number of the cheapest covers that are wanted.
 
     Raises:
-        UnsupportedModelError: Nobody runs some expression.
+        UnsupportedModelError: No toolchain runs some expression.
         IntarsiaError: Measuring is impossible.
     """
     estimator, boundaries = part_costs(measurer, workload, targets, seconds)
@@ -48,8 +48,8 @@ def search_placements(
     return found, boundaries
 
 
-def mixed_placements(mod: IRModule, found: CollageResult) -> list[Placement]:
+def mixed_placements(mod: IRModule, collage: CollageResult) -> list[Placement]:
     """The placements of a program that were found, but for those that one toolchain runs as a whole."""
     graph = DataflowGraph.of(mod["main"])
-    placements = [record.placement for record in found.placements]
+    placements = [record.placement for record in collage.placements]
     return [each for each in placements if each.partitions and not is_whole(graph, each)]

@@ -36,8 +36,8 @@ class CopyCost:
     """What a copy between two different devices costs.
 
     Attributes:
-        seconds: Of any copy.
-        seconds_per_byte: In addition.
+        seconds: Fixed time of any copy.
+        seconds_per_byte: Additional time per byte.
     """
 
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
     """Decides which operators run on which device; devices then work at the same time (reference part C.6).
 
     Each operator is evaluated alone on each target, and copies are measured. A model of the runtime, in which
-    each device runs its operators in the order of the program and pays for its copies, tells how long a
+    each device runs its operators in the order of the program and pays for its copies, predicts the time of a
     placement takes; the best one by it is exact on small programs (`search_devices`). Candidates are the
     program without devices, as the judge runs it, all on one device, for each, and the best placements by the
     model if copies cost as measured, and several times that; they are evaluated end to end behind
@@ -68,14 +68,14 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
         ) { Relu(%x) @device(cpu:1, target="cpu -toolchain=reference") }
 
     Attributes:
-        eval_passes: What makes functions of toolchains of a placed program: regions by default. With Collage
+        eval_passes: Passes that make functions for toolchains in a placed program: regions. With Collage
             there (`TunePlacement`), each placement on devices gets its own placement on toolchains.
         devices: Texts of virtual devices, at least one, each with number and target, such as
             `VirtualDevice(cpu:0, target="cpu -toolchain=native -threads=1")`. A target without toolchain
             leaves it to `eval_passes` which one gets what.
-        toolchains: Those that such targets can have: an operator costs what it costs on the best of them.
-        copy_cost: Of copies between different devices; measured if not given.
-        nodes: How many partial placements the search looks at.
+        toolchains: Toolchains for such targets: an operator costs what it costs on the best of them.
+        copy_cost: Cost of copies between different devices; measured if not given.
+        nodes: Number of partial placements that the search visits.
 
     Raises:
         UsageError: There is no device, one twice, one without number or target, or one without a toolchain
@@ -123,10 +123,10 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
             return [Instruction(DEVICES, {AS_IT_IS: Choice()})]
         devices = self._parsed()
         seconds = operator_seconds(program, devices, self.toolchains, ctx.evaluator)
-        found = device_assignments(program, devices, seconds, self.copy_cost, self.nodes, ctx.on_wait)
+        assignments = device_assignments(program, devices, seconds, self.copy_cost, self.nodes, ctx.on_wait)
         placed = {
             key: Choice(placed_on_devices, {"devices": self.devices, "assignment": assignment})
-            for key, assignment in found.items()
+            for key, assignment in assignments.items()
         }
         unplaced = {} if program.is_annotated else {AS_IT_IS: Choice()}
         return [Instruction(DEVICES, unplaced | placed)]

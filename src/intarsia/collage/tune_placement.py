@@ -1,4 +1,4 @@
-"""Collage as a tuning pass: who runs the program, and who runs which part of it."""
+"""Collage as a tuning pass: one toolchain for the whole program, or one for each part."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class TunePlacement(TuningPass, opt_level=0):
     Attributes:
         targets: Names of toolchains, or texts of targets ("cpu -toolchain=openvino -threads=2"); empty for
             all that work here.
-        toolchain_passes: By name of a toolchain: what a program goes through, behind `eval_passes`, before
-            it is given to that toolchain as a whole.
-        placed_passes: What each candidate goes through when it is placed.
+        toolchain_passes: Passes by name of a toolchain, applied after `eval_passes`, before the program
+            is given to that toolchain as a whole.
+        placed_passes: Passes that each candidate goes through when it is placed.
         placements: Further placements of parts; those that do not fit the program are left out.
-        estimator: Who tells what parts cost: a name of `COST_ESTIMATORS`, or "measured": the measurer of the
+        estimator: Estimator of parts' costs: a name of `COST_ESTIMATORS`, or "measured": the measurer of the
             context's evaluator. If that does not measure, no parts are searched.
         seconds: Time for measuring parts; they are searched if there are at least 3.
-        covers: Of the placements that Collage finds so many are evaluated, at most.
+        covers: Largest number of Collage's placements that are evaluated.
 
     Raises:
         UsageError: A target is none of a toolchain, `toolchain_passes` name one that is no target, or a
@@ -69,11 +69,11 @@ class TunePlacement(TuningPass, opt_level=0):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.seconds < 0 or self.covers < 0:
             raise UsageError(f"expected 0 or more, got seconds={self.seconds}, covers={self.covers}")
-        known = [str(each.toolchain) for each in self._named_targets()]
-        for name, _ in passes if known else ():
-            if name not in known:
+        names = [str(each.toolchain) for each in self._named_targets()]
+        for name, _ in passes if names else ():
+            if name not in names:
                 raise UsageError(
-                    f"toolchain_passes has {name!r}, which is no target", help=f"targets: {', '.join(known)}"
+                    f"toolchain_passes has {name!r}, which is no target", help=f"targets: {', '.join(names)}"
                 )
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
@@ -101,7 +101,7 @@ class TunePlacement(TuningPass, opt_level=0):
         named = self._named_targets()
         for target in named:
             toolchain(str(target.toolchain))  # says why it is not usable
-        found = named or targets()
-        if not found:
-            raise UsageError("no toolchain works here, so there is nobody to give the program to")
-        return found
+        chosen = named or targets()
+        if not chosen:
+            raise UsageError("no toolchain works here, so the program cannot be placed")
+        return chosen

@@ -204,7 +204,7 @@ def test_a_program_of_a_toolchain_is_left_as_it_is() -> None:
         pytest.param((), "expected one or more different devices", id="none"),
         pytest.param(DEVICES[:1] * 2, "expected one or more different devices", id="twice"),
         pytest.param(("VirtualDevice(cpu:0)",), "no number, or no target", id="target"),
-        pytest.param(('VirtualDevice(cpu:0, target="cpu")',), "nobody compiles for", id="toolchain"),
+        pytest.param(('VirtualDevice(cpu:0, target="cpu")',), "no toolchain compiles for", id="toolchain"),
         pytest.param(
             ('VirtualDevice(cpu, target="cpu -toolchain=reference")',), "has no number", id="number"
         ),

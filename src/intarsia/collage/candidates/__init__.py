@@ -1,6 +1,6 @@
-"""Who proposes sub-graphs for a target, and what is proposed.
+"""Candidates: sub-graphs proposed for a target, and the specs that propose them.
 
 candidate_partition    a sub-graph for a spec, a spec (a target with its rule), and what a rule is
 cost                   seconds, or invalid, or unknown
-optimize_for           what a toolchain wants done to the whole program first
+optimize_for           a toolchain's passes over the whole program, before candidates are proposed
 """

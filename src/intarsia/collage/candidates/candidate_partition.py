@@ -24,10 +24,10 @@ class CandidatePartition:
     same program for the same toolchain, whichever rule found them, and whether the cost is known yet.
 
     Attributes:
-        sub_graph: What would be run.
+        sub_graph: Sub-graph that would be run.
         spec: For which target.
         rule_name: The rules that made it, for people: "conv_relu+add".
-        cost: What it costs; UNKNOWN until it is estimated.
+        cost: Estimated cost; UNKNOWN until it is estimated.
     """
 
     sub_graph: SubGraph
@@ -80,8 +80,8 @@ class PartitionSpec:
     """What a toolchain can be offered (seed collage_rfc, PartitionSpec), compared by name and target.
 
     Attributes:
-        name: Of the toolchain, such as "onnxruntime"; "host" for what is left in place.
-        target: What candidates are compiled for.
+        name: Name of the toolchain, such as "onnxruntime"; "host" for what is left in place.
+        target: Target that candidates are compiled for.
         rule: Proposes candidates.
         validate: Given a candidate's function, why the toolchain cannot take it, for people; "" if it can.
     """
@@ -93,7 +93,7 @@ class PartitionSpec:
 
     @property
     def toolchain(self) -> str:
-        """Name of who runs candidates; that of the spec for a target without toolchain."""
+        """Name of the toolchain that runs candidates; that of the spec for a target without toolchain."""
         return self.target.toolchain or self.name
 
     def candidates(self, graph: DataflowGraph) -> list[CandidatePartition]:

@@ -1,4 +1,4 @@
-"""What it costs to run something: seconds, or that it cannot run, or that nobody knows."""
+"""The cost of running something: seconds, invalid, or unknown."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Cost:
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
         """The sum of all; ZERO for none."""
-        found = cls.ZERO
+        total = cls.ZERO
         for cost in costs:
-            found += cost
-        return found
+            total += cost
+        return total
 
     @property
     def is_value(self) -> bool:

@@ -35,9 +35,9 @@ def preamble(toolchain: str) -> Pass | None:
 
 
 def optimize_for(mod: IRModule, toolchain: str) -> IRModule:
-    """The program as a toolchain would like it; the same where it has no wishes.
+    """The program after the passes that a toolchain declares; the same program if it declares none.
 
-    The whole program is rewritten, for better or worse for the other toolchains: those who search try several
+    The whole program is rewritten, for better or worse for the other toolchains: searches try several
     toolchains' programs, and none, and measure. Preambles do not compose.
 
     Raises:

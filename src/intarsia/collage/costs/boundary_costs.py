@@ -26,11 +26,11 @@ class BoundaryCosts:
     """The border costs of a host.
 
     Attributes:
-        crossings: By toolchain that writes and toolchain that reads; pairs that are missing are free. So are
+        crossings: Cost by writing and reading toolchain; pairs that are missing are free. So are
             the host (tuples, projections) and the outside: kernels measured by themselves read and write
             plain arrays already.
         calls: Seconds that a call of a partition costs beyond what it was measured with, by toolchain.
-        run_seconds: What every measurement of a program holds besides its kernels: the executable's call.
+        run_seconds: Time of every run besides its kernels: the executable's call.
     """
 
     crossings: Mapping[tuple[str, str], Crossing] = field(default_factory=lambda: MappingProxyType({}))
@@ -44,10 +44,10 @@ class BoundaryCosts:
     def transition(self, specs: Sequence[str]) -> Transition:
         """The matrices of the search, for specs in this order; the last row and column are the outside."""
         rows = [*specs, ""]
-        found = [[self.crossings.get((one, other), FREE) for other in rows] for one in rows]
+        transitions = [[self.crossings.get((one, other), FREE) for other in rows] for one in rows]
         return Transition.of(
-            [[each.fixed for each in row] for row in found],
-            [[each.per_byte for each in row] for row in found],
+            [[transition.fixed for transition in row] for row in transitions],
+            [[transition.per_byte for transition in row] for row in transitions],
         )
 
     def to_json(self) -> dict[str, Any]:

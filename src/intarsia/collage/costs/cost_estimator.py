@@ -1,4 +1,4 @@
-"""What candidates cost, and who says so (seed collage_rfc, CostEstimator)."""
+"""Estimators of candidates' costs (seed collage_rfc, CostEstimator)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Estimate:
 
 
 class CostEstimator(Protocol):
-    """Tells what candidates cost."""
+    """Estimates what candidates cost."""
 
     def estimate(self, candidates: Sequence[CandidatePartition]) -> Sequence[Estimate]:
         """An estimate for each candidate, in order; failures are values."""

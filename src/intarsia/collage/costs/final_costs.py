@@ -19,8 +19,8 @@ def final_costs(
     """Seconds of each candidate that is known, by its position; `INVALID` for those that cannot run.
 
     Args:
-        candidates: Those of a problem; those of the host have their cost.
-        estimates: Of all others that are known.
+        candidates: Candidates of a problem; those of the host have their cost.
+        estimates: Estimates of all other candidates that have one.
         shrink: Whether costs of the same nodes are shrunk by their uncertainty.
     """
     costs: dict[int, float] = {}

@@ -35,7 +35,7 @@ def lower_bounds(
     optimal if they hold.
 
     Args:
-        candidates: Those of one graph.
+        candidates: Candidates of one graph.
         estimates: Seconds of candidates that are known and valid.
         shares: The guessed share of each node in the time of the whole (`work_shares`).
 

@@ -38,10 +38,10 @@ class MeasuredCostEstimator:
     A candidate is checked against the program's own values where these were captured.
 
     Attributes:
-        measurer: Measures, and knows the database.
+        measurer: Measurer, with the database of earlier measurements.
         mod: The program that the candidates are of.
         values: Values within it.
-        run_seconds: What every run of a program costs besides its kernels.
+        run_seconds: Time of every run of a program besides its kernels.
         seconds: Time for measuring; when it is over, costs stay UNKNOWN.
     """
 
@@ -50,8 +50,8 @@ class MeasuredCostEstimator:
     values: CapturedValues
     run_seconds: float = 0.0
     seconds: float = math.inf
-    _known: dict[tuple[str, str], Estimate] = field(default_factory=dict)
-    _settled: set[tuple[str, str]] = field(default_factory=set)
+    _estimates: dict[tuple[str, str], Estimate] = field(default_factory=dict)
+    _remeasured: set[tuple[str, str]] = field(default_factory=set)
     _bodies: dict[tuple[str, str], SubGraph] = field(default_factory=dict)
     """What is measured for all candidates of a key."""
     _begun: float = field(init=False)
@@ -63,13 +63,13 @@ class MeasuredCostEstimator:
         """See CostEstimator.settle: each is measured a second time, if it was measured once."""
         items = {_key(item): item for item in map(self._input, candidates) if isinstance(item, MeasureInput)}
         self._measure([item for key, item in items.items() if self._is_open(key)], SETTLED)
-        self._settled.update(items)
+        self._remeasured.update(items)
         return self.estimate(candidates)
 
     def _is_open(self, key: tuple[str, str]) -> bool:
         """Whether a second measurement could change what is known."""
-        known = self._known.get(key)
-        return key not in self._settled and (known is None or known.cost != Cost.INVALID)
+        known = self._estimates.get(key)
+        return key not in self._remeasured and (known is None or known.cost != Cost.INVALID)
 
     def seconds_left(self) -> float:
         """See CostEstimator.seconds_left."""
@@ -80,29 +80,29 @@ class MeasuredCostEstimator:
         inputs = [self._input(candidate) for candidate in candidates]
         wanted: dict[tuple[str, str], MeasureInput] = {}
         for candidate, item in zip(candidates, inputs, strict=True):
-            if isinstance(item, MeasureInput) and _key(item) not in self._known:
+            if isinstance(item, MeasureInput) and _key(item) not in self._estimates:
                 complaint = candidate.spec.validate(item.workload.module["main"])
                 if complaint:
-                    self._known[_key(item)] = _invalid(MeasureError.COMPILE, complaint)
+                    self._estimates[_key(item)] = _invalid(MeasureError.COMPILE, complaint)
                 else:
                     wanted.setdefault(_key(item), item)
         self._measure(list(wanted.values()), 1)
         return [self._answer(item) if isinstance(item, MeasureInput) else item for item in inputs]
 
     def _answer(self, item: MeasureInput) -> Estimate:
-        """What is known of a candidate; who asks again has not had it measured."""
-        found = self._known.get(_key(item))
-        if found is None:
+        """Estimates that exist already; a caller that finds none has to measure."""
+        estimate = self._estimates.get(_key(item))
+        if estimate is None:
             return Estimate(Cost.UNKNOWN, message="there was no time to measure it")
-        self._known[_key(item)] = replace(found, was_known=True)
-        return found
+        self._estimates[_key(item)] = replace(estimate, was_known=True)
+        return estimate
 
     def _measure(self, items: Sequence[MeasureInput], enough: int) -> None:
-        found = {_key(item): self.measurer.find(item, enough) for item in items}
-        for key, result in found.items():
+        results = {_key(item): self.measurer.find(item, enough) for item in items}
+        for key, result in results.items():
             if result is not None:
-                self._known[key] = self._estimate(result, was_known=True)
-        self._measure_batches([item for item in items if found[_key(item)] is None], enough)
+                self._estimates[key] = self._estimate(result, was_known=True)
+        self._measure_batches([item for item in items if results[_key(item)] is None], enough)
 
     def _measure_batches(self, left: Sequence[MeasureInput], enough: int) -> None:
         width = self.measurer.testbed.width
@@ -114,7 +114,7 @@ class MeasuredCostEstimator:
             budget = MeasureBudget(seconds=max(0.0, self.seconds_left()))
             for item, result in zip(batch, self.measurer.measure(batch, budget, enough), strict=True):
                 if result is not None:
-                    self._known[_key(item)] = self._estimate(result)
+                    self._estimates[_key(item)] = self._estimate(result)
                 self.measurer.testbed.forget(item.workload)
 
     def _is_prepared(self, item: MeasureInput) -> bool:
@@ -124,13 +124,13 @@ class MeasuredCostEstimator:
                 random_inputs(main)
         except IntarsiaError as error:
             text = f"it cannot be measured by itself: {error.problem}"
-            self._known[_key(item)] = _invalid(MeasureError.UNKNOWN, text)
+            self._estimates[_key(item)] = _invalid(MeasureError.UNKNOWN, text)
             return False
         try:
             self.measurer.testbed.prepare(workload)
         except IntarsiaError as error:
             text = f"there is no reference result: {error.problem}"
-            self._known[_key(item)] = _invalid(MeasureError.INSTANTIATION, text)
+            self._estimates[_key(item)] = _invalid(MeasureError.INSTANTIATION, text)
             return False
         return True
 
@@ -147,12 +147,14 @@ class MeasuredCostEstimator:
 
     def _with_values(self, item: MeasureInput) -> MeasureInput:
         """With the program's own values as inputs and as expected results, where these were captured."""
-        found = outline(self._bodies[_key(item)], NO_ATTRS, ConstantPlacement.BOUND)
-        pairs = zip(item.workload.module["main"].params, found.arguments, strict=True)
-        known = self.values.arrays
-        special = {param.name: known[expr] for param, expr in pairs if expr in known}
-        is_captured = len(special) == len(found.arguments) and all(expr in known for expr in found.outputs)
-        expected = tuple(known[expr] for expr in found.outputs) if is_captured else None
+        outlined = outline(self._bodies[_key(item)], NO_ATTRS, ConstantPlacement.BOUND)
+        pairs = zip(item.workload.module["main"].params, outlined.arguments, strict=True)
+        captured = self.values.arrays
+        special = {param.name: captured[expr] for param, expr in pairs if expr in captured}
+        is_captured = len(special) == len(outlined.arguments) and all(
+            expr in captured for expr in outlined.outputs
+        )
+        expected = tuple(captured[expr] for expr in outlined.outputs) if is_captured else None
         return replace(item, workload=replace(item.workload, special_inputs=special, expected=expected))
 
     def _estimate(self, result: MeasureResult, *, was_known: bool = False) -> Estimate:

@@ -31,7 +31,7 @@ def measured_costs(
 
     Args:
         mod: The program; inputs of @main are random.
-        targets: Who is measured; the reference besides.
+        targets: Targets that are measured; the reference besides.
         seconds: Time for measuring, that of borders included.
 
     Raises:
@@ -57,9 +57,9 @@ def part_costs(
     """An estimator of what parts of a workload's program cost, and the border costs, which are measured now.
 
     Args:
-        measurer: Measures, and knows what was measured before.
+        measurer: Measurer, with the database of earlier measurements.
         workload: The program, with its inputs.
-        targets: Who is measured; the reference besides.
+        targets: Targets that are measured; the reference besides.
         seconds: Time for measuring, that of borders included.
 
     Raises:

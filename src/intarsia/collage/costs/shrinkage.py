@@ -14,7 +14,7 @@ _NORMAL_95: Final = 3.92
 """Width of a 95 % interval in standard errors."""
 
 _LEAST_SPREAD: Final = 0.01
-"""Toolchains are taken to differ by one percent at least, or nothing could ever be told apart."""
+"""Smallest relative difference assumed between toolchains: below it nothing could be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def shrunk(groups: Sequence[Mapping[K, MeasuredSeconds]]) -> list[dict[K, float]
     Bayes inference, 1983).
 
     Args:
-        groups: Costs of the same nodes, by whatever tells them apart, all above 0.
+        groups: Costs of the same nodes, by whatever distinguishes them, all above 0.
 
     Returns:
         Seconds, as the groups are ordered. A cost without an interval is as uncertain as the worst one.
@@ -55,14 +55,14 @@ def shrunk(groups: Sequence[Mapping[K, MeasuredSeconds]]) -> list[dict[K, float]
 
 def _shrunk_group(group: Mapping[K, MeasuredSeconds], spread: float, worst: float) -> dict[K, float]:
     if len(group) < 2:
-        return {name: each.seconds for name, each in group.items()}
-    mean = statistics.fmean(math.log(each.seconds) for each in group.values())
-    found = {}
-    for name, each in group.items():
-        error = min(each.error, worst)
+        return {name: estimate.seconds for name, estimate in group.items()}
+    mean = statistics.fmean(math.log(estimate.seconds) for estimate in group.values())
+    shrunk = {}
+    for name, estimate in group.items():
+        error = min(estimate.error, worst)
         share = spread / (spread + error**2)
-        found[name] = math.exp(mean + (math.log(each.seconds) - mean) * share)
-    return found
+        shrunk[name] = math.exp(mean + (math.log(estimate.seconds) - mean) * share)
+    return shrunk
 
 
 def _spread(groups: Sequence[Sequence[MeasuredSeconds]], worst: float) -> float:

@@ -41,11 +41,11 @@ def device_assignments(
     """Placements by a name for people: those on one device first, then what the model finds best.
 
     Args:
-        program: What is placed.
-        devices: Where.
-        seconds: What each call costs on each device.
-        copy_cost: Of copies between different devices; measured if None.
-        nodes: How many partial placements each search looks at.
+        program: Program that is placed.
+        devices: Devices to place it on.
+        seconds: Time of each call on each device.
+        copy_cost: Cost of copies between different devices; measured if None.
+        nodes: Number of partial placements that each search visits.
         on_wait: Called once with a sentence on the process that holds this host, if there is a wait.
 
     Raises:
@@ -53,20 +53,20 @@ def device_assignments(
     """
     links = measured_links(devices, on_wait=on_wait) if copy_cost is None else _links(devices, copy_cost)
     problem = program.problem(devices, seconds, links)
-    found: dict[str, Assignment] = {}
+    assignments: dict[str, Assignment] = {}
     for number, device in enumerate(devices):
         if all(number in open_ for open_ in problem.open_devices):
-            found[f"all on {_name(device)}"] = (number,) * len(program.placed)
+            assignments[f"all on {_name(device)}"] = (number,) * len(program.placed)
     for factor in CAUTION:
         assignment = search_devices(_with_dearer_copies(problem, factor), nodes).assignment
-        if assignment not in found.values():
+        if assignment not in assignments.values():
             counts = [sum(one == number for one in assignment) for number in range(len(devices))]
             shares = " + ".join(
                 f"{count} on {_name(device)}" for count, device in zip(counts, devices, strict=True) if count
             )
             copies = problem.copies(assignment)
-            found[f"{shares}, {copies} cop{'y' if copies == 1 else 'ies'} (x{factor:g})"] = assignment
-    return found
+            assignments[f"{shares}, {copies} cop{'y' if copies == 1 else 'ies'} (x{factor:g})"] = assignment
+    return assignments
 
 
 def _links(devices: Sequence[VirtualDevice], cost: CostOfCopies) -> tuple[tuple[Link, ...], ...]:

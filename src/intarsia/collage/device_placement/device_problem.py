@@ -19,7 +19,7 @@ class DeviceTask:
     """Something that runs on one device.
 
     Attributes:
-        seconds: What it takes on each device; infinite where it cannot run or must not.
+        seconds: Time on each device; infinite where it cannot run or must not.
         needs: Numbers of the tasks whose values it reads, each once.
         nbytes: Size of what it computes.
     """
@@ -34,8 +34,8 @@ class Link:
     """What copies from one device to another cost.
 
     Attributes:
-        seconds: Of any copy.
-        seconds_per_byte: In addition.
+        seconds: Fixed time of any copy.
+        seconds_per_byte: Additional time per byte.
     """
 
     seconds: float = 0.0
@@ -56,10 +56,10 @@ class DeviceProblem:
 
     Attributes:
         tasks: Each behind those that it needs.
-        links: What a copy from one device (row) to another (column) costs.
+        links: Cost of a copy from one device (row) to another (column).
 
     Raises:
-        UsageError: A task knows another number of devices, needs one behind it, or can run nowhere.
+        UsageError: A task has another number of devices, needs one behind it, or can run nowhere.
     """
 
     tasks: tuple[DeviceTask, ...]
@@ -140,8 +140,8 @@ class Schedule:
         """Run the next task; when it ends."""
         task, links = self._problem.tasks[number], self._problem.links
         clock = self.clocks[device]
-        made: list[tuple[int, int]] = []
-        self._undo.append((clock, made))
+        copies: list[tuple[int, int]] = []
+        self._undo.append((clock, copies))
         begin = 0.0
         for need in task.needs:
             source = self._devices[need]
@@ -153,7 +153,7 @@ class Schedule:
                 cost = links[source][device].cost(self._problem.tasks[need].nbytes)
                 arrival = clock = max(clock, self._ends[need]) + cost
                 self._there[need, device] = arrival
-                made.append((need, device))
+                copies.append((need, device))
             begin = max(begin, arrival)
         end = max(clock, begin) + task.seconds[device]
         self.clocks[device] = end
@@ -163,8 +163,8 @@ class Schedule:
 
     def take_back(self) -> None:
         """As if the last task had not been run."""
-        clock, made = self._undo.pop()
+        clock, copies = self._undo.pop()
         self.clocks[self._devices.pop()] = clock
         self._ends.pop()
-        for key in made:
+        for key in copies:
             del self._there[key]

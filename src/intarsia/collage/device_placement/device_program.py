@@ -102,9 +102,9 @@ class DeviceProgram:
         """The search problem: only calls cost something, and what is annotated stays where it is.
 
         Args:
-            devices: Where something may run.
-            seconds: What each call costs on each device.
-            links: What copies cost.
+            devices: Devices that operators may run on.
+            seconds: Time of each call on each device.
+            links: Costs of copies.
 
         Raises:
             UsageError: A call can run on no device where it may.
@@ -131,12 +131,14 @@ class DeviceProgram:
         Raises:
             UsageError: There is another number of them.
         """
-        if len(assignment) != len(self.placed) or any(not 0 <= one < len(devices) for one in assignment):
+        if len(assignment) != len(self.placed) or any(
+            not 0 <= number < len(devices) for number in assignment
+        ):
             raise UsageError(
                 f"a placement of {len(assignment)} values on {len(devices)} devices does not fit the program",
                 help=f"it has {len(self.placed)} inputs, operators and results",
             )
-        where = {expr: devices[one] for expr, one in zip(self.placed, assignment, strict=True)}
+        where = {expr: devices[number] for expr, number in zip(self.placed, assignment, strict=True)}
         main, done = self.mod["main"], dict[Expr, Expr]()
         for expr in post_order(main):
             new = with_children(expr, tuple(done[child] for child in children(expr)))

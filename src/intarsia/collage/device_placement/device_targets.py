@@ -14,13 +14,13 @@ def device_targets(device: VirtualDevice, toolchains: Sequence[str]) -> tuple[Ta
     Raises:
         UsageError: There is none.
     """
-    own = device.target
-    if own is not None and own.toolchain is not None:
-        return (own,)
-    if own is None or not toolchains:
+    target = device.target
+    if target is not None and target.toolchain is not None:
+        return (target,)
+    if target is None or not toolchains:
         raise UsageError(
-            f"nobody compiles for {device}",
+            f"no toolchain compiles for {device}",
             help="give a target with a toolchain, or the toolchains to choose from",
         )
-    options = dict(own.options)
-    return tuple(Target.for_toolchain(name, own.kind, **options) for name in toolchains)
+    options = dict(target.options)
+    return tuple(Target.for_toolchain(name, target.kind, **options) for name in toolchains)

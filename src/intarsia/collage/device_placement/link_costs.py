@@ -17,7 +17,7 @@ from intarsia.runtime.devices.open_devices import open_devices
 from intarsia.target import VirtualDevice
 
 SIZES: Final = (4096, 4 * 1024 * 1024)
-"""Bytes of what is copied: the small one tells what any copy costs, the large one the rest."""
+"""Sizes of the measured copies: the small one gives the fixed cost, the large one the cost per byte."""
 
 _REPEATS: Final = 15
 
@@ -30,8 +30,8 @@ def measured_links(
     """What a copy from each device (row) to each other one (column) costs; nothing on the same device.
 
     Args:
-        devices: With type and number.
-        clock: Tells seconds.
+        devices: Devices, with type and number.
+        clock: Clock, in seconds.
         on_wait: Called once with a sentence on the process that holds this host, if there is a wait.
 
     Raises:
@@ -46,13 +46,13 @@ def measured_links(
         opened = open_devices(distinct, [None] * len(distinct))
         for device in opened:
             closing.callback(device.close)
-        found = {
+        costs = {
             (source.name, target.name): Link() if source is target else _link(source, target, clock)
             for source in opened
             for target in opened
         }
         by_name = dict(zip(distinct, (device.name for device in opened), strict=True))
-    return tuple(tuple(found[by_name[one], by_name[other]] for other in names) for one in names)
+    return tuple(tuple(costs[by_name[one], by_name[other]] for other in names) for one in names)
 
 
 def _link(source: Device, target: Device, clock: Callable[[], float]) -> Link:

@@ -35,26 +35,26 @@ def operator_seconds(
     an operator that the toolchain refuses, the cost is infinite.
 
     Args:
-        program: Whose calls; its values are tensors of static shape.
-        devices: Where they may run.
-        toolchains: Of devices whose target names none.
-        evaluator: Who says what a call costs; it is asked for programs of one operator.
+        program: Program with the calls; its values are tensors of static shape.
+        devices: Devices that they may run on.
+        toolchains: Toolchains for devices whose target names none.
+        evaluator: Evaluator of the calls' costs, called with programs of one operator.
 
     Raises:
-        UsageError: Nobody compiles for a device.
+        UsageError: No toolchain compiles for a device.
         IntarsiaError: Measuring is impossible.
     """
     targets = [device_targets(device, toolchains) for device in devices]
-    known: dict[tuple[str, Target], float] = {}
-    found = {}
+    seconds_of: dict[tuple[str, Target], float] = {}
+    seconds = {}
     for call in program.calls:
         part = operator_program(call)
         digest = structural_digest(part)
         for target in dict.fromkeys(chain.from_iterable(targets)):
-            if (digest, target) not in known:
-                known[digest, target] = _seconds(part, target, evaluator_of_part(evaluator, part))
-        found[call] = tuple(min(known[digest, target] for target in row) for row in targets)
-    return found
+            if (digest, target) not in seconds_of:
+                seconds_of[digest, target] = _seconds(part, target, evaluator_of_part(evaluator, part))
+        seconds[call] = tuple(min(seconds_of[digest, target] for target in row) for row in targets)
+    return seconds
 
 
 def operator_program(call: Call) -> IRModule:

@@ -21,7 +21,7 @@ def placed_on_devices(mod: IRModule, devices: Sequence[str], assignment: Sequenc
     Args:
         mod: The program.
         devices: Texts of virtual devices.
-        assignment: Which of them, for each input of @main, each operator in the order of evaluation, and a
+        assignment: Index of the device for each input of @main, each operator in evaluation order, and a
             tuple that is returned.
 
     Raises:

@@ -22,7 +22,7 @@ class DeviceSearchResult:
 
     Attributes:
         assignment: The best placement.
-        seconds: What it takes by the model.
+        seconds: Predicted time by the model.
         is_exact: Whether no other one is better.
         bound: No placement takes less; `seconds` if it is exact.
     """
@@ -37,12 +37,12 @@ def search_devices(problem: DeviceProblem, nodes: int = EXACT_NODES) -> DeviceSe
     """The best placement by the model.
 
     Placements are improved by moving tasks, then the rest is excluded by branch and bound, in the order of
-    the tasks: what is placed already, and the longest way behind each task, tell what a placement takes at
-    least. Devices that nothing tells apart are tried in one order only. The proof takes exponential time at
+    the tasks: what is placed already, and the longest path behind each task, bound the time from
+    below. Indistinguishable devices are tried in one order only. The proof takes exponential time at
     worst, and ends after so many `nodes`; what comes before it is quadratic.
 
     Args:
-        problem: What is placed.
+        problem: Problem to solve.
         nodes: Partial placements to look at, at most.
     """
     if not problem.tasks:
@@ -60,15 +60,15 @@ def seeds(problem: DeviceProblem) -> Iterator[Assignment]:
             device if device in open_ else min(open_, key=task.seconds.__getitem__)
             for task, open_ in zip(problem.tasks, problem.open_devices, strict=True)
         )
-    schedule, found = Schedule(problem), list[int]()
+    schedule, assignment = Schedule(problem), list[int]()
     for number, open_ in enumerate(problem.open_devices):
         ends = {}
         for device in open_:
             ends[device] = schedule.run(number, device)
             schedule.take_back()
-        found.append(min(ends, key=ends.__getitem__))
-        schedule.run(number, found[-1])
-    yield tuple(found)
+        assignment.append(min(ends, key=ends.__getitem__))
+        schedule.run(number, assignment[-1])
+    yield tuple(assignment)
 
 
 def improved(problem: DeviceProblem, assignment: Assignment) -> Assignment:
@@ -92,8 +92,8 @@ class _Placement:
     """A placement that is made better move by move; what stands before the tasks that move is run once.
 
     Attributes:
-        devices: Where each task is.
-        seconds: What it takes by the model.
+        devices: Device of each task.
+        seconds: Predicted time by the model.
     """
 
     def __init__(self, problem: DeviceProblem, assignment: Assignment) -> None:
@@ -103,7 +103,7 @@ class _Placement:
     def move(self, group: tuple[int, ...], device: int) -> None:
         """Put tasks on a device where they can run, if the placement is faster then."""
         before = [self.devices[number] for number in group]
-        if all(one == device for one in before):
+        if all(previous == device for previous in before):
             return
         self._run_until(group[0])
         for number in group:
@@ -113,8 +113,8 @@ class _Placement:
             self.seconds = max(self._schedule.clocks)
         else:
             self._take_back_until(group[0])
-            for number, one in zip(group, before, strict=True):
-                self.devices[number] = one
+            for number, previous in zip(group, before, strict=True):
+                self.devices[number] = previous
 
     def _run_until(self, number: int, limit: float = inf) -> bool:
         """Run just the tasks before one; False as soon as it is clear that all will take too long."""
@@ -220,10 +220,10 @@ class _BranchAndBound:
 def _alike(problem: DeviceProblem) -> tuple[int, ...]:
     """For each device the first one that could change places with it."""
 
-    def is_alike(one: int, other: int) -> bool:
-        swap = {one: other, other: one}
+    def is_alike(first: int, second: int) -> bool:
+        swap = {first: second, second: first}
         numbers = range(problem.devices)
-        return all(task.seconds[one] == task.seconds[other] for task in problem.tasks) and all(
+        return all(task.seconds[first] == task.seconds[second] for task in problem.tasks) and all(
             problem.links[a][b] == problem.links[swap.get(a, a)][swap.get(b, b)]
             for a in numbers
             for b in numbers

@@ -1,4 +1,4 @@
-"""Evolution of genomes: a choice for each gene, rated by whoever asks; no program, no clock.
+"""Evolution of genomes: a choice for each gene, rated by the caller; no program, no clock.
 
 Source: the second level of Collage (Jeon et al., Collage: Seamless Integration of Deep Learning Backends with
 Automatic Placement, PACT 2022), with tournaments, two-point crossover and flips of genes.
@@ -28,7 +28,7 @@ class EvolutionOptions:
 
     Attributes:
         population: Individuals of a generation.
-        tournament: Of so many individuals, drawn at random, the best becomes a parent.
+        tournament: Number of individuals drawn at random, of which the best becomes a parent.
         crossover: Probability that a child has two parents.
         mutation: Probability that a child is mutated.
         flips: Probability that a mutation flips a gene; one gene is flipped in any case.
@@ -36,7 +36,7 @@ class EvolutionOptions:
         generations: The largest number of generations.
         patience: The search ends after so many generations without a better individual.
         cache: Individuals whose cost is remembered, the latest used ones.
-        kept: How many of the best individuals are returned.
+        kept: Number of the best individuals that are returned.
     """
 
     population: int = 24
@@ -69,7 +69,7 @@ class EvolutionResult:
     Attributes:
         best: Different individuals, the cheapest first; of equal ones the first that was found. Invalid ones
             are not among them.
-        generations: How many there were after the first one.
+        generations: Number of generations after the first one.
         rated: Individuals that were rated.
         is_cut_off: Whether the time ended before the search did.
     """
@@ -95,10 +95,10 @@ def evolve_genomes(
 
     Args:
         choices: Values of each gene.
-        seeds: Where to begin; at least one.
+        seeds: Genomes to begin with; at least one.
         rate: Rates genomes, each one once as long as it is remembered.
-        generator: Of all random numbers.
-        options: How to search.
+        generator: Source of all random numbers.
+        options: Options of the search.
         should_stop: A yes ends the search with what is known.
 
     Raises:
@@ -129,7 +129,7 @@ class _Evolution:
         self._generator = generator
         self._options = options
         self._should_stop = should_stop
-        self._known: OrderedDict[Genome, float] = OrderedDict()
+        self._costs: OrderedDict[Genome, float] = OrderedDict()
         self._best: list[Individual] = []
         self._rated = 0
         self._is_cut_off = False
@@ -152,36 +152,36 @@ class _Evolution:
         return EvolutionResult(tuple(self._best), generation, self._rated, self._is_cut_off)
 
     def _is_over(self, population: Sequence[Individual]) -> bool:
-        is_exhausted = len(self._known) >= self._size
+        is_exhausted = len(self._costs) >= self._size
         return self._is_cut_off or is_exhausted or not population
 
     def _individuals(self, genomes: Iterable[Genome]) -> list[Individual]:
         """Genomes with their costs, without invalid ones and those that there was no time for."""
         wanted = list(dict.fromkeys(genomes))
-        found = {genome: self._known[genome] for genome in wanted if genome in self._known}
-        unknown = [genome for genome in wanted if genome not in found]
-        for genome in found:
-            self._known.move_to_end(genome)
+        rated = {genome: self._costs[genome] for genome in wanted if genome in self._costs}
+        unknown = [genome for genome in wanted if genome not in rated]
+        for genome in rated:
+            self._costs.move_to_end(genome)
         if unknown and not self._is_cut_off and not self._should_stop():
             for genome, cost in zip(unknown, self._rate(unknown), strict=True):
                 if cost is None:
                     self._is_cut_off = True
                 else:
-                    found[genome] = cost
+                    rated[genome] = cost
                     self._note(genome, cost)
         elif unknown:
             self._is_cut_off = True
         return [
-            Individual(genome, found[genome])
+            Individual(genome, rated[genome])
             for genome in wanted
-            if math.isfinite(found.get(genome, math.inf))
+            if math.isfinite(rated.get(genome, math.inf))
         ]
 
     def _note(self, genome: Genome, cost: float) -> None:
         self._rated += 1
-        self._known[genome] = cost
-        if len(self._known) > self._options.cache:
-            self._known.popitem(last=False)
+        self._costs[genome] = cost
+        if len(self._costs) > self._options.cache:
+            self._costs.popitem(last=False)
         if math.isfinite(cost) and all(each.genome != genome for each in self._best):
             self._best = sorted([*self._best, Individual(genome, cost)], key=_cost)[: self._options.kept]
 
@@ -191,7 +191,7 @@ class _Evolution:
             child = self._crossed(child, self._parent(population))
         if self._generator.random() < self._options.mutation:
             child = self._mutated(child)
-        return self._new(child) if child in self._known else child
+        return self._new(child) if child in self._costs else child
 
     def _parent(self, population: Sequence[Individual]) -> Genome:
         rivals = [self._generator.choice(population) for _ in range(self._options.tournament)]
@@ -200,27 +200,27 @@ class _Evolution:
     def _between(self, seeds: Sequence[Genome]) -> Genome:
         """A seed with a section of another one: a few borders are moved, where a flip makes two new ones."""
         child = self._crossed(self._generator.choice(seeds), self._generator.choice(seeds))
-        return self._new(child) if child in self._known else child
+        return self._new(child) if child in self._costs else child
 
-    def _crossed(self, one: Genome, other: Genome) -> Genome:
+    def _crossed(self, mother: Genome, father: Genome) -> Genome:
         """The one with a section of the other."""
-        begin, end = sorted(self._generator.choices(range(len(one) + 1), k=2))
-        return (*one[:begin], *other[begin:end], *one[end:])
+        begin, end = sorted(self._generator.choices(range(len(mother) + 1), k=2))
+        return (*mother[:begin], *father[begin:end], *mother[end:])
 
     def _mutated(self, genome: Genome) -> Genome:
         sure = self._generator.choice(self._open)
         genes = list(genome)
-        for place in self._open:
-            if place == sure or self._generator.random() < self._options.flips:
-                others = [value for value in self._choices[place] if value != genes[place]]
-                genes[place] = self._generator.choice(others)
+        for gene in self._open:
+            if gene == sure or self._generator.random() < self._options.flips:
+                others = [value for value in self._choices[gene] if value != genes[gene]]
+                genes[gene] = self._generator.choice(others)
         return tuple(genes)
 
     def _new(self, genome: Genome) -> Genome:
         """A mutant that is not known yet, if one is found soon."""
         for _ in range(_TRIES):
             genome = self._mutated(genome)
-            if genome not in self._known:
+            if genome not in self._costs:
                 break
         return genome
 

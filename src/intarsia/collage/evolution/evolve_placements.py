@@ -30,9 +30,9 @@ class EvolvedPlacements:
 
     Attributes:
         best: The fastest first; no slower than the fastest seed. Those that failed are not among them.
-        seeds: How many of the seeds were measured.
+        seeds: Number of seeds that were measured.
         rated: Placements that were measured, seeds included.
-        generations: How many there were.
+        generations: Number of generations.
         is_cut_off: Whether the time ended before the search did.
     """
 
@@ -59,8 +59,8 @@ def evolve(
         space: The genes.
         seeds: Such as the cheapest covers; at least one.
         fitness: Measures placements end to end.
-        generator: Of all random numbers.
-        options: How to search.
+        generator: Source of all random numbers.
+        options: Options of the search.
         should_stop: A yes ends the search with what is known.
 
     Raises:
@@ -75,11 +75,11 @@ def evolve(
     if not is_cut_off and not should_stop():
         found = evolve_genomes(space.choices, genomes, rating.of_genomes, generator, options, should_stop)
         generations, is_cut_off = found.generations, found.is_cut_off
-    best = sorted(rating.known.values(), key=lambda each: each.seconds)
+    best = sorted(rating.rated.values(), key=lambda rated: rated.seconds)
     return EvolvedPlacements(
-        best=tuple(each for each in best if math.isfinite(each.seconds))[: options.kept],
-        seeds=sum(each is not None for each in measured),
-        rated=len(rating.known),
+        best=tuple(rated for rated in best if math.isfinite(rated.seconds))[: options.kept],
+        seeds=sum(rated is not None for rated in measured),
+        rated=len(rating.rated),
         generations=generations,
         is_cut_off=is_cut_off,
     )
@@ -91,7 +91,7 @@ class _Rating:
 
     space: PlacementSpace
     fitness: Fitness
-    known: dict[str, RatedPlacement] = field(default_factory=dict)
+    rated: dict[str, RatedPlacement] = field(default_factory=dict)
 
     def of_genomes(self, genomes: Sequence[Genome]) -> list[float | None]:
         """Infinite for those that stand for no placement."""
@@ -100,11 +100,13 @@ class _Rating:
         return [math.inf if each is None else next(costs) for each in placements]
 
     def rate(self, placements: Sequence[Placement]) -> list[float | None]:
-        wanted = {each.candidate.digest: each for each in placements}
-        left = {digest: each for digest, each in wanted.items() if digest not in self.known}
+        wanted = {placement.candidate.digest: placement for placement in placements}
+        left = {digest: placement for digest, placement in wanted.items() if digest not in self.rated}
         if left:
-            for (digest, each), seconds in zip(left.items(), self.fitness(list(left.values())), strict=True):
+            for (digest, placement), seconds in zip(
+                left.items(), self.fitness(list(left.values())), strict=True
+            ):
                 if seconds is not None:
-                    self.known[digest] = RatedPlacement(each, seconds)
-        rated = [self.known.get(each.candidate.digest) for each in placements]
-        return [None if each is None else each.seconds for each in rated]
+                    self.rated[digest] = RatedPlacement(placement, seconds)
+        rated = [self.rated.get(placement.candidate.digest) for placement in placements]
+        return [None if placement is None else placement.seconds for placement in rated]

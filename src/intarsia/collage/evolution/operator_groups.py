@@ -52,10 +52,10 @@ def operator_groups(
 
     Args:
         graph: Their graph.
-        items: Of one block, in order.
+        items: Items of one block, in order.
         choices: Positions of specs, for each item that has a choice.
         labels: For each item, such as the partitions that it is in, in covers that are to be kept apart.
-        shares: Of each node in the time of all.
+        shares: Share of each node in the time of all.
         most: The number of groups that is wanted.
     """
     fused = _fused(graph, items, choices, labels)
@@ -78,25 +78,25 @@ def _fused(
     labels: Sequence[Hashable],
 ) -> list[list[int]]:
     """Positions of items in groups, in order of their first ones."""
-    place = {item.index: position for position, item in enumerate(items)}
+    position_of = {item.index: position for position, item in enumerate(items)}
     users = [0] * len(items)
     for item in items:
-        for one in item.needs:
-            users[place[one]] += 1
+        for need in item.needs:
+            users[position_of[need]] += 1
     leader: dict[int, int] = {}
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for position, item in enumerate(items):
         if position not in choices:
             continue
         leader[position] = position
-        for one in reversed(item.needs):
-            below = place[one]
+        for need in reversed(item.needs):
+            below = position_of[need]
             is_alike = choices.get(below) == choices[position] and labels[below] == labels[position]
             if is_alike and users[below] == 1 and _is_pair(graph, items[below], item):
                 leader[position] = leader[below]
                 break
-        found.setdefault(leader[position], []).append(position)
-    return list(found.values())
+        groups.setdefault(leader[position], []).append(position)
+    return list(groups.values())
 
 
 def _is_pair(graph: DataflowGraph, first: BlockItem, second: BlockItem) -> bool:
@@ -131,15 +131,15 @@ def _joined_to(
     groups: Sequence[OperatorGroup], keys: Sequence[Hashable], bound: float
 ) -> tuple[list[OperatorGroup], list[Hashable]]:
     """Neighbours with equal keys, joined as long as their share stays within a bound."""
-    found: list[OperatorGroup] = []
-    own: list[Hashable] = []
+    joined: list[OperatorGroup] = []
+    joined_keys: list[Hashable] = []
     for group, key in zip(groups, keys, strict=True):
-        if found and own[-1] == key and found[-1].share + group.share <= bound * (1 + 1e-9):
-            last = found[-1]
-            found[-1] = OperatorGroup(
+        if joined and joined_keys[-1] == key and joined[-1].share + group.share <= bound * (1 + 1e-9):
+            last = joined[-1]
+            joined[-1] = OperatorGroup(
                 tuple(sorted((*last.items, *group.items))), last.choices, last.share + group.share
             )
         else:
-            found.append(group)
-            own.append(key)
-    return found, own
+            joined.append(group)
+            joined_keys.append(key)
+    return joined, joined_keys

@@ -28,7 +28,7 @@ from intarsia.passes.regions.acyclic_groups import acyclic_groups
 MAIN: Final = "main"
 
 MOST_GROUPS: Final = 32
-"""More groups make more placements than end-to-end measurements can tell apart in minutes."""
+"""Most groups: more make more placements than end-to-end measurements can distinguish in minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class PlacementSpace:
 
     Attributes:
         graph: The graph of @main.
-        items: What of its body can be given away, in order.
-        specs: Who may run parts of it.
+        items: Items of its body that can be placed, in order.
+        specs: Specs of the toolchains that may run parts of it.
         groups: The genes; the values of a gene are the `choices` of its group.
         defaults: The spec of each item that is in no group; None for what is left to the host.
         composites: For each spec that runs groups of operators as one, those it offers, large ones first.
@@ -58,39 +58,39 @@ class PlacementSpace:
     @classmethod
     def of(
         cls,
-        found: CollageResult,
+        collage: CollageResult,
         conflicts: Conflicts = frozenset(),
         most: int = MOST_GROUPS,
     ) -> PlacementSpace | None:
         """The space around what a search of covers has found; None if nothing in @main can be chosen.
 
         Args:
-            found: Its covers' borders are borders of groups, as long as there are not too many.
+            collage: Its covers' borders are borders of groups, as long as there are not too many.
             conflicts: Pairs of toolchains, each in order of the alphabet, that must not occur together.
             most: The number of groups that is wanted.
         """
-        cover = next((each for each in found.functions if each.name == MAIN), None)
+        cover = next((function for function in collage.functions if function.name == MAIN), None)
         if cover is None or not cover.candidates:
             return None
         graph = cover.candidates[0].sub_graph.graph
         items = _outer_items(graph)
-        specs = tuple(dict.fromkeys(each.spec for each in cover.candidates if each.spec.name != HOST))
+        specs = tuple(dict.fromkeys(piece.spec for piece in cover.candidates if piece.spec.name != HOST))
         able = _able(cover, specs)
-        placements = [_owners(graph, items, record.placement.partitions) for record in found.placements]
+        placements = [_owners(graph, items, record.placement.partitions) for record in collage.placements]
         choices: dict[int, tuple[int, ...]] = {}
         defaults: list[int | None] = []
         for position, item in enumerate(items):
-            own = tuple(number for number, nodes in enumerate(able) if item.index in nodes)
+            able_specs = tuple(number for number, nodes in enumerate(able) if item.index in nodes)
             is_left = not must_be_lowered(graph[item.index].expr) and placements[0][position] is None
-            default = None if item.is_glue or is_left or not own else own[0]
-            if default is not None and len(own) > 1:
-                choices[position] = own
+            default = None if item.is_glue or is_left or not able_specs else able_specs[0]
+            if default is not None and len(able_specs) > 1:
+                choices[position] = able_specs
             defaults.append(default)
         labels = list(zip(*placements, strict=True))
         groups = operator_groups(graph, items, choices, labels, work_shares(graph), most)
         if not groups:
             return None
-        kept = _kept(graph, items, found.best.partitions)
+        kept = _kept(graph, items, collage.best.partitions)
         composites = _composites(cover, specs)
         return cls(graph, items, specs, groups, tuple(defaults), composites, kept, conflicts)
 
@@ -105,7 +105,7 @@ class PlacementSpace:
         return tuple(spec if spec in group.choices else gene for group, gene in pairs)
 
     def encode(self, placement: Placement) -> Genome:
-        """The genome that is the nearest to a placement: for each group, who runs most of its operators."""
+        """The genome nearest to a placement: for each group, the spec that runs most of its operators."""
         numbers = {str(spec.target): number for number, spec in enumerate(self.specs)}
         owners = _owners(self.graph, self.items, placement.partitions)
         targets = [
@@ -130,16 +130,16 @@ class PlacementSpace:
                 owner[position] = gene
         if self._has_conflict({number for number in owner if number is not None}):
             return None
-        found: list[CandidatePartition] = []
+        candidates: list[CandidatePartition] = []
         for number, members in self._regions(self._with_glue(owner)):
             candidate = self._candidate(number, members)
             if candidate is None:
                 return None
-            found.append(candidate)
-        if quotient_cycle(self.graph, [each.sub_graph.inside for each in found]):
+            candidates.append(candidate)
+        if quotient_cycle(self.graph, [candidate.sub_graph.inside for candidate in candidates]):
             return None
-        found.sort(key=lambda each: each.sub_graph.inside)
-        partitions = tuple(partition_of(each, MAIN) for each in found)
+        candidates.sort(key=lambda candidate: candidate.sub_graph.inside)
+        partitions = tuple(partition_of(candidate, MAIN) for candidate in candidates)
         return Placement((*partitions, *self._kept_beside(owner)))
 
     def is_whole(self, placement: Placement) -> bool:
@@ -148,16 +148,16 @@ class PlacementSpace:
 
     def _with_glue(self, owner: Sequence[int | None]) -> list[int | None]:
         """Fields go with the call that they are of, tuples with the call that uses them."""
-        place = {item.index: position for position, item in enumerate(self.items)}
-        found = list(owner)
+        position_of = {item.index: position for position, item in enumerate(self.items)}
+        owners = list(owner)
         for position in reversed(range(len(self.items))):
             for one in self.items[position].needs:
-                if found[position] is not None and self._is_tuple(place[one]):
-                    found[place[one]] = found[position]
+                if owners[position] is not None and self._is_tuple(position_of[one]):
+                    owners[position_of[one]] = owners[position]
         for position, item in enumerate(self.items):
             if isinstance(self.graph[item.index].expr, TupleGetItem) and item.needs:
-                found[position] = found[place[item.needs[0]]]
-        return found
+                owners[position] = owners[position_of[item.needs[0]]]
+        return owners
 
     def _is_tuple(self, position: int) -> bool:
         item = self.items[position]
@@ -192,10 +192,10 @@ class PlacementSpace:
             return ()
         chosen: list[NestedSubGraph] = []
         covered = self.graph.set_of()
-        for each in offered:
-            inside = each.sub_graph.inside
+        for candidate in offered:
+            inside = candidate.sub_graph.inside
             if inside.is_subset(region.inside) and inside.is_disjoint(covered):
-                chosen.append(each)
+                chosen.append(candidate)
                 covered |= inside - self.graph.everywhere
         calls = (self.items[one].index for one in members if not self.items[one].is_glue)
         return tuple(chosen) if all(index in covered for index in calls) else None
@@ -236,14 +236,14 @@ def _outer_items(graph: DataflowGraph) -> tuple[BlockItem, ...]:
 
 def _able(cover: FunctionCover, specs: Sequence[PartitionSpec]) -> list[set[int]]:
     """The nodes that each spec seems to be able to run: those of candidates that did not fail."""
-    found: list[set[int]] = [set() for _ in specs]
+    able: list[set[int]] = [set() for _ in specs]
     numbers = {spec: number for number, spec in enumerate(specs)}
-    for each in cover.candidates:
-        estimate = cover.estimates.get(each)
+    for candidate in cover.candidates:
+        estimate = cover.estimates.get(candidate)
         has_failed = estimate is not None and estimate.cost.kind is CostKind.INVALID
-        if each.spec in numbers and not has_failed:
-            found[numbers[each.spec]].update(each.sub_graph.inside)
-    return found
+        if candidate.spec in numbers and not has_failed:
+            able[numbers[candidate.spec]].update(candidate.sub_graph.inside)
+    return able
 
 
 def _owners(
@@ -271,19 +271,21 @@ def _kept(
 def _composites(
     cover: FunctionCover, specs: Sequence[PartitionSpec]
 ) -> dict[int, tuple[NestedSubGraph, ...]]:
-    found: dict[int, dict[NestedSubGraph, None]] = {}
-    for each in cover.candidates:
-        inner = _composites_of(each.sub_graph)
-        if inner and each.spec in specs:
-            found.setdefault(specs.index(each.spec), {}).update(dict.fromkeys(inner))
+    composites: dict[int, dict[NestedSubGraph, None]] = {}
+    for candidate in cover.candidates:
+        inner = _composites_of(candidate.sub_graph)
+        if inner and candidate.spec in specs:
+            composites.setdefault(specs.index(candidate.spec), {}).update(dict.fromkeys(inner))
     return {
-        number: tuple(sorted(own, key=lambda each: (-len(each.sub_graph.inside), each.sub_graph.inside)))
-        for number, own in found.items()
+        number: tuple(
+            sorted(own, key=lambda candidate: (-len(candidate.sub_graph.inside), candidate.sub_graph.inside))
+        )
+        for number, own in composites.items()
     }
 
 
 def _composites_of(sub_graph: SubGraph) -> list[NestedSubGraph]:
-    found: list[NestedSubGraph] = []
-    for each in sub_graph.nested:
-        found += [each] if "Composite" in each.attrs else _composites_of(each.sub_graph)
-    return found
+    composites: list[NestedSubGraph] = []
+    for nested in sub_graph.nested:
+        composites += [nested] if "Composite" in nested.attrs else _composites_of(nested.sub_graph)
+    return composites

@@ -32,13 +32,13 @@ class DataflowNode:
         expr: The expression.
         inputs: Its direct sub-expressions, each once. Those of a sealed function literal (Compiler,
             Primitive, Composite), whose inside is no part of the graph, are what it captures.
-        outputs: Who uses it, ascending.
+        outputs: Users of the value, ascending.
         is_external: Whether it is the result of the function.
-        block: Where it is evaluated or bound. None for constants, operators, names of functions, the absent
+        block: Block that evaluates or binds it. None for constants, operators, names of functions, the absent
             value and function literals: these can stand anywhere.
         dominator_parent: The first node that all uses lead to; None if there is none, because ways end in the
             result.
-        depth: How many nodes dominate it in this way: parent, parent of the parent ...
+        depth: Number of nodes that dominate it in this way: parent, parent of the parent ...
     """
 
     index: int

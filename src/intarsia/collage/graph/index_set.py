@@ -37,10 +37,10 @@ class IndexSet:
         for index in indices:
             if not 0 <= index < size:
                 raise ValueError(f"index {index} is out of range for a set of size {size}")
-            place, bit = index >> 3, 1 << (index & 7)
-            if packed[place] & bit:
+            byte, bit = index >> 3, 1 << (index & 7)
+            if packed[byte] & bit:
                 raise ValueError(f"index {index} is given twice")
-            packed[place] |= bit
+            packed[byte] |= bit
         return cls(int.from_bytes(packed, "little"), size)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A placement as a transformation: what a trace names when it has decided who runs what."""
+"""A placement as a transformation: the decision in a trace that assigns parts to toolchains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def partitioned(mod: IRModule, partitions: Sequence[Any]) -> IRModule:
 
     Args:
         mod: The program.
-        partitions: What `Partition.to_json` wrote; their nodes are those of this program.
+        partitions: Partitions as `Partition.to_json` wrote them; their nodes are those of this program.
 
     Raises:
         UsageError: A partition is malformed, does not fit the module, or overlaps another one.

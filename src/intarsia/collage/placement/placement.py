@@ -25,7 +25,7 @@ KIND = "collage"
 """Kind of the candidates that are placements of a whole program."""
 
 _LONGEST_NAME = 4
-"""Operators that a partition's name lists; of a longer one it tells the number."""
+"""Largest number of operators that a partition's name lists; longer partitions give their number."""
 
 
 @option_type
@@ -147,14 +147,14 @@ class Placement:
             return mod
         supply = NameSupply("collage", taken=[var.name for var in mod.functions])
         functions = dict(mod.functions)
-        for name in dict.fromkeys(each.function for each in self.partitions):
+        for name in dict.fromkeys(partition.function for partition in self.partitions):
             function = functions[mod.global_var(name)] if name in mod else None
             if not isinstance(function, Function) or is_sealed(function):
                 raise UsageError(
-                    f"the module has no function {name!r} that could be partitioned, as the plan wants",
+                    f"the module has no function {name!r} that could be partitioned, as the plan requires",
                     help="the plan belongs to another program",
                 )
-            mine = [each for each in self.partitions if each.function == name]
+            mine = [partition for partition in self.partitions if partition.function == name]
             functions[mod.global_var(name)] = _rewritten(function, mine, supply)
         return PartitionGraph()(with_module_fields(mod, functions=functions))
 
@@ -162,10 +162,12 @@ class Placement:
         """What the function of each partition is called in `applied(mod)`, and so its kernel."""
         supply = NameSupply("collage", taken=[var.name for var in mod.functions])
         names: dict[Partition, str] = {}
-        for function in dict.fromkeys(each.function for each in self.partitions):
-            mine = [each for each in self.partitions if each.function == function]
-            names.update({each: supply.fresh(each.toolchain, _hint(each)) for each in mine})
-        return tuple(names[each] for each in self.partitions)
+        for function in dict.fromkeys(partition.function for partition in self.partitions):
+            mine = [partition for partition in self.partitions if partition.function == function]
+            names.update(
+                {partition: supply.fresh(partition.toolchain, _hint(partition)) for partition in mine}
+            )
+        return tuple(names[partition] for partition in self.partitions)
 
 
 def stable_nodes(graph: DataflowGraph) -> tuple[int, ...]:
@@ -185,7 +187,7 @@ def _rewritten(function: Function, partitions: Sequence[Partition], supply: Name
 
 def _sub_graph(graph: DataflowGraph, partition: Partition, supply: NameSupply) -> SubGraph:
     numbered = stable_nodes(graph)
-    named = (partition.nodes, *(each.nodes for each in partition.composites))
+    named = (partition.nodes, *(composite.nodes for composite in partition.composites))
     highest = max(node for nodes in named for node in nodes)
     if highest >= len(numbered):
         raise UsageError(
@@ -194,8 +196,8 @@ def _sub_graph(graph: DataflowGraph, partition: Partition, supply: NameSupply) -
             help="the plan belongs to another program",
         )
     nested = [
-        NestedSubGraph(_of_numbers(graph, numbered, each.nodes), Attrs({"Composite": each.name}))
-        for each in partition.composites
+        NestedSubGraph(_of_numbers(graph, numbered, composite.nodes), Attrs({"Composite": composite.name}))
+        for composite in partition.composites
     ]
     inside = _of_numbers(graph, numbered, partition.nodes).inside
     return SubGraph.of(graph, inside, nested).with_attrs(_marks(partition, supply))

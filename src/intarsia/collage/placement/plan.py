@@ -1,4 +1,4 @@
-"""Plans: who runs what of a program, as a file that a later run takes up, here or elsewhere."""
+"""Plans: the placement of a program, as a file that a later run takes up, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class PlanError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who runs what of a program.
+    """The placement of a program, with the decisions that led to it.
 
     Attributes:
         whole: The target that runs all of it; None if parts are given to several.
         placement: The parts; without any if there is such a target, or if decisions have placed them.
-        decisions: What tuning passes have decided on the program before.
-        program: What it fits.
+        decisions: Decisions of tuning passes on the program, made before placement.
+        program: Facts of the program that it fits.
         model: Name of the model that it was made for, for people.
-        host_digest: Of the machine that it was made on.
-        cpu: That machine's, for people.
-        predicted_seconds: The sum of what was measured of its parts; None where that was not asked for.
-        measured_seconds: Of the whole program, end to end; None if it was not measured.
+        host_digest: Digest of the machine that it was made on.
+        cpu: CPU model of that machine, for people.
+        predicted_seconds: Sum of the measurements of its parts; None if nothing was predicted.
+        measured_seconds: Time of the whole program, end to end; None if it was not measured.
         intarsia: Version of the software that made it.
     """
 
@@ -84,7 +84,7 @@ class Plan:
         Args:
             mod: The program.
             candidate: A placement, or all of it on one toolchain, behind decisions or not.
-            target: Who compiles what the candidate leaves to the target.
+            target: Target that compiles what the candidate leaves to the target.
             model: Name of the model.
             host: The machine that it was measured on.
             predicted_seconds: The sum of its parts.
@@ -115,13 +115,13 @@ class Plan:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Who runs something."""
+        """Toolchain of one part."""
         texts = dict.fromkeys(each.target for each in self.placement.partitions)
         return tuple(map(Target.parse, texts)) if self.whole is None else (self.whole,)
 
     @property
     def summary(self) -> str:
-        """Who runs how many parts: "openvino 2, onnxruntime 1", or "openvino" for all of it."""
+        """Number of parts of each toolchain: "openvino 2, onnxruntime 1", or "openvino" for all of it."""
         return self.placement.summary if self.whole is None else str(self.whole.toolchain)
 
     def is_same(self, other: Plan) -> bool:
@@ -133,7 +133,7 @@ class Plan:
 
         Args:
             mod: The program.
-            where: What the plan is called in errors, such as its path.
+            where: Name of the plan in errors, such as its path.
 
         Raises:
             PlanError: It is for another program, or does not fit together.

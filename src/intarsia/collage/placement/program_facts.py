@@ -25,17 +25,17 @@ from intarsia.ir.canonical import is_weight
 from intarsia.support.digest import digest_text
 
 _NAMED: Final = 3
-"""Operators of which an error tells the number, at most."""
+"""Largest number of operators that an error counts one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramFacts:
-    """A program as a plan knows it: its structure, without names, input ranges and what training changes.
+    """A program as a plan records it: its structure, without names, input ranges and what training changes.
 
     Attributes:
-        digest: Of all functions; equal for programs whose nodes a plan numbers alike.
+        digest: Digest of all functions; equal for programs whose nodes a plan numbers alike.
         inputs: Parameters of @main with their types, in order.
-        operators: How often each operator occurs in all functions.
+        operators: Number of occurrences of each operator in all functions.
     """
 
     digest: str
@@ -62,15 +62,17 @@ class ProgramFacts:
         if len(self.inputs) != len(other.inputs):
             return f"it has {len(self.inputs)} inputs, the model has {len(other.inputs)}"
         types = [
-            (one.partition(": "), two.partition(": "))
-            for one, two in zip(self.inputs, other.inputs, strict=True)
+            (mine.partition(": "), theirs.partition(": "))
+            for mine, theirs in zip(self.inputs, other.inputs, strict=True)
         ]
         for (name, _, here), (_, _, there) in types:
             if here != there:
                 return f"its input {name} is {here}, that of the model {there}"
         names = sorted({*self.operators, *other.operators})
         counts = [(name, self.operators.get(name, 0), other.operators.get(name, 0)) for name in names]
-        different = [f"{name} {one} times, the model {two}" for name, one, two in counts if one != two]
+        different = [
+            f"{name} {mine} times, the model {theirs}" for name, mine, theirs in counts if mine != theirs
+        ]
         if different:
             more = len(different) - _NAMED
             rest = f"; and {more} more operators differ" if more > 0 else ""

@@ -1,4 +1,4 @@
-"""Partition rules: who proposes which sub-graphs (seed collage_rfc, PartitionRule).
+"""Partition rules: each proposes sub-graphs (seed collage_rfc, PartitionRule).
 
 Base rules find candidates in a graph:
 df_pattern            what a pattern matches
@@ -17,7 +17,7 @@ combine               joined by combiner rules, to a fixpoint (candidate_pool, c
 only_valid            those that can become a function
 
 Combiner rules join candidates:
-all_simple            pairs that touch, if by_kind or join_anything says so
+all_simple            pairs that touch, if by_kind or join_anything accepts them
 tuple_arg, tuple_proj around tuples
 constant              with the constants that are used
 

@@ -13,7 +13,7 @@ from intarsia.collage.sub_graph import SubGraph, are_touching
 
 @dataclass(frozen=True, slots=True)
 class AllSimpleCombinerRule:
-    """Two candidates that touch become one, if one of some simple rules says so (seed collage_rfc).
+    """Two candidates that touch become one, if one of some simple rules accepts them (seed collage_rfc).
 
     Only candidates that have an edge between them are looked at.
 
@@ -28,10 +28,10 @@ class AllSimpleCombinerRule:
         here = newest.sub_graph
         for other in pool.downstream_of(here):
             if self._fires(here, other.sub_graph):
-                yield from _known(pool.union((newest, other)))
+                yield from _none_or_one(pool.union((newest, other)))
         for other in pool.upstream_of(here):
             if self._fires(other.sub_graph, here):
-                yield from _known(pool.union((other, newest)))
+                yield from _none_or_one(pool.union((other, newest)))
 
     def _fires(self, upstream: SubGraph, downstream: SubGraph) -> bool:
         return any(rule.fires(upstream, downstream) for rule in self.rules) and are_touching(
@@ -39,6 +39,6 @@ class AllSimpleCombinerRule:
         )
 
 
-def _known(found: CandidatePartition | None) -> Iterator[CandidatePartition]:
-    if found is not None:
-        yield found
+def _none_or_one(joined: CandidatePartition | None) -> Iterator[CandidatePartition]:
+    if joined is not None:
+        yield joined

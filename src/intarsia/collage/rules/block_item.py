@@ -86,11 +86,11 @@ def held(graph: DataflowGraph, items: Sequence[BlockItem]) -> IndexSet:
     for item in items:
         if isinstance(graph[item.index].expr, TupleGetItem) and inside.isdisjoint(item.needs):
             inside.discard(item.index)
-    used = {one for item in items if item.index in inside for one in item.needs}
+    used = {need for item in items if item.index in inside for need in item.needs}
     for item in reversed(items):
         if isinstance(graph[item.index].expr, Tuple) and item.index not in used:
             inside.discard(item.index)
-            used = {one for other in items if other.index in inside for one in other.needs}
+            used = {need for other in items if other.index in inside for need in other.needs}
     bits = 0
     for item in items:
         if item.index in inside:

@@ -36,9 +36,9 @@ def branch_regions(
 
 
 def _subtree(root: int, below: dict[int, list[int]]) -> list[int]:
-    found, waiting = [], [root]
+    subtree, waiting = [], [root]
     while waiting:
         index = waiting.pop()
-        found.append(index)
+        subtree.append(index)
         waiting.extend(below.get(index, ()))
-    return sorted(found)
+    return sorted(subtree)

@@ -14,7 +14,7 @@ class ByKindSimpleCombinerRule:
 
     Attributes:
         upstream: The least fusable kind allowed upstream.
-        downstream: The same downstream.
+        downstream: Kinds of the downstream candidate.
     """
 
     upstream: OpPatternKind

@@ -33,7 +33,7 @@ class CombinePartitionRule:
         combiners: The combiner rules.
         max_depth: The largest depth of what is joined, in nodes; 0 for any.
         max_joined: No more are joined once so many have been; 0 for any number.
-        on_note: Told, in a sentence for people, when that happens.
+        on_note: Called with a sentence for people when that happens.
     """
 
     sub: PartitionRule
@@ -44,23 +44,23 @@ class CombinePartitionRule:
 
     def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:
         """The rule's candidates, then the joined ones by the number of steps that they took."""
-        found = dict.fromkeys(self.sub.all_candidates(graph, spec))
-        most = len(found) + self.max_joined if self.max_joined else math.inf
+        candidates = dict.fromkeys(self.sub.all_candidates(graph, spec))
+        most = len(candidates) + self.max_joined if self.max_joined else math.inf
         pool = CandidatePool(graph, self.max_depth)
-        waiting = deque(found)
+        waiting = deque(candidates)
         while waiting:
             newest = waiting.popleft()
             pool.add(newest)
             for combiner in self.combiners:
                 for new in combiner.combined(pool, newest):
-                    if new in found:
+                    if new in candidates:
                         continue
-                    if len(found) >= most:
+                    if len(candidates) >= most:
                         self._report(spec)
-                        return list(found)
-                    found[new] = None
+                        return list(candidates)
+                    candidates[new] = None
                     waiting.append(new)
-        return list(found)
+        return list(candidates)
 
     def _report(self, spec: PartitionSpec) -> None:
         self.on_note(

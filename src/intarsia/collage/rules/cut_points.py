@@ -13,21 +13,21 @@ def live_values(run: Sequence[BlockItem]) -> list[int]:
     Position i is before item i; so there is one more than items, and the first and last are 0. Values from
     outside of the run, and what only something outside uses, do not count. Linear.
     """
-    place = {item.index: position for position, item in enumerate(run)}
+    position_of = {item.index: position for position, item in enumerate(run)}
     last = list(range(len(run)))
     for position, item in enumerate(run):
         for one in item.needs:
-            if one in place:
-                last[place[one]] = position
+            if one in position_of:
+                last[position_of[one]] = position
     change = [0] * (len(run) + 2)
     for made, used in enumerate(last):
         change[made + 1] += 1
         change[used + 1] -= 1
-    live, found = 0, []
+    live, live_after = 0, []
     for step in change[: len(run) + 1]:
         live += step
-        found.append(live)
-    return found
+        live_after.append(live)
+    return live_after
 
 
 def cut_points(run: Sequence[BlockItem], max_live: int, max_cuts: int) -> tuple[int, ...]:
@@ -38,17 +38,17 @@ def cut_points(run: Sequence[BlockItem], max_live: int, max_cuts: int) -> tuple[
     where there are several. Linear.
     """
     end, live = len(run), live_values(run)
-    found = [position for position in range(1, end) if live[position] <= max_live]
-    if len(found) > max_cuts:
+    points = [position for position in range(1, end) if live[position] <= max_live]
+    if len(points) > max_cuts:
         width = end / max_cuts
         best: dict[int, tuple[tuple[float, float], int]] = {}
-        for position in found:
+        for position in points:
             part = min(int(position / width), max_cuts - 1)
             rank = (live[position], abs(position - (part + 0.5) * width))
             if part not in best or rank < best[part][0]:
                 best[part] = rank, position
-        found = [position for _, position in best.values()]
-    return (0, *found, end)
+        points = [position for _, position in best.values()]
+    return (0, *points, end)
 
 
 def spans(cuts: Sequence[int], max_spans: int) -> Iterator[tuple[int, int]]:

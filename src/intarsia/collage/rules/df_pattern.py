@@ -24,8 +24,8 @@ class DFPatternPartitionRule:
     overlap, and may be used from outside in their middle. Linear in the graph, times what a match costs.
 
     Attributes:
-        name: What the candidates are called; "" for the label of what they hold.
-        pattern: What to look for.
+        name: Name of the candidates; "" for the label of their operators.
+        pattern: Pattern to look for.
         check: Decides on each match what the pattern cannot say.
     """
 
@@ -36,10 +36,10 @@ class DFPatternPartitionRule:
     def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:
         """A candidate for each match, in order of the nodes that the pattern as a whole stands for."""
         users = Users.below(graph.function)
-        found = (match(self.pattern, graph[index].expr, users) for index in open_nodes(graph))
+        matches = (match(self.pattern, graph[index].expr, users) for index in open_nodes(graph))
         return [
             CandidatePartition(_covered(graph, one), spec, self.name)
-            for one in found
+            for one in matches
             if one is not None and one.covered and self.check(one)
         ]
 

@@ -14,7 +14,7 @@ from intarsia.collage.sub_graph import SubGraph
 class EachCallPartitionRule:
     """One candidate for each call that must be lowered: the rule of the reference (DESIGN section 7).
 
-    With it no search dies because nobody takes an operator; the seed's rules leave opaque operators
+    With it no search fails because no toolchain takes an operator; the seed's rules leave opaque operators
     uncovered. Loop, Scan and SequenceMap take their body along. Linear.
     """
 

@@ -32,7 +32,7 @@ class GreedyPartitionRule:
     def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:
         """The regions of all blocks, disjoint within a block."""
         support = UnitSupport(graph, self.predicate, spec.target.toolchain or spec.name)
-        found: list[CandidatePartition] = []
+        candidates: list[CandidatePartition] = []
         for items in block_items(graph, support):
             place = {item.index: position for position, item in enumerate(items)}
             needs = [[place[one] for one in item.needs] for item in items]
@@ -40,8 +40,8 @@ class GreedyPartitionRule:
                 inside = graph.set_of()
                 for position in group:
                     inside |= items[position].inside
-                found.append(CandidatePartition(SubGraph.of(graph, inside), spec, "greedy"))
-        return found
+                candidates.append(CandidatePartition(SubGraph.of(graph, inside), spec, "greedy"))
+        return candidates
 
 
 def _kinds(graph: DataflowGraph, items: list[BlockItem]) -> list[bool | None]:

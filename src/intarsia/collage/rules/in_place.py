@@ -15,8 +15,8 @@ from intarsia.collage.sub_graph import SubGraph
 class InPlacePartitionRule:
     """One candidate, of no cost, for each node of a call that no function can be made of.
 
-    So it is with values of unknown type, function values, and a body that two Loops share. Nobody can measure
-    such a call; `build` runs it, in its place, with its default toolchain. Linear.
+    So are calls with values of unknown type, function values, and a body that two Loops share. They cannot
+    be measured by itself; `build` runs it, in its place, with its default toolchain. Linear.
     """
 
     def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:

@@ -15,7 +15,7 @@ class OnlyValidPartitionRule:
 
     Attributes:
         sub: The rule.
-        config: Which shapes are allowed.
+        config: Limits of the shapes that are allowed.
     """
 
     sub: PartitionRule

@@ -33,7 +33,7 @@ class PrimitivePartitionRule:
 
 
 def primitive_attrs(spec: PartitionSpec) -> Attrs:
-    """What marks a function as a partition of a spec: Primitive, and who compiles it.
+    """The attributes that mark a function as a partition of a spec: Primitive, and its toolchain.
 
     A target without toolchain leaves that to `build`. The name is a hint, which `passes.PartitionGraph`
     replaces by one that is free.

@@ -53,7 +53,7 @@ def registered_rule(name: str, target: Target, limits: RuleLimits) -> PartitionR
 
 def _toolchain(target: Target) -> str:
     if target.toolchain is None:
-        raise UsageError("this partition rule asks a toolchain, expected a target with -toolchain=NAME")
+        raise UsageError("this partition rule needs a toolchain, expected a target with -toolchain=NAME")
     return target.toolchain
 
 

@@ -14,9 +14,9 @@ class RuleLimits:
     """Limits of the typical rules.
 
     Attributes:
-        shape: What a joined candidate may look like.
+        shape: Limits of a joined candidate.
         max_joined: The largest number of candidates that are joined for a spec; 0 for any.
-        on_note: Told, in a sentence for people, when there would be more.
+        on_note: Called with a sentence for people when a limit is reached.
     """
 
     shape: SubGraphConfig = SubGraphConfig(max_exits=1, max_depth=8)  # noqa: RUF009 - frozen

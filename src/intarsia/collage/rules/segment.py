@@ -22,7 +22,7 @@ class SegmentLimits:
     Attributes:
         max_live: The largest number of live values at a cut point.
         max_cuts: The largest number of cut points.
-        max_segments: So many segments at most are all pairs of cut points; beyond, lengths are powers of two.
+        max_segments: Largest number of segments from all cut points; beyond, lengths are powers of two.
         max_branch: The largest number of operators in a branch that is cut into segments of its own.
 
     Raises:
@@ -55,7 +55,7 @@ class SegmentPartitionRule:
 
     Attributes:
         predicate: Such as `op.operator_predicate` gives: whether the toolchain runs a call.
-        limits: How many.
+        limits: Limits of the segments.
     """
 
     predicate: OperatorPredicate
@@ -64,14 +64,14 @@ class SegmentPartitionRule:
     def all_candidates(self, graph: DataflowGraph, spec: PartitionSpec) -> list[CandidatePartition]:
         """The segments block by block, the longest first."""
         support = UnitSupport(graph, self.predicate, spec.target.toolchain or spec.name)
-        found: dict[int, CandidatePartition] = {}
+        candidates: dict[int, CandidatePartition] = {}
         for run in self._runs(graph, support):
             cuts = cut_points(run, self.limits.max_live, self.limits.max_cuts)
             for begin, end in spans(cuts, self.limits.max_segments):
                 inside = held(graph, run[begin:end])
-                if inside and inside.bits not in found:
-                    found[inside.bits] = CandidatePartition(SubGraph.of(graph, inside), spec, "segment")
-        return list(found.values())
+                if inside and inside.bits not in candidates:
+                    candidates[inside.bits] = CandidatePartition(SubGraph.of(graph, inside), spec, "segment")
+        return list(candidates.values())
 
     def _runs(self, graph: DataflowGraph, support: UnitSupport) -> Iterator[list[BlockItem]]:
         for items in block_items(graph, support):

@@ -4,14 +4,14 @@ operator_predicate_rule   classic BYOC by operator predicates
 pattern_table_rule        classic BYOC by a pattern table
 library_rule              consider this library for these sub-expressions
 fuse_ops_rule             classic FuseOps
-just_patterns_rule        just fuse what I tell you to fuse
+just_patterns_rule        candidates of a table of patterns, and nothing else
 
 and those of DESIGN section 7:
 
 graph_style_rule          large regions for engines that fuse graphs on their own
 fused_operators_rule      as FuseOps, of the operators that an engine supports
 single_operators_rule     the operators that an engine supports, one by one
-reference_rule, host_rule what covers all that nobody else takes
+reference_rule, host_rule candidates for what no other rule covers
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def pattern_table_rule(
     Args:
         toolchain: The name that the attribute Composite begins with.
         table: Its pattern table.
-        limits: How large, and how many.
+        limits: Limits of size and number.
         combiners: Other ways to join; none for one group in each partition.
     """
     return _partition(UnionPartitionRule(_composites(toolchain, table)), combiners, limits)
@@ -102,8 +102,8 @@ def library_rule(
 
     Args:
         library: The name that the attribute Composite begins with.
-        table: What the library implements.
-        limits: How large, and how many.
+        table: Table of the patterns that the library implements.
+        limits: Limits of size and number.
     """
     base = UnionPartitionRule((OpCallByKindPartitionRule(), *_composites(library, table)))
     return _valid(base, FUSE_OPS_COMBINERS, limits)

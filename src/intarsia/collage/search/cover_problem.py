@@ -32,7 +32,7 @@ class CoverProblem:
         results: Mask of the nodes whose value is an external result.
         pieces: The candidates; a cover names them by index.
         dispatch: For each spec the seconds that one piece costs beyond its inside.
-        transition: What it costs that a value crosses.
+        transition: Cost of a value that crosses a boundary.
         parameters: Values that come from outside.
         conflicts: Pairs of specs that must not occur in one cover.
     """

@@ -31,7 +31,7 @@ class CoverSearch:
     then a `LayeredPass`, wider each time, looks for covers below the best known. Pieces and states that the
     bound proves too dear are left out. The passes end when one was exact, when the cheapest thing it
     dropped costs as much as the covers at hand, or when the budget is used up: then the bound and what was
-    dropped tell how far from the optimum the covers can be.
+    dropped bound the distance of the covers from the optimum.
 
     Source: the covering formulation and the first uncovered index are Collage's (Jeon et al., 2022); the
     widening passes are complete anytime beam search (Zhang, 1998).
@@ -44,7 +44,7 @@ class CoverSearch:
         self._precedence = Precedence(self._table)
 
     def learn(self, costs: Mapping[int, float]) -> None:
-        """Set the costs of pieces, `INVALID` included; what the search knows otherwise is kept."""
+        """Set the costs of pieces, `INVALID` included; all else that the search has computed is kept."""
         for index, cost in costs.items():
             before = self.problem.pieces[index].floor
             if index in self._table.footprints and index in self._table.inputs and cost != before:

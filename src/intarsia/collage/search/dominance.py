@@ -43,10 +43,10 @@ class Dominance:
             groups[extra].extend((entry[0], classes, entry) for entry in entries)
         gaps = [self._gaps_of(value, frontier) for value in frontier.live]
         states: dict[tuple[tuple[int, ...], Extra], list[Entry]] = {}
-        for extra, found in groups.items():
-            found.sort(key=_cost)
+        for extra, group in groups.items():
+            group.sort(key=_cost)
             kept: list[tuple[float, tuple[int, ...]]] = []
-            for cost, classes, entry in found:
+            for cost, classes, entry in group:
                 if not self._is_dominated(cost, classes, kept, gaps):
                     kept.append((cost, classes))
                     states.setdefault((classes, extra), []).append(entry)

@@ -19,7 +19,7 @@ class Footprint:
         inputs: The values from outside that it consumes, each with the mask of its consumers inside.
         leaving: Its nodes whose values are consumed outside.
         is_single_exit: Whether at most one of its nodes is consumed outside, an external result, or
-            consumed by nobody. Then every node in it leads to that one.
+            consumed by no node. Then every node in it leads to that one.
     """
 
     low: int
@@ -31,7 +31,7 @@ class Footprint:
 
 
 class Topology:
-    """Who consumes whom, as masks, for one problem.
+    """The consumers of each node, as masks, for one problem.
 
     Attributes:
         consumers: For each node the mask of the nodes that consume its value.

@@ -50,10 +50,10 @@ class Frontier:
         cost = entry[0]
         if len(entries) == keep and cost >= entries[-1][0]:
             return
-        place = len(entries)
-        while place and cost < entries[place - 1][0]:
-            place -= 1
-        entries.insert(place, entry)
+        position = len(entries)
+        while position and cost < entries[position - 1][0]:
+            position -= 1
+        entries.insert(position, entry)
         del entries[keep:]
 
 

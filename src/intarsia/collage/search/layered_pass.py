@@ -21,7 +21,7 @@ class PassResult:
     Attributes:
         covers: The cheapest covers below the ceiling, each as sorted indices of pieces; cheapest first.
         dropped: The least reduced cost of what was dropped for want of width; infinite if nothing was.
-        expanded: How many states were expanded.
+        expanded: Number of states that were expanded.
         farthest: The last node at which a state was expanded.
     """
 
@@ -53,7 +53,7 @@ class LayeredPass:
             prices: Their reduced costs.
             precedence: Keeps quotients acyclic.
             ceiling: States above this reduced cost are of no interest.
-            keep: How many covers are wanted.
+            keep: Number of covers that are wanted.
         """
         self._table = table
         self._prices = prices
@@ -72,9 +72,9 @@ class LayeredPass:
         """Run it once.
 
         Args:
-            width: How many states of a layer are expanded.
+            width: Number of states of a layer that are expanded.
             narrow: The width once the budget is used up.
-            budget: How many states are expanded at full width.
+            budget: Number of states that are expanded at full width.
         """
         size, expanded, farthest = self._table.problem.size, 0, 0
         self._layers[0][0] = Frontier(0, 0, (), {((), NOTHING): [(0.0, None, -1)]})
@@ -122,15 +122,15 @@ class LayeredPass:
 
     def _place(self, frontier: Frontier, piece: int) -> None:
         """Extend all states of a frontier by one piece."""
-        place = {value: position for position, value in enumerate(frontier.live)}
+        position_of = {value: position for position, value in enumerate(frontier.live)}
         reads, waits = [], []
         for value, port in self._table.inputs[piece]:
-            if value in place:
-                reads.append((place[value], self._prices.regrets[port]))
+            if value in position_of:
+                reads.append((position_of[value], self._prices.regrets[port]))
             else:
                 waits.append((value, port))
         target = self._target(frontier, piece)
-        sources = [place.get(value, -1) for value in target.live]  # -1: the piece itself
+        sources = [position_of.get(value, -1) for value in target.live]  # -1: the piece itself
         producer = (self._table.classes[self._table.spec_of(piece)],)
         moves: dict[Extra, tuple[float, Extra] | None] = {}
         for (classes, extra), entries in frontier.states.items():

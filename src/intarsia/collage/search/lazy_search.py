@@ -12,7 +12,7 @@ from intarsia.collage.search.search_result import Infeasible, SearchOptions, Sea
 
 Measure = Callable[[Sequence[int]], Mapping[int, float | None]]
 """Measures these pieces: for each its seconds, or None if it is invalid. A piece left out was not measured
-because the time is over: the search then ends with what it knows."""
+because the time is over: the search then ends with its best covers so far."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class LazyResult:
     Attributes:
         result: The cheapest cover of which every piece is known; its bound and `is_exact` speak of the true
             costs. `Infeasible` if the known pieces make no cover.
-        costs: What was measured, by piece; `INVALID` for pieces that were found invalid.
-        rounds: How many batches were measured.
+        costs: Measured costs by piece; `INVALID` for pieces that were found invalid.
+        rounds: Number of batches that were measured.
     """
 
     result: SearchResult | Infeasible
@@ -49,9 +49,9 @@ def lazy_search(
         problem: Pieces to be measured have no cost, and a bound that their true cost does not undercut.
         measure: See `Measure`. Called with pieces in a fixed order, none twice.
         budget: Pieces to measure at most; None: as many as it takes.
-        ahead: To save rounds, unknown pieces are measured along that would be in the cheapest cover if they
-            were cheaper by about this part. 0: strictly what the cheapest cover needs.
-        options: How hard to search. A quick search chooses what to measure, this one proves the end; of
+        ahead: Relative slack, to save rounds: unknown pieces are measured if the cheapest cover would hold
+            them at costs lower by about this part. 0: strictly what the cheapest cover needs.
+        options: Effort of the search. A quick search chooses what to measure, this one proves the end; of
             more covers than one, the runner-ups may hold unknown pieces.
     """
     return _LazySearch(problem, measure, options or SearchOptions()).run(budget, ahead)
@@ -98,22 +98,24 @@ class _LazySearch:
         return [piece for _, piece in sorted(near) if piece not in set(wanted)]
 
     def _learn(self, batch: list[int]) -> bool:
-        """Measure; whether everything asked for was measured."""
+        """Measure, and return whether every requested piece was measured."""
         answer = self._measure(batch)
         self._rounds += 1
         costs = {piece: answer[piece] for piece in batch if piece in answer}
-        known = {piece: INVALID if cost is None else cost for piece, cost in costs.items()}
-        self._costs.update(known)
-        self._search.learn(known)
-        return len(known) == len(batch)
+        costs_or_invalid = {piece: INVALID if cost is None else cost for piece, cost in costs.items()}
+        self._costs.update(costs_or_invalid)
+        self._search.learn(costs_or_invalid)
+        return len(costs_or_invalid) == len(batch)
 
     def _with_known(self) -> SearchResult | Infeasible:
         """The cheapest cover of known pieces, with the bound over all."""
         problem = self._search.problem
         unknown = {index: INVALID for index, piece in enumerate(problem.pieces) if not piece.is_known}
-        known = search(problem.with_costs(unknown), self._options)
+        measured = search(problem.with_costs(unknown), self._options)
         under_bounds = self._search.find(replace(self._options, covers=1))
-        if isinstance(known, Infeasible) or isinstance(under_bounds, Infeasible):
-            return known
-        lower = min(under_bounds.lower_bound, known.best.cost)
-        return replace(known, lower_bound=lower, is_exact=known.is_exact and lower == known.best.cost)
+        if isinstance(measured, Infeasible) or isinstance(under_bounds, Infeasible):
+            return measured
+        lower = min(under_bounds.lower_bound, measured.best.cost)
+        return replace(
+            measured, lower_bound=lower, is_exact=measured.is_exact and lower == measured.best.cost
+        )

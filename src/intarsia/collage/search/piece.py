@@ -15,8 +15,8 @@ class Piece:
 
     Attributes:
         mask: Its nodes: bit i is node i. Must be convex: no path leaves it and comes back.
-        spec: Who runs it: a toolchain, the native compiler, the host.
-        cost: Seconds of its inside alone, nothing of its boundary; None while nobody measured it;
+        spec: Name of the spec that runs it: a toolchain, the native compiler, the host.
+        cost: Seconds of its inside alone, nothing of its boundary; None until it is measured;
             `INVALID` if it must not be used.
         bound: While the cost is None: seconds it costs at least.
     """

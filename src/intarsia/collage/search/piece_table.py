@@ -36,7 +36,7 @@ class PieceTable:
         outer_costs: For each usable piece its dispatch, and the transitions from parameters and to results.
         inputs: For each usable piece the values it consumes, as pairs of value and port.
         open_edges: For each usable piece the edges that leave it.
-        ports: What the pairs in `inputs` refer to.
+        ports: Ports that the pairs in `inputs` refer to.
         edges: For each edge (producer, consumer).
         edges_out: For each node the edges from it to its consumers, by consumer.
         edges_in: For each node the edges into it.

@@ -1,7 +1,7 @@
 """Which pieces must come before which: how the search keeps quotient graphs acyclic.
 
 Call a node an exit of a piece if its value is consumed outside, is an external result, or is consumed by
-nobody. Every piece is convex.
+no node. Every piece is convex.
 
 1. Pieces of one exit make no cycle. From each node of such a piece a path inside leads to its exit (any
    other node has consumers, all inside). A value that enters piece Q at node q thus has index

@@ -12,7 +12,7 @@ class SearchOptions:
     """How hard to search.
 
     Attributes:
-        covers: How many of the cheapest covers are wanted.
+        covers: Number of the cheapest covers that are wanted.
         budget: States to expand, over all passes. Up to here the search is exact; the pass in which it is
             used up ends at the first width. 0: one pass of the first width.
         width: States of a layer that the first pass keeps.
@@ -44,8 +44,8 @@ class SearchResult:
         covers: Cheapest first; as many as wanted, or all there are.
         lower_bound: Seconds that every cover costs at least.
         is_exact: Whether these are proven to be the cheapest covers, up to ties within rounding.
-        expanded: How many states were expanded.
-        passes: How many passes it took.
+        expanded: Number of states that were expanded.
+        passes: Number of passes.
     """
 
     covers: tuple[Cover, ...]
@@ -73,8 +73,8 @@ class Infeasible:
         uncovered: Nodes that no piece contains.
         only_invalid: Nodes that only invalid pieces contain.
         cut_off: Nodes whose valid pieces all consume a value that no piece can produce beside them.
-        stuck_at: If all nodes can be covered one by one but not together: the first node that the longest
-            partial cover could not cover.
+        stuck_at: First node that the longest partial cover lacks, where the nodes can be covered one by one
+            but not together.
         is_proven: False if the search gave up before it had tried everything.
     """
 

@@ -70,13 +70,13 @@ class Widening:
         """Look for covers below `reach`; return what all covers that were not found cost at least."""
         prices = self._bound.prices(reach)
         layered = LayeredPass(self._table, prices, self._precedence, reach - value, self._options.covers)
-        found = layered.run(self._width, self._options.width, self._options.budget - self._expanded)
-        self._expanded += found.expanded
+        result = layered.run(self._width, self._options.width, self._options.budget - self._expanded)
+        self._expanded += result.expanded
         self._passes += 1
-        self._farthest = max(self._farthest, found.farthest)
-        for pieces in found.covers:
+        self._farthest = max(self._farthest, result.farthest)
+        for pieces in result.covers:
             self._covers[pieces] = cost_of(self._problem, pieces)
-        return min(reach, value + found.dropped)
+        return min(reach, value + result.dropped)
 
     def _worst(self) -> float:
         """The cost of the last of the covers wanted; infinite while there are fewer."""

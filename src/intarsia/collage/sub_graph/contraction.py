@@ -12,7 +12,7 @@ from intarsia.passes.regions.outline import Outline
 def contracted(
     roots: Sequence[Expr],
     outlines: Sequence[Outline],
-    known: Mapping[Expr, Expr],
+    replacements: Mapping[Expr, Expr],
     read_as: Mapping[Expr, Expr],
 ) -> tuple[Expr, ...]:
     """The roots with each outlined part replaced by a call.
@@ -23,26 +23,26 @@ def contracted(
     Args:
         roots: Expressions.
         outlines: The parts; contracted to a node each, they leave no cycle.
-        known: What stands for some expressions below the roots; these are not entered.
+        replacements: Replacements of some expressions below the roots; these are not entered.
         read_as: Other expressions to go on with in place of some.
     """
     by_output = {output: outline for outline in outlines for output in outline.outputs}
-    done = dict(known)
+    done = dict(replacements)
     for root in roots:
         stack = [(root, False)]
         while stack:
             expr, is_ready = stack.pop()
             if expr in done:
                 continue
-            found = by_output.get(expr)
-            below = _below(expr, found, read_as)
+            region = by_output.get(expr)
+            below = _below(expr, region, read_as)
             if not is_ready:
                 stack.append((expr, True))
                 stack.extend((child, False) for child in reversed(below) if child not in done)
                 continue
             ready = tuple(done[child] for child in below)
-            if found is not None:
-                done.update(found.called(ready))
+            if region is not None:
+                done.update(region.called(ready))
             else:
                 done[expr] = ready[0] if expr in read_as else _over(expr, ready)
     return tuple(done[root] for root in roots)

@@ -23,7 +23,7 @@ def extract_function(
     Args:
         sub_graph: One that can become a function, of any shape.
         attrs: Attributes of the function.
-        constants: What becomes of the constants that it uses.
+        constants: Treatment of the constants that it uses.
 
     Raises:
         UsageError: It cannot become a function.
@@ -43,10 +43,10 @@ def extract_module(
     """The extracted function as @main, with the global functions that it calls.
 
     Args:
-        sub_graph: As `extract_function`.
+        sub_graph: Sub-graph, as in `extract_function`.
         mod: The module that the sub-graph's function is of.
-        attrs: As `extract_function`.
-        constants: As `extract_function`.
+        attrs: Attributes, as in `extract_function`.
+        constants: Treatment of constants, as in `extract_function`.
 
     Raises:
         UsageError: It cannot become a function, or it calls @main.

@@ -30,19 +30,19 @@ def parallel_rewrite(
     Args:
         graph: The graph of the function.
         sub_graphs: Sub-graphs of it, as with_attrs makes them.
-        constants: What becomes of the constants that they use.
+        constants: Treatment of the constants that they use.
 
     Raises:
         UsageError: Two overlap, one cannot become a function, or some need each other in a circle.
     """
     _check_disjoint(graph, sub_graphs)
-    regions = [one for sub_graph in sub_graphs for one in sub_graph.nested]
+    regions = [region for sub_graph in sub_graphs for region in sub_graph.nested]
     for sub_graph in sub_graphs:
         reason = sub_graph.structure_complaint if sub_graph.nested else None
         if reason is not None:
             raise UsageError(f"the sub-graph {sub_graph} cannot become a function: it {reason}")
     _check_acyclic(graph, regions)
-    outlines = [outline(one.sub_graph, one.attrs, constants) for one in regions]
+    outlines = [outline(region.sub_graph, region.attrs, constants) for region in regions]
     (after,) = contracted((graph.function,), outlines, {}, {})
     assert isinstance(after, Function)
     return after
@@ -62,11 +62,11 @@ def _check_disjoint(graph: DataflowGraph, sub_graphs: Sequence[SubGraph]) -> Non
 def _check_acyclic(graph: DataflowGraph, regions: Sequence[NestedSubGraph]) -> None:
     """Level by level of nesting, so that each takes one walk over the graph."""
     while regions:
-        circle = quotient_cycle(graph, [one.sub_graph.inside for one in regions])
+        circle = quotient_cycle(graph, [region.sub_graph.inside for region in regions])
         if circle:
             found = "; ".join(str(regions[position].sub_graph) for position in circle)
             raise UsageError(
                 f"these sub-graphs need each other's results, so that none can be called first: {found}",
                 help="allow them one result each, or join them",
             )
-        regions = [inner for one in regions for inner in one.sub_graph.nested]
+        regions = [inner for region in regions for inner in region.sub_graph.nested]

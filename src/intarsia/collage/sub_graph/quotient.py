@@ -28,38 +28,38 @@ def quotient_cycle(
         for index in part & looked_at:
             group[index] = -1 - position
     needs: dict[int, set[int]] = {one: set() for one in group.values()}
-    for index, own in group.items():
+    for index, members in group.items():
         found = (group[used] for used in graph.flow_inputs[index] if used in group)
-        needs[own].update(found)
-    for own, used in needs.items():
-        used.discard(own)
+        needs[members].update(found)
+    for members, used in needs.items():
+        used.discard(members)
     stuck = _stuck(needs)
     return _circle(needs, stuck) if stuck else ()
 
 
 def _stuck(needs: Mapping[int, Collection[int]]) -> set[int]:
     """What can never be evaluated."""
-    users: dict[int, list[int]] = {one: [] for one in needs}
-    for one, used in needs.items():
+    users: dict[int, list[int]] = {group: [] for group in needs}
+    for group, used in needs.items():
         for other in used:
-            users[other].append(one)
-    missing = {one: len(used) for one, used in needs.items()}
-    ready = [one for one, count in missing.items() if not count]
+            users[other].append(group)
+    missing = {group: len(used) for group, used in needs.items()}
+    ready = [group for group, count in missing.items() if not count]
     while ready:
         for user in users[ready.pop()]:
             missing[user] -= 1
             if not missing[user]:
                 ready.append(user)
-    return {one for one, count in missing.items() if count}
+    return {group for group, count in missing.items() if count}
 
 
 def _circle(needs: Mapping[int, Collection[int]], stuck: set[int]) -> tuple[int, ...]:
     """The parts on one circle: every stuck one needs a stuck one, so that following them comes back."""
     seen: dict[int, int] = {}
     path: list[int] = []
-    one = max(stuck)
-    while one not in seen:
-        seen[one] = len(path)
-        path.append(one)
-        one = max(other for other in needs[one] if other in stuck)
-    return tuple(sorted(-1 - member for member in path[seen[one] :] if member < 0))
+    group = max(stuck)
+    while group not in seen:
+        seen[group] = len(path)
+        path.append(group)
+        group = max(other for other in needs[group] if other in stuck)
+    return tuple(sorted(-1 - member for member in path[seen[group] :] if member < 0))

@@ -31,7 +31,7 @@ class SubGraph:
 
     Make one with `SubGraph.of`. Two are equal if they hold the same nodes and the same nested sub-graphs with
     the same attributes; the graph is not compared. Any set is a sub-graph; whether it can become a function
-    is asked with `is_valid`.
+    is checked with `is_valid`.
 
     Attributes:
         inside: Its nodes.
@@ -168,8 +168,8 @@ class SubGraph:
     def _nested_complaints(self) -> Iterator[str]:
         """Nested sub-graphs that lie outside, overlap, are invalid, or need each other in a circle."""
         union = self.graph.set_of()
-        for one in self.nested:
-            inner = one.sub_graph
+        for region in self.nested:
+            inner = region.sub_graph
             if not inner.inside.is_subset(self.inside):
                 yield f"has a nested function with nodes from outside: {inner.inside - self.inside}"
             if union.intersects(inner.inside):
@@ -178,8 +178,8 @@ class SubGraph:
             reason = None if inner.inside == self.inside else inner.invalid_reason(ANY_SHAPE)
             if reason is not None:
                 yield f"has a nested function {inner.inside} that {reason}"
-        if any(len(one.sub_graph.exit) > 1 for one in self.nested) and len(self.nested) > 1:
-            parts = [one.sub_graph.inside for one in self.nested]
+        if any(len(region.sub_graph.exit) > 1 for region in self.nested) and len(self.nested) > 1:
+            parts = [region.sub_graph.inside for region in self.nested]
             circle = quotient_cycle(self.graph, parts, within=self.inside)
             if circle:
                 yield "has nested functions that need each other: " + ", ".join(str(parts[i]) for i in circle)
@@ -198,12 +198,12 @@ class SubGraph:
             raise ValueError(f"the sub-graphs {self.inside} and {other.inside} overlap")
         inside = self.inside | other.inside
         nested = list(self.nested)
-        for one in other.nested:
-            at = next((place for place, found in enumerate(nested) if found.can_union(one)), None)
+        for region in other.nested:
+            at = next((place for place, found in enumerate(nested) if found.can_union(region)), None)
             if at is None:
-                nested.append(one)
+                nested.append(region)
             else:
-                nested[at] = nested[at].disjoint_union(one)
+                nested[at] = nested[at].disjoint_union(region)
         boundary = self.boundary.joined(other.boundary, self.graph, inside)
         return SubGraph(inside, _sorted(nested), self.graph, boundary)
 

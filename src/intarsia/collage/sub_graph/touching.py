@@ -26,7 +26,7 @@ def are_touching(upstream: SubGraph, downstream: SubGraph) -> bool:
 def are_self_contained(upstream: SubGraph, downstream: SubGraph) -> bool:
     """Whether the first is used by the second only, and the second uses nothing but the first.
 
-    Constants, which everybody can have, do not count.
+    Constants, which every sub-graph can contain, do not count.
     """
     outer_input = downstream.input - downstream.graph.everywhere
     return upstream.output.is_subset(downstream.entry) and outer_input.is_subset(upstream.exit)

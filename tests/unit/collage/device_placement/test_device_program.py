@@ -149,7 +149,7 @@ def test_a_device_without_toolchain_has_the_best_of_those_given() -> None:
 
 
 def test_a_device_for_which_nobody_compiles_is_refused() -> None:
-    with pytest.raises(UsageError, match="nobody compiles for"):
+    with pytest.raises(UsageError, match="no toolchain compiles for"):
         operator_seconds(_program(_BRANCHES), (_PLAIN,), (), _Judge())
 
 
