@@ -28,7 +28,7 @@ class CombineParallelConv2D(FunctionPass, opt_level=4, required=("InferType",)):
         UsageError: `min_num_branches` is below 2.
 
     Attributes:
-        min_num_branches: How many convolutions there must be at least.
+        min_num_branches: Smallest number of convolutions to combine.
 
     Before:
         def @main(%x: Tensor[(1, 2, 4, 4), float32]) {

@@ -29,7 +29,7 @@ class CombineParallelMatMul(FunctionPass, opt_level=4, required=("InferType",)):
         UsageError: `min_num_branches` is below 2.
 
     Attributes:
-        min_num_branches: How many products there must be at least.
+        min_num_branches: Smallest number of products to combine.
 
     Before:
         def @main(%x: Tensor[(5, 4), float32]) {

@@ -42,7 +42,7 @@ class EliminateCommonSubexpr(FunctionPass, opt_level=3, required=("InferType",))
     and virtual device; constants are if their bytes are. The outermost is kept, of several in one scope the
     first, with its span. Two in different branches of an If stay, because one value for both would be
     computed before the condition is known. So do impure calls (`op.purity`), functions and lets, which are
-    told apart by their variables; nothing that is outside of a function with Compiler or Primitive is used
+    distinguished by their variables; nothing outside of a function with Compiler or Primitive is used
     inside.
 
     Value numbers, then a walk over the scopes with a scoped table: linear in the function.
@@ -95,17 +95,17 @@ class _Numbering:
             self.has_equals = True
 
     def _key(self, expr: Expr) -> object:
-        own = self._own(expr)
-        if own is None or expr in self.unique:
+        own_key = self._own(expr)
+        if own_key is None or expr in self.unique:
             return expr
         below = tuple(self.of[child] for child in children(expr))
         match expr:
             case Call(op=Op(name=name, domain="")) if name in _COMMUTATIVE:
                 below = (below[0], *sorted(below[1:]))
-        return type(expr), own, expr.checked_type, expr.virtual_device, below
+        return type(expr), own_key, expr.checked_type, expr.virtual_device, below
 
     def _own(self, expr: Expr) -> object:
-        """What tells an expression from others of its kind on the same children; None if all differ."""
+        """Key of an expression among others of its kind on the same children; None if all differ."""
         match expr:
             case Call():
                 return attribute_key(expr.attrs)
@@ -145,7 +145,7 @@ def _first_constants(order: list[Expr], numbers: _Numbering) -> dict[Expr, Expr]
 
 def _survivors(placed: ScopedProgram, numbers: _Numbering) -> dict[Expr, Expr]:
     """For each compound expression the one that is evaluated instead: the outermost equal one, or itself."""
-    found: dict[Expr, Expr] = {}
+    survivors: dict[Expr, Expr] = {}
     met: dict[tuple[int, int], Expr] = {}
     left: dict[Scope, list[tuple[int, int]]] = {}
     for scope, region in _walk(placed):
@@ -159,8 +159,8 @@ def _survivors(placed: ScopedProgram, numbers: _Numbering) -> dict[Expr, Expr]:
             if key not in met:
                 met[key] = expr
                 left[scope].append(key)
-            found[expr] = met[key]
-    return found
+            survivors[expr] = met[key]
+    return survivors
 
 
 def _walk(placed: ScopedProgram) -> Iterator[tuple[Scope, int]]:

@@ -32,7 +32,7 @@ from intarsia.transform import FunctionPass, PassContext, register_pass
 @register_pass
 @dataclass(frozen=True)
 class EliminateDeadCode(FunctionPass, opt_level=1, required=("InferType",)):
-    """Drops lets whose variable is not used, and trailing results that nobody asks for.
+    """Drops lets whose variable is not used, and trailing results that are not used.
 
     What is not bound by a let is in the program only because it is used; so unused lets (values, closures)
     are all the dead code there is. A let goes even if its value draws random numbers, which share no state,

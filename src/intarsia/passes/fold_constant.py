@@ -124,16 +124,16 @@ class _Folding:
         if not self._is_worthwhile(call):
             return call
         try:
-            found = evaluate_call(call)
+            results = evaluate_call(call)
         except ExecutionError:
             return call
-        values = found if isinstance(found, tuple) else (found,)
+        values = results if isinstance(results, tuple) else (results,)
         size = sum(map(_bytes, values))
         if not self._is_small(call, size):
             return call
         self._growth -= max(0, size - _argument_bytes(call))
         constants = tuple(map(Constant, values))
-        return Tuple(constants) if isinstance(found, tuple) else constants[0]
+        return Tuple(constants) if isinstance(results, tuple) else constants[0]
 
     def _is_worthwhile(self, call: Call) -> bool:
         """Whether to evaluate a call, as far as its type and its arguments say."""

@@ -106,7 +106,7 @@ def _call_of(group: tuple[Expr, ...], done: dict[Expr, Expr]) -> Call:
 
     Args:
         group: Its expressions in order, the result last.
-        done: What stands for the expressions around it.
+        done: Replacements of the expressions around it.
     """
     params: dict[Expr, Var] = {}
     inner: dict[Expr, Expr] = {}

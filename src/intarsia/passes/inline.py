@@ -15,7 +15,7 @@ from intarsia.transform import ModulePass, PassContext, register_pass
 class Inline(ModulePass, opt_level=1):
     """Replaces calls of global functions that are marked `Inline=1` by their bodies.
 
-    Nothing else is inlined unless asked for by name: whether a call is worth its function's size is for the
+    Nothing else is inlined unless it is named: whether a call is worth its function's size is for the
     writer of the program, or a tuning pass, to say. Each call gets variables of its own, and an argument is
     evaluated once, as before. Recursive functions stay, as do functions that passes skip or that belong to a
     toolchain. The function stays in the module: see RemoveUnusedFunctions.

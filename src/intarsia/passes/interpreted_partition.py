@@ -40,7 +40,7 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
 
     Args:
         module: Typed.
-        target: With the toolchain.
+        target: Target, with the toolchain.
 
     Returns:
         The program; None if the toolchain takes control flow itself, if there is none, if the program is

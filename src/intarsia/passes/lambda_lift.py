@@ -71,13 +71,13 @@ class _Lifting:
         taken: Names of global functions; those of the new ones are added.
     """
 
-    def __init__(self, found: LiftableFunctions, owner: str, taken: dict[str, int]) -> None:
-        self._found = found
+    def __init__(self, liftable: LiftableFunctions, owner: str, taken: dict[str, int]) -> None:
+        self._found = liftable
         self._params: dict[Function, dict[Expr, Expr]] = {}
         self._symbols: dict[Function, GlobalVar] = {}
-        for literal, name in found.names.items():
+        for literal, name in liftable.names.items():
             params = {
-                used: _param(used, number, literal) for number, used in enumerate(found.captured[literal])
+                used: _param(used, number, literal) for number, used in enumerate(liftable.captured[literal])
             }
             types = tuple(param.checked_type for param in (*params.values(), *literal.params))
             symbol = _free_name(str(literal.attrs.get("global_symbol") or f"{owner}_{name}"), taken)
@@ -105,7 +105,7 @@ class _Lifting:
 
         Args:
             root: The expression.
-            done: What stands for what it captures.
+            done: Replacements of captured values.
         """
         stack = [(root, False)]
         while stack:
@@ -151,7 +151,7 @@ def _free_name(wanted: str, taken: dict[str, int]) -> str:
     """A name that is not taken yet.
 
     Args:
-        wanted: What it is, or begins with.
+        wanted: The preferred name, or its beginning.
         taken: Names, each with the last number that was appended to it.
     """
     name = wanted

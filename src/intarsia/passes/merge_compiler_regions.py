@@ -108,7 +108,7 @@ def _regions(dataflow: Dataflow, kinds: dict[Expr, Hashable]) -> list[Region]:
 
 
 def _copy_eras(dataflow: Dataflow) -> dict[Expr, Hashable]:
-    """For each open expression what tells apart when it can run, in a program of several devices.
+    """For each open expression a key of when it can run, in a program of several devices.
 
     Those of one era need the same copies, and the same copies wait for them. A function that is made of
     expressions of one era neither waits for a copy that some of it does not need, nor keeps one waiting with

@@ -43,7 +43,7 @@ class MergeComposite(FunctionPass, opt_level=0, required=("InferType",)):
         }
 
     Attributes:
-        toolchain: Whose table is used: see `op.pattern_table`. One without a table changes nothing.
+        toolchain: Toolchain whose table is used: see `op.pattern_table`. One without a table changes nothing.
     """
 
     toolchain: str
@@ -62,27 +62,27 @@ class MergeComposite(FunctionPass, opt_level=0, required=("InferType",)):
         regions: list[Region] = []
         for row in table:
             for expr in reversed(dataflow.nodes):
-                found = match(row.pattern, expr, users) if expr not in taken else None
-                if found is not None and _is_legal(found, dataflow, users, taken) and row.check(found):
-                    taken.update(found.covered)
-                    regions.append(_region(found, self.toolchain, row))
+                matched = match(row.pattern, expr, users) if expr not in taken else None
+                if matched is not None and _is_legal(matched, dataflow, users, taken) and row.check(matched):
+                    taken.update(matched.covered)
+                    regions.append(_region(matched, self.toolchain, row))
         return outlined(function, regions, dataflow) if regions else function
 
 
-def _is_legal(found: Match, dataflow: Dataflow, users: Users, taken: set[Expr]) -> bool:
+def _is_legal(matched: Match, dataflow: Dataflow, users: Users, taken: set[Expr]) -> bool:
     """Whether what a match covers can become a function."""
-    root = found.root
+    root = matched.root
     return (
-        bool(found.covered)
+        bool(matched.covered)
         and isinstance(root, Call)
-        and taken.isdisjoint(found.covered)
-        and all(dataflow.scope.get(expr) is dataflow.scope[root] for expr in found.covered)
-        and all(expr.virtual_device == root.virtual_device for expr in found.covered)
-        and found.is_exclusive(users)
+        and taken.isdisjoint(matched.covered)
+        and all(dataflow.scope.get(expr) is dataflow.scope[root] for expr in matched.covered)
+        and all(expr.virtual_device == root.virtual_device for expr in matched.covered)
+        and matched.is_exclusive(users)
     )
 
 
-def _region(found: Match, toolchain: str, row: CompositePattern) -> Region:
-    names = [expr.op.name for expr in found.covered if isinstance(expr, Call) and isinstance(expr.op, Op)]
+def _region(matched: Match, toolchain: str, row: CompositePattern) -> Region:
+    names = [expr.op.name for expr in matched.covered if isinstance(expr, Call) and isinstance(expr.op, Op)]
     attrs = {"Composite": composite_name(toolchain, row.name), "PartitionedFromPattern": "_".join(names)}
-    return Region(found.covered, (found.root,), Attrs(attrs))
+    return Region(matched.covered, (matched.root,), Attrs(attrs))

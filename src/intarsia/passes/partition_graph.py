@@ -92,10 +92,10 @@ class _Lifting:
             literal: self._lift(_wanted(literal, name, number), literal)
             for number, literal in enumerate(literals)
         }
-        known: dict[Expr, _Lifted] = {
+        lifted_calls: dict[Expr, _Lifted] = {
             call: lifted[call.op] for call in calls if isinstance(call.op, Function)
         }
-        return _with_calls(function, known)
+        return _with_calls(function, lifted_calls)
 
     def _lift(self, wanted: str, literal: Function) -> _Lifted:
         name, count = wanted, 0
@@ -112,7 +112,7 @@ class _Lifting:
 
 
 def _wanted(literal: Function, caller: str, number: int) -> str:
-    """The name that a literal asks for with `global_symbol`, or one made of caller, toolchain and number."""
+    """The name in a literal's `global_symbol`, or one made of caller, toolchain and number."""
     compiler = str(literal.attrs["Compiler"])
     return str(literal.attrs.get("global_symbol") or "_".join((caller, compiler, str(number))))
 
@@ -127,12 +127,12 @@ def _closed(literal: Function, captured: tuple[Var, ...]) -> Function:
     return with_fields(closed, params=(*closed.params, *fresh.values()), checked_type=None)
 
 
-def _with_calls(function: Function, known: dict[Expr, _Lifted]) -> Function:
+def _with_calls(function: Function, lifted: dict[Expr, _Lifted]) -> Function:
     """The function with some calls made by name."""
     done: dict[Expr, Expr] = {}
     for expr in post_order(function):
         new = with_children(expr, tuple(done[child] for child in children(expr)))
-        found = known.get(expr)
+        found = lifted.get(expr)
         if found is not None and isinstance(new, Call):
             new = with_fields(new, op=found.callee, args=(*new.args, *found.captured))
         done[expr] = new

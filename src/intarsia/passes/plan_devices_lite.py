@@ -52,10 +52,10 @@ class PlanDevicesLite(ModulePass, opt_level=0, places_devices=True):
         if next(device_gaps(mod), None) is None:
             return mod
         config = device_config(mod, (), "")
-        known = planned_device(mod) or config.default_primitive_virtual_device
+        device = planned_device(mod) or config.default_primitive_virtual_device
         host = config.host_virtual_device
         flow = flow_of(mod, VirtualDevice(host.device_type, host.virtual_device_id))
-        default = VirtualDevice(known.device_type, known.virtual_device_id)
+        default = VirtualDevice(device.device_type, device.virtual_device_id)
         return captured(mod, choose_upward(flow, default), config)
 
 

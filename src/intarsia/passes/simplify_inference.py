@@ -83,7 +83,7 @@ def _simplified(expr: Expr) -> Expr:
 
 
 def _dropout(old: Call) -> Expr:
-    """What a Dropout that drops nothing returns: its input, and a mask that is all true if asked for."""
+    """Results of a Dropout that drops nothing: its input, and an all-true mask if it has one."""
     value = old.args[0]
     if old.attrs.get(OUTPUTS, 1) == 1:
         return Tuple((value,)) if OUTPUTS in old.attrs else value

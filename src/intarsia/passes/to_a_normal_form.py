@@ -126,10 +126,10 @@ class _Naming:
         """From here on an atom stands for an expression, and so for what lets call it."""
         waiting = [(expr, atom)]
         while waiting:
-            known, value = waiting.pop()
-            if known not in self._in_place:
-                self._atom[known] = value
-            for let in self._lets.get(known, ()):
+            bound, value = waiting.pop()
+            if bound not in self._in_place:
+                self._atom[bound] = value
+            for let in self._lets.get(bound, ()):
                 if let.var is value:
                     self._atom[let.var] = value
                     waiting.append((let.var, value))
@@ -138,7 +138,7 @@ class _Naming:
                     waiting.append((let.var, value))
                 else:
                     self._bind_in(self._region[self._home[let]], let.var, value)
-                    self._is_changed |= not is_atom(known)
+                    self._is_changed |= not is_atom(bound)
                     waiting.append((let.var, let.var))
 
     def _finish_let(self, let: Let) -> None:

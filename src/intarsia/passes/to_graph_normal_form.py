@@ -32,7 +32,7 @@ class ToGraphNormalForm(FunctionPass, opt_level=1, required=("InferType",)):
 
     A let evaluates its value first, once; a shared expression is evaluated once in the innermost scope
     around its uses (`ir.scope`). A let goes where that is the same, where the name is not used, and where
-    it only means that a value is evaluated in one branch instead of before the If, unless that draws random
+    it only means that a value is evaluated in one branch instead of ahead of the If, unless it draws random
     numbers. It stays where all uses are inside a function, which may be called often; where the value is a
     function that calls itself; and where name and value disagree in device or type. Functions that are
     fused, matched for a toolchain or given to one are left as they are.
@@ -170,23 +170,23 @@ class _KeptLets:
             scope = scope.parent
         return True
 
-    def _uses(self, expr: Expr, own: Scope) -> Iterator[tuple[Expr, Scope]]:
+    def _uses(self, expr: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
         """What an expression uses, each with the region where."""
         match expr:
             case Let():
                 if expr not in self._named:
-                    yield expr.value, own
-                yield expr.body, own
+                    yield expr.value, scope
+                yield expr.body, scope
             case Function() if expr not in self._bodies:
-                yield expr.body, Scope(expr, own, own.depth + 1)
+                yield expr.body, Scope(expr, scope, scope.depth + 1)
             case Function():
-                yield expr.body, own
+                yield expr.body, scope
             case If():
-                yield expr.cond, own
-                yield expr.true_branch, Scope(expr.true_branch, own, own.depth + 1)
-                yield expr.false_branch, Scope(expr.false_branch, own, own.depth + 1)
+                yield expr.cond, scope
+                yield expr.true_branch, Scope(expr.true_branch, scope, scope.depth + 1)
+                yield expr.false_branch, Scope(expr.false_branch, scope, scope.depth + 1)
             case _:
-                yield from ((child, own) for child in children(expr))
+                yield from ((child, scope) for child in children(expr))
 
     def _use(self, expr: Expr, scope: Scope) -> None:
         """Note that an expression is used in a region; regions are joined at the innermost around both."""
@@ -217,23 +217,23 @@ def _agrees(let: Let) -> bool:
 
 def _tainted(order: tuple[Expr, ...], impure: set[Expr]) -> set[Expr]:
     """Expressions that are impure or use such."""
-    found: set[Expr] = set()
+    tainted: set[Expr] = set()
     for expr in order:
-        if expr in impure or any(child in found for child in children(expr)):
-            found.add(expr)
-    return found
+        if expr in impure or any(child in tainted for child in children(expr)):
+            tainted.add(expr)
+    return tainted
 
 
 def _first_use(order: tuple[Expr, ...]) -> dict[Expr, int]:
     """The number of the first expression that uses a variable; binders are no uses."""
-    found: dict[Expr, int] = {}
+    first_use: dict[Expr, int] = {}
     for index, expr in enumerate(order):
         below = children(expr)
         used = below[1:] if isinstance(expr, Let) else below[-1:] if isinstance(expr, Function) else below
         for child in used:
             if isinstance(child, Var):
-                found.setdefault(child, index)
-    return found
+                first_use.setdefault(child, index)
+    return first_use
 
 
 def _sealed_expressions(placed: ScopedProgram) -> frozenset[Expr]:

@@ -55,7 +55,7 @@ class UnrollLoops(FunctionPass, opt_level=0, required=("InferType",)):
 
     Attributes:
         most_iterations: Longer loops stay as they are.
-        most_calls: So do loops that would become more calls.
+        most_calls: Largest number of calls that a loop may become.
     """
 
     most_iterations: int = 64

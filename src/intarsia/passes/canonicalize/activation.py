@@ -168,7 +168,7 @@ def _plus_scalar(expr: Expr) -> tuple[Expr, float] | None:
     return None
 
 
-def _is_near(found: float, expected: float, dtype: DType | None) -> bool:
+def _is_near(actual: float, expected: float, dtype: DType | None) -> bool:
     """Whether a constant of a model is the number of the formula, up to its last digits."""
     digits = None if dtype is None else _DIGITS.get(dtype)
-    return digits is not None and abs(found - expected) <= abs(expected) * 2.0 ** (1 - digits)
+    return digits is not None and abs(actual - expected) <= abs(expected) * 2.0 ** (1 - digits)

@@ -1,6 +1,6 @@
 """The planned program: a device on every expression, copies where they differ, no annotations left.
 
-A value is copied once to each device where it is needed; the copy is shared by all who need it there, and is
+A value is copied once to each device where it is needed; the copy is shared by all its users there, and is
 evaluated in the innermost scope that encloses them (`ir.scope`). Copies that the program has are used.
 """
 
@@ -122,50 +122,50 @@ class _Capture:
                 assert_never(expr)
 
     def _indivisible(self, function: Function) -> Function:
-        place = self.choice.flow.of[function]
-        assert isinstance(place, FunctionDomain)
-        assert isinstance(place.result, int)
-        return settled(function, self._with_target(self.choice.device(place.result), UNCONSTRAINED))
+        domain = self.choice.flow.of[function]
+        assert isinstance(domain, FunctionDomain)
+        assert isinstance(domain.result, int)
+        return settled(function, self._with_target(self.choice.device(domain.result), UNCONSTRAINED))
 
     def _literal(self, function: Function) -> Function:
-        place = self.choice.flow.of[function]
-        assert isinstance(place, FunctionDomain)
+        domain = self.choice.flow.of[function]
+        assert isinstance(domain, FunctionDomain)
         return with_fields(
             function,
             params=tuple(self.done[param] for param in function.params),
-            body=self._deliver(function.body, place.result),
-            virtual_device=self._own(function, place.result),
+            body=self._deliver(function.body, domain.result),
+            virtual_device=self._own(function, domain.result),
         )
 
     def _let(self, let: Let) -> Let:
-        place = self.choice.flow.of[let]
+        domain = self.choice.flow.of[let]
         return with_fields(
             let,
             var=self.done[let.var],
             value=self._deliver(let.value, self.choice.flow.of[let.var]),
-            body=self._deliver(let.body, place),
-            virtual_device=self._own(let, place),
+            body=self._deliver(let.body, domain),
+            virtual_device=self._own(let, domain),
         )
 
     def _if(self, expr: If) -> If:
-        place = self.choice.flow.of[expr]
+        domain = self.choice.flow.of[expr]
         return with_fields(
             expr,
-            cond=self._deliver(expr.cond, main_leaf(place)),
-            true_branch=self._deliver(expr.true_branch, place),
-            false_branch=self._deliver(expr.false_branch, place),
-            virtual_device=self._own(expr, place),
+            cond=self._deliver(expr.cond, main_leaf(domain)),
+            true_branch=self._deliver(expr.true_branch, domain),
+            false_branch=self._deliver(expr.false_branch, domain),
+            virtual_device=self._own(expr, domain),
         )
 
     def _tuple(self, expr: Tuple) -> Tuple:
-        place = self.choice.flow.of[expr]
+        domain = self.choice.flow.of[expr]
         return with_fields(
             expr,
             fields=tuple(
-                self._deliver(item, place.fields[index] if isinstance(place, FieldsDomain) else place)
+                self._deliver(item, domain.fields[index] if isinstance(domain, FieldsDomain) else domain)
                 for index, item in enumerate(expr.fields)
             ),
-            virtual_device=self._own(expr, place),
+            virtual_device=self._own(expr, domain),
         )
 
     def _item(self, expr: TupleGetItem) -> Expr:
@@ -184,26 +184,26 @@ class _Capture:
     def _call(self, call: Call) -> Call:
         if call not in self.choice.flow.of:
             return call  # an annotation, which is seen through
-        place = self.choice.flow.of[call]
+        domain = self.choice.flow.of[call]
         callee = self.choice.flow.callees.get(call)
         if callee is not None:
             pairs = zip(call.args, callee.params, strict=False)
             args = tuple(self._deliver(arg, param) for arg, param in pairs)
         elif is_shape_operator(call):
-            args = tuple(self._anywhere(arg, place) for arg in call.args)
+            args = tuple(self._anywhere(arg, domain) for arg in call.args)
         else:
             args = tuple(
-                self.done[arg] if isinstance(arg, Function) else self._deliver(arg, place)
+                self.done[arg] if isinstance(arg, Function) else self._deliver(arg, domain)
                 for arg in call.args
             )
-        function = call.op if isinstance(call.op, (Op, GlobalVar)) else self._anywhere(call.op, place)
-        return with_fields(call, op=function, args=args, virtual_device=self._own(call, place))
+        function = call.op if isinstance(call.op, (Op, GlobalVar)) else self._anywhere(call.op, domain)
+        return with_fields(call, op=function, args=args, virtual_device=self._own(call, domain))
 
-    def _anywhere(self, expr: Expr, place: Domain) -> Expr:
+    def _anywhere(self, expr: Expr, domain: Domain) -> Expr:
         """A value where it is; what is everywhere, in a place."""
         source = self._source(expr)
         if is_everywhere(source.base) or source.base in self.choice.flow.open_tuples:
-            return self._delivered(source, place)
+            return self._delivered(source, domain)
         return self._value(source.base, source.path)
 
     def _deliver(self, expr: Expr, there: Domain) -> Expr:
@@ -286,13 +286,13 @@ class _Capture:
 
     def _own(self, expr: Expr, domain: Domain) -> VirtualDevice:
         """The virtual device of an expression, with the target that it names itself, or an annotation."""
-        own = expr.virtual_device
-        if own.target is None and expr in self.targets:
-            own = VirtualDevice(None, None, self.targets[expr], own.memory_scope)
-        return self._with_target(self._device(domain), own)
+        device = expr.virtual_device
+        if device.target is None and expr in self.targets:
+            device = VirtualDevice(None, None, self.targets[expr], device.memory_scope)
+        return self._with_target(self._device(domain), device)
 
-    def _with_target(self, device: VirtualDevice, own: VirtualDevice) -> VirtualDevice:
-        key = device, own
+    def _with_target(self, device: VirtualDevice, annotated: VirtualDevice) -> VirtualDevice:
+        key = device, annotated
         if key not in self.complete:
-            self.complete[key] = refined(self.config.canonical_virtual_device(device), own)
+            self.complete[key] = refined(self.config.canonical_virtual_device(device), annotated)
         return self.complete[key]

@@ -31,7 +31,7 @@ def is_planned(mod: IRModule) -> bool:
 
 
 def planned_device(mod: IRModule) -> VirtualDevice | None:
-    """Where the first function that says so leaves its result; None in a program that is not planned."""
+    """Device of the result of the first function that states one; None in a program that is not planned."""
     for function in mod.graph_functions.values():
         if _is_complete(function.virtual_device) and not is_indivisible(function):
             return function.virtual_device
@@ -48,12 +48,12 @@ def device_gaps(mod: IRModule) -> Iterator[tuple[Expr, str]]:
             if isinstance(expr, (Op, GlobalVar)):
                 continue
             yield from ((expr, text) for text in _own_gaps(expr))
-            for used, place in () if expr in compiled else _uses(expr, functions):
-                if not _is_function(used) and not _is_in(used, place):
+            for used, expected in () if expr in compiled else _uses(expr, functions):
+                if not _is_function(used) and not _is_in(used, expected):
                     if (expr, used) not in seen:
                         yield (
                             expr,
-                            f"needs a value on {place.virtual_device} that is on {used.virtual_device}",
+                            f"needs a value on {expected.virtual_device} that is on {used.virtual_device}",
                         )
                     seen.add((expr, used))
 
@@ -65,10 +65,10 @@ def _own_gaps(expr: Expr) -> Iterator[str]:
     if placement_of(expr) is not None:
         yield "is an annotation"
     if isinstance(expr, Function) and is_indivisible(expr):
-        place = place_of(expr.virtual_device)
+        device_place = place_of(expr.virtual_device)
         marks = (device for device, _ in marks_of(expr))
-        if any(VirtualDevice.join(place, device) is None for device in marks):
-            yield f"is on {place}, which something in it, or its target, contradicts"
+        if any(VirtualDevice.join(device_place, device) is None for device in marks):
+            yield f"is on {device_place}, which something in it, or its target, contradicts"
 
 
 def _uses(expr: Expr, functions: dict[str, Function]) -> Iterator[tuple[Expr, Expr]]:

@@ -109,18 +109,18 @@ def _allowed(
 ) -> tuple[tuple[VirtualDevice, ...], dict[int, tuple[int, ...]]]:
     """The devices of the program, the default first; and for each domain the numbers of those it can take."""
     roots = [root for root in range(len(flow.domains)) if flow.domains.find(root) == root]
-    known = {root: _without_scope(flow.domains.known(root)) for root in roots}
-    found = {device for device in known.values() if _is_one(device)} | {default}
-    for device in known.values():
-        if not any(VirtualDevice.join(device, other) is not None for other in found):
-            found.add(VirtualDevice.default(device, _first_of_type(device, default)))
-    devices = tuple(sorted(found, key=lambda device: (device != default, _order(device))))
+    device_of = {root: _without_scope(flow.domains.known(root)) for root in roots}
+    allowed = {device for device in device_of.values() if _is_one(device)} | {default}
+    for device in device_of.values():
+        if not any(VirtualDevice.join(device, other) is not None for other in allowed):
+            allowed.add(VirtualDevice.default(device, _first_of_type(device, default)))
+    devices = tuple(sorted(allowed, key=lambda device: (device != default, _order(device))))
     numbers: dict[VirtualDevice, tuple[int, ...]] = {}
-    for device in known.values():
+    for device in device_of.values():
         if device not in numbers:
             fitting = (n for n, other in enumerate(devices) if VirtualDevice.join(device, other) is not None)
             numbers[device] = tuple(fitting)
-    return devices, {root: numbers[device] for root, device in known.items()}
+    return devices, {root: numbers[device] for root, device in device_of.items()}
 
 
 def _without_scope(device: VirtualDevice) -> VirtualDevice:

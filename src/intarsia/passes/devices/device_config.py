@@ -1,4 +1,4 @@
-"""The targets that planning knows: those it is given, or those that the program's annotations ask for."""
+"""The targets that planning distinguishes: those it is given, or those in the program's annotations."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ class FieldsDomain:
 
     Attributes:
         fields: The domain of each field.
-        place: That of the tuple, and so of all fields that are no functions, and of fields of such fields.
+        plain: Domain of the tuple, of all fields that are no functions, and of fields of such fields.
     """
 
     fields: tuple[Domain, ...]
-    place: int
+    plain: int
 
 
 Domain: TypeAlias = int | FunctionDomain | FieldsDomain
@@ -87,16 +87,16 @@ class DeviceDomains:
             case _:
                 return self.new()
 
-    def _in_place(self, type_: Type, place: int | None) -> Domain:
+    def _in_place(self, type_: Type, domain: int | None) -> Domain:
         """As `of_type`, for a tuple in a place, or a field of it; None: it is where its first function is."""
         match type_:
             case TupleType(fields=types) if _holds_function(type_):
-                fields = tuple(self._in_place(field, place) for field in types)
-                return FieldsDomain(fields, main_leaf(fields[0]) if place is None else place)
+                fields = tuple(self._in_place(field, domain) for field in types)
+                return FieldsDomain(fields, main_leaf(fields[0]) if domain is None else domain)
             case FuncType():
                 return self.of_type(type_)
             case _:
-                return self.new() if place is None else place
+                return self.new() if domain is None else domain
 
     def find(self, domain: int) -> int:
         """The number that stands for all that has been joined with a domain."""
@@ -115,7 +115,7 @@ class DeviceDomains:
         """Add what an annotation says; of a function, about its result, of a tuple, about its place.
 
         Args:
-            domain: Where.
+            domain: Domain of the site.
             site: The annotation. Its target says nothing about where a value is.
             is_required: Whether a contradiction is an error.
 
@@ -161,16 +161,16 @@ class DeviceDomains:
             case int(), int():
                 self.join(left, right)
             case FunctionDomain(), FunctionDomain():
-                for one, other in zip(left.params, right.params, strict=False):
-                    self.unify(one, other)
+                for first, second in zip(left.params, right.params, strict=False):
+                    self.unify(first, second)
                 self.unify(left.result, right.result)
             case FieldsDomain(), FieldsDomain():
-                self.join(left.place, right.place)
-                for one, other in zip(left.fields, right.fields, strict=False):
-                    self.unify(one, other)
+                self.join(left.plain, right.plain)
+                for first, second in zip(left.fields, right.fields, strict=False):
+                    self.unify(first, second)
             case _:  # of one of them the type is unknown
-                for one, other in zip(leaves(left), leaves(right), strict=False):
-                    self.join(one, other)
+                for first, second in zip(leaves(left), leaves(right), strict=False):
+                    self.join(first, second)
 
 
 def leaves(domain: Domain) -> tuple[int, ...]:
@@ -178,8 +178,8 @@ def leaves(domain: Domain) -> tuple[int, ...]:
     match domain:
         case FunctionDomain(params=params, result=result):
             return tuple(leaf for item in (*params, result) for leaf in leaves(item))
-        case FieldsDomain(fields=fields, place=place):
-            return (place, *(leaf for item in fields for leaf in leaves(item)))
+        case FieldsDomain(fields=fields, plain=plain):
+            return (plain, *(leaf for item in fields for leaf in leaves(item)))
         case _:
             return (domain,)
 
@@ -187,12 +187,12 @@ def leaves(domain: Domain) -> tuple[int, ...]:
 def main_leaf(domain: Domain) -> int:
     """Where a value is, as its virtual device says: of a function its result."""
     while not isinstance(domain, int):
-        domain = domain.result if isinstance(domain, FunctionDomain) else domain.place
+        domain = domain.result if isinstance(domain, FunctionDomain) else domain.plain
     return domain
 
 
 def place_of(device: VirtualDevice) -> VirtualDevice:
-    """A virtual device without its target: who compiles for it says nothing about where values are."""
+    """A virtual device without its target: the compiler of a value does not decide where the value is."""
     if device.target is None:
         return device
     return VirtualDevice(device.device_type, device.virtual_device_id, None, device.memory_scope)
@@ -220,13 +220,13 @@ def _holds_data(type_: Type) -> bool:
 
 def _conflict(left: tuple[Site, ...], right: tuple[Site, ...]) -> DeviceConflictError:
     pairs = (
-        (one, other)
-        for one, other in product(left, right)
-        if VirtualDevice.join(place_of(one.device), place_of(other.device)) is None
+        (first, second)
+        for first, second in product(left, right)
+        if VirtualDevice.join(place_of(first.device), place_of(second.device)) is None
     )
-    one, other = next(pairs)
+    first, second = next(pairs)
     return DeviceConflictError(
-        f"a value is put on two devices: {one}, and {other}",
+        f"a value is put on two devices: {first}, and {second}",
         help="remove one annotation, or put intarsia::device_copy between them",
     )
 

@@ -30,7 +30,7 @@ class Source:
 
     Attributes:
         base: The expression that computes it.
-        path: Which field of it, of fields of it.
+        path: Index of the field, of the field of that field, and so on.
         is_border: Whether an annotation stands between that says nothing of its users.
     """
 
@@ -44,9 +44,9 @@ class Need:
     """A domain in which a value is needed.
 
     Attributes:
-        domain: Where.
+        domain: Domain that the value is needed in.
         is_border: Whether an annotation stands between that says nothing of its users.
-        number: How many needs were met before, in the order of evaluation.
+        number: Number of needs met before it, in the order of evaluation.
     """
 
     domain: int
@@ -56,18 +56,18 @@ class Need:
 
 @dataclass(slots=True)
 class DeviceFlow:
-    """The values of a program, their domains, and who needs them where.
+    """The values of a program, their domains, and the needs for them.
 
     Attributes:
         domains: All domains.
         of: The domain of each expression that computes something, binds a value, or holds one in place.
-        sources: Where the value of each expression comes from.
+        sources: Source of the value of each expression.
         open_tuples: Tuples that are nowhere: each user gets the fields it needs.
         needs: For each tensor, where it is needed.
         views: Expressions that hold the value of another one in a place of their own.
         callees: For each call of a function, where it takes its arguments.
         weak: Domains whose device was chosen for them, which their users need not follow.
-        met: How many needs there are.
+        met: Number of needs so far.
     """
 
     domains: DeviceDomains = field(default_factory=DeviceDomains)
@@ -82,11 +82,11 @@ class DeviceFlow:
 
     def domain_of(self, source: Source) -> Domain:
         """The domain of a value that is computed."""
-        found = self.of[source.base]
+        domain = self.of[source.base]
         for index in source.path:
-            if isinstance(found, FieldsDomain):
-                found = found.fields[index]
-        return found
+            if isinstance(domain, FieldsDomain):
+                domain = domain.fields[index]
+        return domain
 
     def field(self, source: Source, index: int) -> Source:
         """Where a field of a tuple comes from."""
@@ -133,8 +133,8 @@ class DeviceFlow:
         if base in self.open_tuples:
             assert isinstance(base, Tuple)
             for index in range(len(base.fields)):
-                place = there.fields[index] if isinstance(there, FieldsDomain) else there
-                self.follow(self.field(source, index), place, owner)
+                field_domain = there.fields[index] if isinstance(there, FieldsDomain) else there
+                self.follow(self.field(source, index), field_domain, owner)
         elif is_everywhere(base):
             if base.virtual_device != UNCONSTRAINED:
                 self.domains.constrain(there, Site(base.virtual_device, base, owner), is_required=False)
@@ -143,8 +143,8 @@ class DeviceFlow:
                 case int() as here, int():
                     if self.domains.join(here, there, is_required=False):
                         return
-                case FieldsDomain(place=here), FieldsDomain(place=place):
-                    self.domains.join(here, place, is_required=False)
+                case FieldsDomain(plain=here), FieldsDomain(plain=place_there):
+                    self.domains.join(here, place_there, is_required=False)
                 case _:
                     pass
             self.need(source, there)

@@ -34,7 +34,7 @@ def flow_of(mod: IRModule, host: VirtualDevice) -> DeviceFlow:
 
     Args:
         mod: The program.
-        host: Where shapes are.
+        host: Device of shapes.
 
     Raises:
         DeviceConflictError: Annotations contradict each other.
@@ -64,18 +64,18 @@ class _FlowBuilder:
         self.globals[name] = self._declared(function)
 
     def _declared(self, function: Function) -> FunctionDomain:
-        made: FunctionDomain
+        declared: FunctionDomain
         if is_indivisible(function):
-            place = self.flow.domains.new()
+            domain = self.flow.domains.new()
             for device, expr in marks_of(function):
-                self.flow.domains.constrain(place, Site(device, expr, self.owner))
-            made = FunctionDomain((place,) * len(function.params), place)
+                self.flow.domains.constrain(domain, Site(device, expr, self.owner))
+            declared = FunctionDomain((domain,) * len(function.params), domain)
         else:
             params = tuple(self._bound(param) for param in function.params)
-            made = FunctionDomain(params, self.flow.domains.of_type(function.result_type))
-            self._annotate(made, function)
-        self.flow.of[function] = made
-        return made
+            declared = FunctionDomain(params, self.flow.domains.of_type(function.result_type))
+            self._annotate(declared, function)
+        self.flow.of[function] = declared
+        return declared
 
     def _bound(self, var: Var, value_type: Type | None = None) -> Domain:
         if var not in self.flow.of:
@@ -136,11 +136,11 @@ class _FlowBuilder:
 
     def _add_joint(self, expr: Let | If, *parts: Expr) -> Domain:
         """An expression whose value is that of one of its parts."""
-        place = self.flow.of[expr] = self.flow.domains.of_type(expr.checked_type or self._type(parts[0]))
-        self._annotate(place, expr)
+        domain = self.flow.of[expr] = self.flow.domains.of_type(expr.checked_type or self._type(parts[0]))
+        self._annotate(domain, expr)
         for part in parts:
-            self.flow.follow(self.flow.sources[part], place, self.owner)
-        return place
+            self.flow.follow(self.flow.sources[part], domain, self.owner)
+        return domain
 
     def _add_tuple(self, expr: Tuple) -> None:
         flow = self.flow
@@ -151,10 +151,10 @@ class _FlowBuilder:
         if expr.virtual_device == UNCONSTRAINED and not is_nested:
             flow.open_tuples.add(expr)
             return
-        place = flow.of[expr] = flow.domains.of_type(expr.checked_type)
-        self._annotate(place, expr)
+        domain = flow.of[expr] = flow.domains.of_type(expr.checked_type)
+        self._annotate(domain, expr)
         for index, source in enumerate(sources):
-            flow.need(source, place.fields[index] if isinstance(place, FieldsDomain) else place)
+            flow.need(source, domain.fields[index] if isinstance(domain, FieldsDomain) else domain)
 
     def _add_item(self, expr: TupleGetItem) -> None:
         source = self.flow.field(self.flow.sources[expr.tuple_value], expr.index)
@@ -210,17 +210,17 @@ class _FlowBuilder:
 
     def _add_operator(self, call: Call) -> None:
         flow = self.flow
-        place = flow.of[call] = flow.domains.new()
-        self._annotate(place, call)
+        domain = flow.of[call] = flow.domains.new()
+        self._annotate(domain, call)
         if is_shape_operator(call):
-            if flow.domains.constrain(place, Site(self.host, call, self.owner), is_required=False):
-                flow.weak.add(place)
+            if flow.domains.constrain(domain, Site(self.host, call, self.owner), is_required=False):
+                flow.weak.add(domain)
             return
         for arg in call.args:
             if isinstance(arg, Function):
-                self.bodies.add(arg, place)
+                self.bodies.add(arg, domain)
             else:
-                flow.need(flow.sources[arg], place)
+                flow.need(flow.sources[arg], domain)
 
     def _callee(self, op: Expr) -> FunctionDomain | None:
         """What is known of a function that is called; None of loop functions, which run anywhere."""
@@ -239,7 +239,7 @@ class _FlowBuilder:
         self._annotate(callee.result, call)
 
     def _add_literal(self, function: Function) -> None:
-        made = self.flow.of.get(function) or self._declared(function)
+        declared = self.flow.of.get(function) or self._declared(function)
         if not is_indivisible(function):
-            assert isinstance(made, FunctionDomain)
-            self.flow.follow(self.flow.sources[function.body], made.result, self.owner)
+            assert isinstance(declared, FunctionDomain)
+            self.flow.follow(self.flow.sources[function.body], declared.result, self.owner)

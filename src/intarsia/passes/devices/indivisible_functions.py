@@ -30,13 +30,13 @@ def insides(*roots: Expr) -> set[Expr]:
 def marks_of(function: Function) -> list[tuple[VirtualDevice, Expr]]:
     """What an indivisible function says about its device, each thing once: its target, and what is in it."""
     text = function.attrs.get("target")
-    found: dict[VirtualDevice, Expr] = {}
+    marks: dict[VirtualDevice, Expr] = {}
     if isinstance(text, str) and "Compiler" in function.attrs:
-        found[VirtualDevice(Target(text).device_type)] = function
+        marks[VirtualDevice(Target(text).device_type)] = function
     for expr in (function, *post_order(function)):
         device = expr.virtual_device  # the memory is its own
-        found.setdefault(VirtualDevice(device.device_type, device.virtual_device_id), expr)
-    return list(found.items())
+        marks.setdefault(VirtualDevice(device.device_type, device.virtual_device_id), expr)
+    return list(marks.items())
 
 
 def settled(function: Function, device: VirtualDevice) -> Function:
@@ -44,7 +44,7 @@ def settled(function: Function, device: VirtualDevice) -> Function:
 
     Args:
         function: The function; annotations inside are dropped.
-        device: Where it is, with the target of what has none.
+        device: Device of the function, with the target of what has none.
     """
     done: dict[Expr, Expr] = {}
     for expr in post_order(function):
@@ -65,12 +65,12 @@ def settled(function: Function, device: VirtualDevice) -> Function:
     return after
 
 
-def refined(device: VirtualDevice, own: VirtualDevice) -> VirtualDevice:
+def refined(device: VirtualDevice, annotated: VirtualDevice) -> VirtualDevice:
     """The device, with the target and memory that an expression there names itself."""
-    target = own.target if own.device_type is device.device_type else None
+    target = annotated.target if annotated.device_type is device.device_type else None
     return VirtualDevice(
         device.device_type,
         device.virtual_device_id,
         target or device.target,
-        device.memory_scope or own.memory_scope,
+        device.memory_scope or annotated.memory_scope,
     )

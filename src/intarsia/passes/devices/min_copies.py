@@ -60,7 +60,7 @@ def _components(problem: CopyProblem) -> list[tuple[list[int], list[Users]]]:
             of_domain[domain].append(number)
     seen: set[int] = set()
     used: set[int] = set()
-    found = []
+    components = []
     for start in sorted(is_open):
         if start in seen:
             continue
@@ -74,8 +74,8 @@ def _components(problem: CopyProblem) -> list[tuple[list[int], list[Users]]]:
             near -= seen
             seen |= near
             domains += sorted(near)
-        found.append((sorted(domains), [problem.values[number] for number in sorted(numbers)]))
-    return found
+        components.append((sorted(domains), [problem.values[number] for number in sorted(numbers)]))
+    return components
 
 
 @dataclass(slots=True)

@@ -30,29 +30,29 @@ class OperatorBodies:
         Raises:
             DeviceConflictError: An annotation inside says otherwise.
         """
-        waiting: list[tuple[set[Expr], int]] = [(_dependent(body), place) for body, place in self._bodies]
+        waiting: list[tuple[set[Expr], int]] = [(_dependent(body), domain) for body, domain in self._bodies]
         functions = {var.name: function for var, function in mod.graph_functions.items()}
         pinned: set[str] = set()
         while waiting:
-            inside, place = waiting.pop()
+            inside, domain = waiting.pop()
             for expr in inside:
                 for leaf in leaves(flow.of[expr]) if expr in flow.of else ():
-                    flow.domains.join(place, leaf)
+                    flow.domains.join(domain, leaf)
             called = {
                 child.name for expr in inside for child in children(expr) if isinstance(child, GlobalVar)
             }
             for name in sorted(called & functions.keys() - pinned):
                 pinned.add(name)
-                waiting.append((set(post_order(functions[name])), place))
+                waiting.append((set(post_order(functions[name])), domain))
 
 
 def _dependent(body: Function) -> set[Expr]:
     """The body, and what in it depends on a variable that is bound in it."""
     order = list(post_order(body))
-    found: set[Expr] = {body}
+    dependent: set[Expr] = {body}
     for expr in order:
-        found.update(binders(expr))
+        dependent.update(binders(expr))
     for expr in order:
-        if any(child in found for child in children(expr)):
-            found.add(expr)
-    return found
+        if any(child in dependent for child in children(expr)):
+            dependent.add(expr)
+    return dependent

@@ -28,8 +28,8 @@ class BackwardPlan:
     """What becomes of each expression of a function.
 
     Attributes:
-        uses: How many places use an expression.
-        accepted: Which scales an expression takes, if it is used once.
+        uses: Number of uses of an expression.
+        accepted: Scales that an expression takes, if it is used once.
         pending: The scale that an expression is to take.
         dropped: Multiplications that go away: their argument takes them.
     """

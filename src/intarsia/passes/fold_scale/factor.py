@@ -17,10 +17,10 @@ def of_factor(call: Call, position: int) -> Acceptance | None:
 
 def multiplied_again(call: Call, scale: Scale) -> Expr:
     """A multiplication by a constant, with a scale in the constant."""
-    found, dims = scale_of(call), dims_of(call)
-    assert found is not None
+    pulled, dims = scale_of(call), dims_of(call)
+    assert pulled is not None
     assert dims is not None
-    position, _ = found
+    position, _ = pulled
     constant = call.args[1 - position]
     assert isinstance(constant, Constant)
     scaled = scaled_constant(constant, scale.broadcast(len(dims)))

@@ -17,7 +17,7 @@ class ForwardPlan:
     """What becomes of each expression of a function.
 
     Attributes:
-        accepted: Which scales all uses of an expression take in its place; None if some use takes none.
+        accepted: Scales that all uses of an expression take in its place; None if some use takes none.
         pulled: The scale that is taken out of an expression, for its uses to take.
         dropped: Multiplications that go away: their uses take them.
     """
@@ -37,7 +37,7 @@ class ForwardPlan:
         return plan
 
     def _offer(self, expr: Expr) -> None:
-        """Tell the arguments of an expression which scales it takes."""
+        """Record the scales that the arguments of an expression may hand on to it."""
         position, offer = self._own_offer(expr)
         operand = expr.args[position] if isinstance(expr, Call) and offer is not None else None
         for child in children(expr):
@@ -77,10 +77,10 @@ class ForwardPlan:
             self.pulled[expr] = carrier.to_result(scale)
 
     def _pull_multiplication(self, expr: Expr) -> None:
-        found = scale_of(expr)
+        scale = scale_of(expr)
         assert isinstance(expr, Call)
-        assert found is not None
-        position, own = found
+        assert scale is not None
+        position, own = scale
         self.pulled[expr] = own.times(self.pulled.get(expr.args[position]))
 
     def replace(self, old: Expr, current: Expr) -> Expr:
@@ -90,9 +90,9 @@ class ForwardPlan:
         if old in self.dropped:
             return current.args[self.dropped[old]]
         layer = layer_of(old)
-        found = None if layer is not None else scale_of(old)
+        factor = None if layer is not None else scale_of(old)
         if layer is not None:
             scale, rewritten = self.pulled.get(old.args[layer.data_position]), layer_of(current)
             return current if scale is None or rewritten is None else rewritten.with_input_scaled(scale)
-        scale = None if found is None else self.pulled.get(old.args[found[0]])
+        scale = None if factor is None else self.pulled.get(old.args[factor[0]])
         return current if scale is None else multiplied_again(current, scale)

@@ -28,7 +28,7 @@ class Layer:
     Attributes:
         call: The call.
         weight: Its weights.
-        weight_position: Which argument they are.
+        weight_position: Index of the weights among the arguments.
         bias: Its bias; None if it has none.
     """
 

@@ -1,1 +1,1 @@
-"""Functions inside programs: what they capture, who calls them, putting them in place and taking them out."""
+"""Functions inside programs: captured variables, the call graph, inlining and outlining."""

@@ -21,24 +21,24 @@ class CallGraph:
     @classmethod
     def of(cls, mod: IRModule) -> CallGraph:
         """The call graph of a module; names that it does not define are left out. Linear in the module."""
-        known = {var.name for var in mod.functions}
+        names_here = {var.name for var in mod.functions}
         callees: dict[str, tuple[str, ...]] = {}
         for var, function in mod.functions.items():
             used = post_order(function) if isinstance(function, Function) else ()
             names = dict.fromkeys(expr.name for expr in used if isinstance(expr, GlobalVar))
-            callees[var.name] = tuple(name for name in names if name in known)
+            callees[var.name] = tuple(name for name in names if name in names_here)
         return cls(callees)
 
     def reachable(self, entries: Iterable[str]) -> frozenset[str]:
         """The entries that exist, and all that they refer to, directly or not."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [name for name in entries if name in self.callees]
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting.extend(self.callees[name])
-        return frozenset(found)
+        return frozenset(reached)
 
     def components(self) -> tuple[tuple[str, ...], ...]:
         """Functions that refer to each other in circles, together; callees before callers.
@@ -69,8 +69,8 @@ class _Search:
     """One depth-first search over all functions.
 
     Attributes:
-        number: In which order functions were reached.
-        components: What is finished.
+        number: Functions' numbers, in the order in which they were reached.
+        components: Finished components.
     """
 
     def __init__(self, callees: Mapping[str, tuple[str, ...]]) -> None:

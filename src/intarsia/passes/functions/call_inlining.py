@@ -69,7 +69,7 @@ class _Caller:
     Args:
         function: The function.
         mod: Its module.
-        inlining: Which literals' calls are replaced.
+        inlining: Literals whose calls are replaced.
         inlined: The global functions whose calls are.
     """
 

@@ -19,11 +19,11 @@ def evaluation_regions(placed: ScopedProgram, transparent: Iterable[Expr] = ()) 
     is_joined = {
         scope: isinstance(opener, Let) or opener in joined for (opener, _), scope in placed.inner.items()
     }
-    found: dict[Scope, Scope] = {}
+    region_of: dict[Scope, Scope] = {}
     for scope in placed.members:  # enclosing scopes come first
         inherits = scope.parent is not None and is_joined[scope]
-        found[scope] = found[scope.parent] if inherits and scope.parent is not None else scope
-    return found
+        region_of[scope] = region_of[scope.parent] if inherits and scope.parent is not None else scope
+    return region_of
 
 
 def operator_bodies(order: Iterable[Expr]) -> frozenset[Expr]:

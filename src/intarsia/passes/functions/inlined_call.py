@@ -105,9 +105,9 @@ def _used_directly(function: Function, order: tuple[Expr, ...]) -> dict[Expr, bo
     """For each used parameter, whether the body evaluates some use of it itself, once and in any case."""
     placed = place(function)
     region = evaluation_regions(placed, operator_bodies(order))
-    own = placed.inner[function, len(function.params)]
+    body_scope = placed.inner[function, len(function.params)]
     params = set(function.params)
-    found: dict[Expr, bool] = {function.body: True} if function.body in params else {}
+    used_directly: dict[Expr, bool] = {function.body: True} if function.body in params else {}
     for scope, members in placed.members.items():
         for expr in members:
             if expr is function:
@@ -115,5 +115,5 @@ def _used_directly(function: Function, order: tuple[Expr, ...]) -> dict[Expr, bo
             for position, child in enumerate(children(expr)):
                 if child in params:
                     used_in = region[placed.inner.get((expr, position), scope)]
-                    found[child] = found.get(child, False) or used_in is region[own]
-    return found
+                    used_directly[child] = used_directly.get(child, False) or used_in is region[body_scope]
+    return used_directly

@@ -20,7 +20,7 @@ class LiftableFunctions:
 
     Attributes:
         names: Each with the name that its let gives it, or "function".
-        captured: What each needs from outside, for itself and for the liftable functions that it calls.
+        captured: Outer values that each needs, for itself and for the liftable functions that it calls.
     """
 
     names: Mapping[Function, str]
@@ -119,19 +119,19 @@ def _without_function_captures(
 
 
 def _all_captured(
-    found: LiftableFunctions, captures: Captures, placed: ScopedProgram
+    liftable: LiftableFunctions, captures: Captures, placed: ScopedProgram
 ) -> dict[Function, tuple[Expr, ...]]:
     """What each needs, with what those need that are called in it, as far as that is outside of it."""
     needed = {
-        literal: {used: None for used in captures.used[literal] if found.resolved(used) is None}
-        for literal in found.names
+        literal: {used: None for used in captures.used[literal] if liftable.resolved(used) is None}
+        for literal in liftable.names
     }
-    callers: dict[Function, dict[Function, None]] = {literal: {} for literal in found.names}
-    for scope, callee in _calls(found, placed):
+    callers: dict[Function, dict[Function, None]] = {literal: {} for literal in liftable.names}
+    for scope, callee in _calls(liftable, placed):
         for function in captures.functions_around(scope):
             if function in needed:
                 callers[callee][function] = None
-    waiting = list(found.names)
+    waiting = list(liftable.names)
     while waiting:
         callee = waiting.pop()
         for caller in callers[callee]:
@@ -146,9 +146,9 @@ def _all_captured(
     return {literal: tuple(used) for literal, used in needed.items()}
 
 
-def _calls(found: LiftableFunctions, placed: ScopedProgram) -> Iterator[tuple[Scope, Function]]:
+def _calls(liftable: LiftableFunctions, placed: ScopedProgram) -> Iterator[tuple[Scope, Function]]:
     for scope, members in placed.members.items():
         for expr in members:
-            callee = found.callee(expr)
+            callee = liftable.callee(expr)
             if callee is not None:
                 yield scope, callee

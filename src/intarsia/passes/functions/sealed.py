@@ -1,4 +1,4 @@
-"""Functions whose inside is settled: compiled on their own, fused, or matched for a toolchain."""
+"""Functions with a sealed inside: compiled on their own, fused, or matched for a toolchain."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class FusionGraph:
     Attributes:
         nodes: The expressions, each after what it uses.
         kinds: The fusion kind of each.
-        consumers: For each, who uses it in the same scope, with the kind of the use.
+        consumers: Users of each value in the same scope, with the kind of the use.
         is_result: For each, whether it is used elsewhere.
     """
 
@@ -98,18 +98,18 @@ def use_kind(user: Expr, kind: OpPatternKind, used: Expr) -> OpPatternKind:
 
 
 def _keeps_shape(call: Call, used: Expr) -> bool:
-    """Whether the result has the shape of the argument, as far as types tell, however dims turn out."""
+    """Whether the result has the shape of the argument, as far as types show, however dims turn out."""
     others = [arg.checked_type for arg in call.args if arg is not used]
     if not others:
         return True
-    own, result = call.checked_type, used.checked_type
-    if not isinstance(own, TensorType) or not isinstance(result, TensorType):
+    type_, result = call.checked_type, used.checked_type
+    if not isinstance(type_, TensorType) or not isinstance(result, TensorType):
         return False
-    if own.shape is None or result.shape is None or len(own.shape) != len(result.shape):
+    if type_.shape is None or result.shape is None or len(type_.shape) != len(result.shape):
         return False
     return all(
-        _is_same(a, b) or all(_is_one(other, len(own.shape) - axis) for other in others)
-        for axis, (a, b) in enumerate(zip(own.shape, result.shape, strict=True))
+        _is_same(a, b) or all(_is_one(other, len(type_.shape) - axis) for other in others)
+        for axis, (a, b) in enumerate(zip(type_.shape, result.shape, strict=True))
     )
 
 

@@ -72,10 +72,10 @@ class FusionGroups:
         A field of a tuple that the group does not compute is left to its surroundings, so that functions
         take tensors.
         """
-        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for node in range(len(self._leader)):
-            found.setdefault(self._group(node), []).append(node)
-        return tuple(self._without_outer_fields(group) for group in found.values())
+            groups.setdefault(self._group(node), []).append(node)
+        return tuple(self._without_outer_fields(group) for group in groups.values())
 
     def _without_outer_fields(self, group: list[int]) -> tuple[int, ...]:
         nodes = {self._graph.nodes[node] for node in group}

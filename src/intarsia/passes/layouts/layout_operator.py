@@ -29,7 +29,7 @@ class LayoutOperator:
     Attributes:
         inner: The call of ONNX's operator; its first argument is to be replaced.
         data: The argument, channels last.
-        order: From channels first to channels last.
+        order: Permutation from channels first to channels last.
     """
 
     inner: Call
@@ -46,8 +46,8 @@ def layouts_of(rank: int) -> tuple[str, str] | None:
 def channels_last_call(call: Call, data: Expr, rank: int) -> Call:
     """ONNX's call on the image `data` with channels last; so is its result.
 
-    Everything built has span and device of the call. Constants stand inside the function, so that who
-    compiles it knows them; other arguments are passed.
+    Everything built has span and device of the call. Constants stand inside the function, so that its
+    compiler can use them; other arguments are passed.
     """
     names = layouts_of(rank)
     assert names is not None

@@ -50,9 +50,9 @@ class _Held:
     """A value of the program: Transpose(value, perm=order), or `value` itself if order is None.
 
     Attributes:
-        value: What has been computed.
+        value: The computed value.
         order: The order that is held back; never the identity. Of a tuple, that of each field.
-        device: Where the transpose belongs.
+        device: Device of the transpose.
     """
 
     value: Expr
@@ -166,19 +166,19 @@ class TransposedValues:
         return _Held(new, inverse(order), call.virtual_device)
 
     def _layout_function(self, call: Call) -> _Held | None:
-        """An operator channels last as one of ONNX, if that is asked for."""
-        found = layout_operator(call)
-        if found is None or self._is_last:
+        """An operator channels last, as one of ONNX if that is requested."""
+        layout = layout_operator(call)
+        if layout is None or self._is_last:
             return None
-        inner = found.inner
+        inner = layout.inner
         assert isinstance(inner.op, Op)
         if inner.op.name not in self._operators:
             return None
-        data = self._permuted(call.args[0], inverse(found.order), call)
+        data = self._permuted(call.args[0], inverse(layout.order), call)
         others = tuple(self._as_it_was(arg) if arg in self._held else arg for arg in inner.args[1:])
         self.has_converted = True
         new = typed(with_fields(inner, args=(data, *others)))
-        return _Held(new, found.order, call.virtual_device)
+        return _Held(new, layout.order, call.virtual_device)
 
     def _permuted(self, node: Expr, order: Order, like: Call) -> Expr:
         """Transpose(node, perm=order), on what is held."""
@@ -193,10 +193,10 @@ class TransposedValues:
     def _moved(self, call: Call) -> _Held | None:
         """The call on values that are not transposed yet, if its operator can be moved in front."""
         orders = {(self._held[arg].order, self._held[arg].device) for arg in call.args}
-        found = [(order, device) for order, device in orders if order is not None]
-        if len(found) != 1 or found[0][1] != call.virtual_device or call.checked_type is None:
+        moved = [(order, device) for order, device in orders if order is not None]
+        if len(moved) != 1 or moved[0][1] != call.virtual_device or call.checked_type is None:
             return None
-        order = found[0][0]
+        order = moved[0][0]
         assert isinstance(call.op, Op)
         if call.op.name == "Shape" and not call.op.domain and not call.attrs:
             return _Held(self._shape(call, order))

@@ -63,11 +63,11 @@ class TreeNode:
     Attributes:
         mode: One of `_MODES`.
         feature: The column.
-        value: What it is compared with.
+        value: Threshold that the column is compared with.
         then: The node where the comparison holds; a number as the model has it.
         otherwise: The node where it does not.
         missing: The node where the column is NaN.
-        members: What the column is looked for in, if the mode is BRANCH_MEMBER.
+        members: Values that the column is looked for in, if the mode is BRANCH_MEMBER.
     """
 
     mode: str
@@ -87,7 +87,7 @@ class TreeBuilder:
         ml: The call that has the trees.
         dtype: Type of the thresholds and weights.
         nodes: The comparisons by their number in the model; what is not there is a leaf.
-        leaves: What each leaf adds, by its number in the model: (column, weight) pairs.
+        leaves: Contributions of each leaf, by its number in the model: (column, weight) pairs.
         targets: Number of columns.
         empty: The weight of a column that a leaf says nothing about.
         combine: Puts two weights of a leaf for one column together.

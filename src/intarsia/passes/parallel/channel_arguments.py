@@ -43,7 +43,7 @@ class Stage:
         attrs: Its attributes.
         data: Position of the argument that is computed.
         others: The other arguments.
-        span: Where the first branch's comes from.
+        span: Location of the first branch's stage.
     """
 
     op: Expr
@@ -68,7 +68,7 @@ def following_stage(before: Sequence[Call], calls: Sequence[Call], channels: Cha
     Args:
         before: The calls whose results `calls` use.
         calls: One for each branch.
-        channels: How the branches stand side by side.
+        channels: Arrangement of the branches' channels side by side.
     """
     first = calls[0]
     positions = {_position(call, data) for call, data in zip(calls, before, strict=True)}
@@ -124,40 +124,40 @@ def _is_inference_batch_norm(call: Call) -> bool:
 
 def _constants(column: Sequence[Expr]) -> tuple[Constant, ...] | None:
     """The arguments as constants that can be joined: of one element type, on one device."""
-    found = tuple(item for item in column if isinstance(item, Constant))
-    if len(found) != len(column):
+    constants = tuple(item for item in column if isinstance(item, Constant))
+    if len(constants) != len(column):
         return None
-    kinds = {(item.data.dtype, item.virtual_device) for item in found}
-    return found if len(kinds) == 1 else None
+    kinds = {(item.data.dtype, item.virtual_device) for item in constants}
+    return constants if len(kinds) == 1 else None
 
 
 def _side_by_side_vectors(column: Sequence[Expr], channels: Channels) -> Constant | None:
-    found = _constants(column)
-    if found is None or any(
-        item.data.shape != (size,) for item, size in zip(found, channels.sizes, strict=True)
+    constants = _constants(column)
+    if constants is None or any(
+        item.data.shape != (size,) for item, size in zip(constants, channels.sizes, strict=True)
     ):
         return None
-    return joined(found, [item.data for item in found], 0)
+    return joined(constants, [item.data for item in constants], 0)
 
 
 def _merged(column: Sequence[Expr], channels: Channels, may_vary: bool) -> Expr | None:
     """One argument for the same argument of each branch."""
     if all(isinstance(item, Tuple) and not item.fields for item in column):
         return column[0]  # absent in all
-    found = _constants(column)
-    if found is None:
+    constants = _constants(column)
+    if constants is None:
         return None
-    if all(_is_same_number(item, found[0]) and _fits_rank(item, channels) for item in found):
-        return found[0]
+    if all(_is_same_number(item, constants[0]) and _fits_rank(item, channels) for item in constants):
+        return constants[0]
     trailing = channels.trailing
     if trailing is None or not may_vary:
         return None
     parts = [
         _per_channel(item.data, size, trailing) if _fits_rank(item, channels) else None
-        for item, size in zip(found, channels.sizes, strict=True)
+        for item, size in zip(constants, channels.sizes, strict=True)
     ]
     arrays = [part for part in parts if part is not None]
-    return joined(found, arrays, 0) if len(arrays) == len(parts) else None
+    return joined(constants, arrays, 0) if len(arrays) == len(parts) else None
 
 
 def _is_same_number(item: Constant, first: Constant) -> bool:

@@ -37,11 +37,11 @@ class ParallelOperator:
     """A heavy operator whose constant weights can be put side by side.
 
     Attributes:
-        agreement: What calls must have in common to be combined, besides their first argument; None for a
+        agreement: Key that combined calls must share, besides their first argument; None for a
             call that cannot be combined.
         outputs: Number of output channels of such a call.
         arguments: The arguments of the combined call, without the first.
-        channel_axis: Where the channels are in the result.
+        channel_axis: Axis of the channels in the result.
     """
 
     agreement: Callable[[Call], Hashable | None]
@@ -56,7 +56,7 @@ class _Group:
 
     Attributes:
         shared: Their input.
-        stages: What the combined branch computes.
+        stages: Stages of the combined branch.
         branches: The calls of each branch, from its first to its last.
         channels: The place of each branch in the combined result.
     """
@@ -105,15 +105,15 @@ def combine_parallel(function: Function, operator: ParallelOperator, min_num_bra
 def _candidates(function: Function, operator: ParallelOperator) -> dict[Hashable, list[Call]]:
     """Calls that agree in all but their scope."""
     sealed = {node for node in post_order(function) if node is not function and is_sealed(node)}
-    found: dict[Hashable, list[Call]] = defaultdict(list)
+    candidates: dict[Hashable, list[Call]] = defaultdict(list)
     for node in post_order(function, stop=sealed):
         if not isinstance(node, Call) or not node.args or isinstance(node.args[0], Constant):
             continue
         agreement = operator.agreement(node)
         devices = {arg.virtual_device for arg in node.args[1:] if isinstance(arg, Constant)}
         if agreement is not None and len(devices) == 1:
-            found[node.args[0], agreement, node.virtual_device, *devices].append(node)
-    return found
+            candidates[node.args[0], agreement, node.virtual_device, *devices].append(node)
+    return candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Users:
 
     Attributes:
         last: For each expression, one that uses it.
-        count: How often each expression is used.
+        count: Number of uses of each expression.
         scopes: The scope that each expression is evaluated in.
     """
 

@@ -41,7 +41,7 @@ class LowerPrecision:
 
     Args:
         dtype: The narrow type, in place of float32.
-        kind: What to do with an operator.
+        kind: Treatment of an operator.
     """
 
     def __init__(self, dtype: DType, kind: Callable[[Op], PrecisionKind]) -> None:

@@ -35,11 +35,11 @@ def acyclic_groups(kinds: Sequence[Kind], needs: Sequence[Sequence[int]]) -> lis
     groups = _Groups(kinds)
     for node, below in enumerate(needs):
         groups.add(node, below)
-    found: dict[int, list[int]] = {}
+    members: dict[int, list[int]] = {}
     for node, kind in enumerate(kinds):
         if kind is not None:
-            found.setdefault(groups.find(node), []).append(node)
-    return list(found.values())
+            members.setdefault(groups.find(node), []).append(node)
+    return list(members.values())
 
 
 class _Groups:
@@ -100,10 +100,10 @@ class _Groups:
                     self._around[item].add(earlier)
                 else:
                     self._move_before(item, earlier)
-        found = any(depends[item] for item in self._current_needs(group) if item != earlier)
-        if found:
+        leads_around = any(depends[item] for item in self._current_needs(group) if item != earlier)
+        if leads_around:
             self._around[group].add(earlier)
-        return found
+        return leads_around
 
     def _current_needs(self, group: int) -> list[int]:
         """The groups that a group needs, by position."""

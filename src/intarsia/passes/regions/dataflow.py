@@ -19,7 +19,7 @@ class Dataflow:
 
     Attributes:
         nodes: The open compound expressions, each after what it needs; sealed functions are left out.
-        scope: Where each is evaluated.
+        scope: Scope of evaluation of each expression.
         needs: The open compound expressions that must be evaluated before, without repetition.
     """
 

@@ -13,7 +13,7 @@ class Outline:
     """A part of a program as a function.
 
     Attributes:
-        function: It returns the output, or a tuple of them.
+        function: Function that returns the output, or a tuple of the outputs.
         arguments: Expressions of the program that it is to be called with.
         outputs: Expressions of the program that its results stand for.
     """

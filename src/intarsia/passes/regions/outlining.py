@@ -30,7 +30,7 @@ class Region:
 
     Attributes:
         members: The expressions, each after what it needs.
-        outputs: Those of them that something outside uses.
+        outputs: Members that something outside uses.
         attrs: Attributes of the function.
     """
 
@@ -53,17 +53,17 @@ def outlined(function: Function, regions: Sequence[Region], dataflow: Dataflow) 
         expr, is_ready = stack.pop()
         if expr in done:
             continue
-        found = outlines.get(expr)
-        below = children(expr) if found is None else found.arguments
+        part = outlines.get(expr)
+        below = children(expr) if part is None else part.arguments
         if not is_ready:
             stack.append((expr, True))
             stack.extend((child, False) for child in reversed(below) if child not in done)
             continue
         ready = tuple(done[child] for child in below)
-        if found is None:
+        if part is None:
             done[expr] = with_children(expr, ready)
         else:
-            done.update(found.called(ready))
+            done.update(part.called(ready))
     after = done[function]
     assert isinstance(after, Function)
     return after

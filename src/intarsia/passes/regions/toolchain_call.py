@@ -1,4 +1,4 @@
-"""Calls that can be given to a toolchain, and whom they are given to."""
+"""Calls that can be given to a toolchain, and the toolchain that each is given to."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from intarsia.passes.rules.tensor_facts import dims_of
 
 
 def reshape_target(source: tuple[Dim, ...] | None, wanted: tuple[Dim, ...]) -> tuple[int, ...] | None:
-    """What Reshape is to be told to turn the shape `source` into `wanted`; None if it cannot be said.
+    """The shape argument of a Reshape from the shape `source` to `wanted`; None if there is none.
 
     A named dimension that stays at its position is copied (0); one other may be left open (-1). Both in one
     target are avoided, as engines differ on it for tensors without elements; so are dimensions of size 0.

@@ -1,4 +1,4 @@
-"""Rewriting where the rule is told which expression of the program stands behind the one it sees."""
+"""Rewriting by a rule that is called with the original expression beside the rewritten one."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def rewrite_original(
     Linear in nodes and edges, if the rule builds a bounded number of expressions.
 
     Args:
-        function: What is rewritten, bottom-up, each distinct expression once.
+        function: Function to rewrite, bottom-up, each distinct expression once.
         rule: The rule.
-        on_done: Told for each expression of the program what stands in its place.
+        on_done: Called with each expression of the program and its replacement.
     """
     done: dict[Expr, Expr] = {}
-    known: set[Expr] = set()
+    originals: set[Expr] = set()
     for node in post_order(function):
         current = over_rewritten(node, done)
-        known.add(current)
-        done[node] = after = replacement(current, rule(node, current), known)
-        known.add(after)
+        originals.add(current)
+        done[node] = after = replacement(current, rule(node, current), originals)
+        originals.add(after)
         if on_done is not None:
             on_done(node, after)
     result = done[function]

@@ -23,11 +23,11 @@ SharingRuleTable: TypeAlias = Mapping[str, tuple[SharingRule, ...]]
 
 def merged(tables: Iterable[Mapping[str, tuple[R, ...]]]) -> dict[str, tuple[R, ...]]:
     """One table of all rules, those of earlier tables first."""
-    found: dict[str, tuple[R, ...]] = {}
+    merged_rules: dict[str, tuple[R, ...]] = {}
     for table in tables:
         for name, rules in table.items():
-            found[name] = (*found.get(name, ()), *rules)
-    return found
+            merged_rules[name] = (*merged_rules.get(name, ()), *rules)
+    return merged_rules
 
 
 def rules_for(names: str, *rules: Rule) -> RuleTable:

@@ -12,7 +12,7 @@ from intarsia.passes.rules.tensor_facts import dtype_of, with_args
 
 @dataclass(frozen=True, slots=True)
 class _Precision:
-    """What an element type can tell apart: digits and range in bits. Integers have an exponent of 0 bits."""
+    """Precision of an element type: digits and range in bits. Integers have an exponent of 0 bits."""
 
     digits: int
     exponent: int = 0

@@ -77,18 +77,18 @@ def _combined(
     return None if dtype.is_float and not _is_harmless(found, is_zero, dtype) else found
 
 
-def _is_harmless(found: Array, is_zero: Array, dtype: DType) -> bool:
+def _is_harmless(values: Array, is_zero: Array, dtype: DType) -> bool:
     """Whether nothing has overflowed, or become 0 or lost digits by being tiny.
 
     Args:
-        found: The constant as it is stored.
-        is_zero: Where it is 0 exactly.
+        values: The constant as it is stored.
+        is_zero: Mask of the elements that are 0 exactly.
         dtype: Its type.
     """
     from ml_dtypes import finfo
 
     smallest = float(finfo(dtype.numpy).smallest_normal)
-    size = np.abs(found.astype(np.float64))
+    size = np.abs(values.astype(np.float64))
     return bool(np.isfinite(size).all() and ((size >= smallest) | is_zero).all())
 
 
