@@ -16,7 +16,7 @@ class BoundMemory:
 
     A binding stays right while address, shape and element type stay the same and the array is contiguous;
     the array object says little, because its owner may reshape or resize it between two calls. An array
-    that does not own its memory cannot be resized: if it comes again, its address is not asked for, which
+    that does not own its memory cannot be resized: if it comes again, its address is not read, which
     takes a microsecond. Such arrays are all those that an executable passes between its kernels.
     """
 

@@ -1,4 +1,4 @@
-"""Results of an engine that allocates by itself, copied to where the caller wants them."""
+"""Results of an engine that allocates by itself, copied into the caller's buffers."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def external_tensors(graph: GraphProto) -> tuple[TensorProto, ...]:
 def refuse_stray_external(model: ModelProto, toolchain: str) -> None:
     """Refuse external tensors that are no initializers of the graph or of a nested one.
 
-    Nobody gives them an array; an engine would follow the location that the model names, which may be a
+    They get no array from the caller; an engine would follow the location in the model, which may be a
     file or, for OpenVINO, an address in the memory of this process.
 
     Raises:

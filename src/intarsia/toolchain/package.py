@@ -11,7 +11,7 @@ from intarsia.toolchain.protocol import Available, Toolchain, Unavailable
 def package_availability(package: str, install: str) -> Available | Unavailable:
     """The version of an importable package, or what its import said; never raises.
 
-    A package that is installed and fails to import is told apart from one that is not installed. The import
+    A package that is installed and fails to import is distinguished from one that is missing. The import
     itself is the test: a folder left behind by an uninstallation has metadata or files, and no version.
 
     Args:

@@ -38,10 +38,10 @@ def toolchain(name: str) -> Toolchain:
     """
     if name not in TOOLCHAINS:
         raise _unknown(name)
-    found = _usable(name)
-    if isinstance(found, Unavailable):
-        raise missing(name, found)
-    return found[0]
+    usable = _usable(name)
+    if isinstance(usable, Unavailable):
+        raise missing(name, usable)
+    return usable[0]
 
 
 def installed_toolchains() -> tuple[ToolchainStatus, ...]:
@@ -66,11 +66,11 @@ def targets() -> tuple[Target, ...]:
 def _usable(name: str) -> tuple[Toolchain, Available] | Unavailable:
     """A toolchain with its version, or why it cannot be used."""
     try:
-        found = cast("Toolchain", TOOLCHAINS[name]())
-        availability = found.availability()
+        instance = cast("Toolchain", TOOLCHAINS[name]())
+        availability = instance.availability()
     except Exception as error:  # foreign code: an entry point may fail in any way
         return Unavailable(f"loading it failed with {exception_text(error)}")
-    return (found, availability) if isinstance(availability, Available) else availability
+    return (instance, availability) if isinstance(availability, Available) else availability
 
 
 def _unknown(name: str) -> MissingToolchainError:

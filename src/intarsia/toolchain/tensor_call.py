@@ -26,8 +26,8 @@ def declared_domains(call: Call, toolchain: str) -> frozenset[str]:
     return frozenset()
 
 
-def _parts(known: Type | None) -> Iterator[Type]:
-    match known:
+def _parts(type_: Type | None) -> Iterator[Type]:
+    match type_:
         case None:
             return
         case TupleType(fields=fields):
@@ -37,7 +37,7 @@ def _parts(known: Type | None) -> Iterator[Type]:
             for inner in (*params, result):
                 yield from _parts(inner)
         case _:
-            yield known
+            yield type_
 
 
 def _fits(part: Type, without: frozenset[DType]) -> bool:

@@ -15,7 +15,7 @@ from intarsia.toolchain.registered import installed_toolchains, toolchain
 def this_host() -> Host:
     """The fingerprint of the machine, its toolchains' versions and their thread policies.
 
-    All but the usable cores is asked once: a process may be moved to other cores while it runs.
+    All but the usable cores is read once: a process may be moved to other cores while it runs.
     """
     return replace(_first_seen(), cores=usable_cores(Path("/")))
 

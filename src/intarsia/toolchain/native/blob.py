@@ -33,9 +33,9 @@ from intarsia.toolchain.native.record import (
 )
 from intarsia.toolchain.native.region import (
     Argument,
+    ArgumentKind,
     Array,
     NativeRegion,
-    Place,
     RegionCall,
     RegionConstant,
     RegionKernel,
@@ -62,13 +62,13 @@ def write_blob(region: NativeRegion) -> bytes:
         "driver": parts.add(region.driver),
         "threads": region.threads,
         "kernels": [_kernel_record(kernel, parts) for kernel in region.kernels],
-        "calls": [[call.kernel, [_written(each) for each in call.arguments]] for call in region.calls],
+        "calls": [[call.kernel, [_written(item) for item in call.arguments]] for call in region.calls],
         "constants": [_constant_record(constant, parts) for constant in region.constants],
         "params": [_port_record(port) for port in region.params],
         "results": [_port_record(port) for port in region.results],
         "copies": [[position, _written(origin)] for position, origin in region.copies],
         "arena_bytes": region.arena_bytes,
-        "counted": [[each.position, each.width, each.is_transposed] for each in region.counted],
+        "counted": [[item.position, item.width, item.is_transposed] for item in region.counted],
         "checks": [_check_record(check) for check in region.checks],
     }
     line = json.dumps(head, separators=(",", ":")).encode()
@@ -79,8 +79,8 @@ def read_blob(blob: bytes | memoryview, weights: Mapping[str, Array]) -> NativeR
     """The region whose bytes these are; constants are views of them, if elements stand at even addresses.
 
     Args:
-        blob: What `write_blob` made; it must not change while the region is used.
-        weights: Of the source.
+        blob: Bytes that `write_blob` wrote; they must not change while the region is used.
+        weights: Weights of the source.
 
     Raises:
         ArtifactError: It is damaged, of another version, lacks a weight, or this CPU lacks an instruction.
@@ -148,11 +148,11 @@ class _Parts:
 
     def add(self, data: bytes | memoryview) -> list[int]:
         """Offset and size of new content, which is not copied."""
-        found = [self.end, len(data)]
+        extent = [self.end, len(data)]
         filled = -len(data) % ALIGNMENT
         self.content += [data, b"\0" * filled]
         self.end += len(data) + filled
-        return found
+        return extent
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ def _kernel(record: object, body: _Body) -> RegionKernel:
 
 
 def _written(argument: Argument) -> list[Any]:
-    return [argument.place.value, argument.number]
+    return [argument.kind.value, argument.number]
 
 
 def _call(record: object, where: str) -> RegionCall:
@@ -205,7 +205,7 @@ def _copy(record: object, where: str) -> tuple[int, Argument]:
 
 def _argument(record: object) -> Argument:
     place, number = as_list(record, "an argument")
-    return Argument(Place(as_text(place, "an argument")), as_count(number, "an argument"))
+    return Argument(ArgumentKind(as_text(place, "an argument")), as_count(number, "an argument"))
 
 
 def _constant_record(constant: RegionConstant, parts: _Parts) -> dict[str, Any]:

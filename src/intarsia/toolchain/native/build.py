@@ -21,8 +21,8 @@ from intarsia.toolchain.native.compile import CompiledDag, compile_dags
 from intarsia.toolchain.native.plan import planned_region
 from intarsia.toolchain.native.region import (
     Argument,
+    ArgumentKind,
     NativeRegion,
-    Place,
     RegionCall,
     RegionConstant,
     RegionPort,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def build_region(source: KernelSource) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
-    Where the schedule book of the target is not at hand, as for an artifact from another machine, all kernels
+    Where the schedule log of the target is missing, as for an artifact from another machine, all kernels
     get their default schedules, which compute the same.
 
     Raises:
@@ -73,7 +73,7 @@ def build_region(source: KernelSource) -> NativeRegion:
 
 
 def schedule_book(target: Target) -> ScheduleBook | None:
-    """The schedule book that a target names, if it does.
+    """The schedule log of a target, if it names one.
 
     Raises:
         CompileError: It is not there, or damaged.
@@ -89,7 +89,7 @@ class _Build:
     """The constants so far.
 
     Attributes:
-        plan: Of the region.
+        plan: Plan of the region.
         compiled: Its kernels.
         weights: Names of the source's weights by where their elements are.
     """
@@ -112,12 +112,12 @@ class _Build:
 
     def call(self, kernel: KernelPlan) -> RegionCall:
         """The call of a kernel."""
-        made = self.compiled[kernel.dag]
+        compiled = self.compiled[kernel.dag]
         given = [
             self.argument(self.plan.root(kernel.inputs[name]))
             if name in kernel.inputs
-            else self._constant(kernel.constants[name], made.packings.get(name))
-            for name in made.reads
+            else self._constant(kernel.constants[name], compiled.packings.get(name))
+            for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
         return RegionCall(self._positions[kernel.dag], (*given, *written))
@@ -126,11 +126,11 @@ class _Build:
         """Where a value is that has memory of its own."""
         plan, count = self.plan, len(self.plan.params)
         if root in plan.arena:
-            return Argument(Place.ARENA, plan.arena[root])
+            return Argument(ArgumentKind.ARENA, plan.arena[root])
         if root in plan.params:
-            return Argument(Place.SLOT, plan.params.index(root))
+            return Argument(ArgumentKind.SLOT, plan.params.index(root))
         if root in plan.written_results:
-            return Argument(Place.SLOT, count + plan.written_results[root])
+            return Argument(ArgumentKind.SLOT, count + plan.written_results[root])
         constant = plan.values[root].constant
         assert constant is not None, "a value that nothing computes"
         return self._constant(constant, None)
@@ -142,7 +142,7 @@ class _Build:
             packed = array if packing is None else packing.pack(array.reshape(packing.shape))
             made = RegionConstant(aligned_array(packed), weight, packing)
             self._constants[key] = len(self._constants), made
-        return Argument(Place.CONSTANT, self._constants[key][0])
+        return Argument(ArgumentKind.CONSTANT, self._constants[key][0])
 
 
 def _weights_by_memory(weights: Mapping[str, Array]) -> dict[tuple[int, int], str]:

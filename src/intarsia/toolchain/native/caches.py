@@ -14,12 +14,12 @@ def kernel_cache() -> KernelCache:
 
 
 def schedule_folder() -> Path:
-    """Where the schedule books are that targets name (`-schedules=DIGEST`)."""
+    """Folder of the schedule logs that targets name (`-schedules=DIGEST`)."""
     return _folder() / "schedules"
 
 
 def _folder() -> Path:
-    """The user's own cache, where the XDG base directory specification wants it."""
+    """The user's own cache, in the folder of the XDG base directory specification."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not folder.is_absolute():  # the specification says to ignore a relative one
         folder = Path.home() / ".cache"

@@ -73,7 +73,7 @@ class _Indexing:
         indices: Tensor of indices.
         limits: Number of valid indices, counted from 0, of each coordinate.
         is_signed: Whether negative indices count from the end.
-        noun: What one of them is.
+        noun: Noun for one of them.
     """
 
     indices: Expr

@@ -41,7 +41,7 @@ class CompiledDag:
     Attributes:
         kernel: Compiled.
         reads: Names of the placeholders that it reads, in the order of its parameters; outputs follow them.
-        packings: By such a name, how a constant is packed before it is passed.
+        packings: Packing of each constant that is packed before it is passed, by its name.
     """
 
     kernel: RegionKernel
@@ -60,12 +60,12 @@ def compile_dags(
     """The kernels of DAGs, each made once.
 
     Args:
-        dags: What is computed, with repetitions.
-        isa: What code may use.
-        threads: How many threads will run it.
-        cache: Where kernels are found and kept.
+        dags: DAGs to compile, with repetitions.
+        isa: Instruction set that the code may use.
+        threads: Number of threads that will run it.
+        cache: Cache that kernels are read from and stored in.
         book: Schedules; what it does not have gets its default schedule.
-        options: How LLVM makes the code.
+        options: LLVM options for the code.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -76,11 +76,11 @@ def compile_dags(
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
             key = _key(dag, isa, threads, book, options)
-            known = cache.get(key)
-            if known is None:
+            cached = cache.get(key)
+            if cached is None:
                 waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book, options))
             else:
-                kept[dag] = known
+                kept[dag] = cached
         for dag, (key, made) in waiting.items():
             kept[dag] = cache.get_or_build(key, made.result)
     return {dag: _compiled(dag, kept[dag]) for dag in order}
@@ -138,15 +138,15 @@ def _compiled(dag: ComputeDAG, kept: CachedKernel) -> CompiledDag:
     """A kernel with the names of a DAG."""
     facts = json.loads(kept.facts)
     given = [tensor.op.name for tensor in dag.placeholders]
-    reads = tuple(given[place] for place in facts["reads"])
+    reads = tuple(given[position] for position in facts["reads"])
     names = (*reads, *(tensor.buffer.name for tensor in dag.outputs))
     parameters = tuple(
         replace(parameter_of(record), name=name)
         for name, record in zip(names, facts["parameters"], strict=True)
     )
     packings = {
-        given[place]: replace(packing_of(record), tensor_name=given[place])
-        for place, record in facts["packings"]
+        given[position]: replace(packing_of(record), tensor_name=given[position])
+        for position, record in facts["packings"]
     }
     return CompiledDag(
         RegionKernel(kept.object_code, SYMBOL, parameters, kept.scratch_bytes), reads, packings

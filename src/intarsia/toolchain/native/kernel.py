@@ -26,7 +26,7 @@ from intarsia.support.aligned_memory import aligned_bytes
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
-from intarsia.toolchain.native.region import Argument, NativeRegion, Place, RegionPort
+from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
 
 
 class NativeKernel:
@@ -77,7 +77,7 @@ class NativeKernel:
         table.run(self._pool, self._addresses[: table.slots])
         written = arrays[len(region.params) :]
         for position, origin in region.copies:
-            found = region.constants[origin.number].array if origin.place is Place.CONSTANT else None
+            found = region.constants[origin.number].array if origin.kind is ArgumentKind.CONSTANT else None
             found = arrays[origin.number] if found is None else found
             np.copyto(written[position], found.reshape(written[position].shape))
         for result, array in zip(results, written, strict=True):
@@ -96,8 +96,8 @@ class NativeKernel:
         with a few microseconds of its own.
 
         Args:
-            inputs: As in `run`.
-            repeats: How often the region is run.
+            inputs: Inputs, as in `run`.
+            repeats: Number of runs of the region.
 
         Raises:
             UsageError: The kernel is closed.
@@ -161,12 +161,12 @@ def _table(region: NativeRegion) -> CallTable:
     )
 
     def buffer(argument: Argument, parameter: ArrayParameter) -> BufferRef:
-        match argument.place:
-            case Place.SLOT:
+        match argument.kind:
+            case ArgumentKind.SLOT:
                 return Slot(argument.number)
-            case Place.CONSTANT:
+            case ArgumentKind.CONSTANT:
                 return region.constants[argument.number].array.reshape(parameter.shape)
-            case Place.ARENA:
+            case ArgumentKind.ARENA:
                 end = argument.number + math.prod(parameter.shape) * parameter.dtype.itemsize
                 return arena[argument.number : end].view(parameter.dtype).reshape(parameter.shape)
 
@@ -191,5 +191,5 @@ def _arena(size: int) -> Array:
 
 
 @functools.cache
-def _pool(threads: int, cores: CoreGroup) -> ThreadPool:  # noqa: ARG001 - tells pools apart
+def _pool(threads: int, cores: CoreGroup) -> ThreadPool:  # noqa: ARG001 - a key of the cache
     return ThreadPool(threads)

@@ -75,6 +75,6 @@ CHECKED: Final = TargetOption(
 """No pass decides on it: it finds errors in data, and costs time."""
 
 SCHEDULES: Final = TargetOption(
-    "schedules", str, "digest of the schedule book that says how native makes its kernels"
+    "schedules", str, "digest of the schedule log with the schedules of native kernels"
 )
 """Every target may carry it; the other toolchains ignore it."""

@@ -35,11 +35,11 @@ class PlannedRegion:
     """A source before its kernels are compiled.
 
     Attributes:
-        isa: What they may use of the CPU.
-        options: How LLVM makes their code.
-        threads: On how many threads they run.
-        names: Of the parameters.
-        plan: Which kernels, in which order.
+        isa: Instruction set of the kernels.
+        options: LLVM options for their code.
+        threads: Number of threads that run them.
+        names: Names of the parameters.
+        plan: The kernels, in order.
         counted: Results that the plan gives as counted vectors.
         checks: Range checks of indices; the results that they compare stand behind those of the source.
     """

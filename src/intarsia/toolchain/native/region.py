@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = npt.NDArray[Any]
 
 
-class Place(StrEnum):
+class ArgumentKind(StrEnum):
     """Where an array is that a kernel is given."""
 
     SLOT = "slot"
@@ -36,7 +36,7 @@ class Place(StrEnum):
 class Argument:
     """An array that a kernel is given; the kernel's parameter says its shape and element type."""
 
-    place: Place
+    kind: ArgumentKind
     number: int
 
 
@@ -59,9 +59,9 @@ class RegionConstant:
     """A constant that kernels read.
 
     Attributes:
-        array: What they read.
+        array: Array that kernels read.
         weight: Name of the weight of the source whose elements it has; None if it is no weight.
-        packing: How the weight's elements, in the packing's shape, were laid out anew; None if they were not.
+        packing: New layout of the weight's elements, in the packing's shape; None if they keep theirs.
     """
 
     array: Array = field(repr=False)
@@ -76,7 +76,7 @@ class RegionKernel:
     Attributes:
         object_code: A relocatable file.
         symbol: The kernel's name in it.
-        parameters: What it takes, in order.
+        parameters: Parameters of the kernel, in order.
         scratch_bytes: Scratch memory that it needs in each thread.
     """
 
@@ -99,14 +99,14 @@ class NativeRegion:
     """Compiled kernels, and how they are called.
 
     Attributes:
-        isa: What the kernels use.
+        isa: Instruction set of the kernels.
         driver: Object code of what runs them.
-        threads: How many threads they were made for, and run on.
+        threads: Number of threads that the kernels were made for, and run on.
         kernels: Each different kernel once.
-        calls: In the order in which they run.
-        constants: What kernels read besides.
-        params: What the caller passes.
-        results: What the caller gets, then what `checks` compare.
+        calls: Calls in the order in which they run.
+        constants: Constants that kernels read besides.
+        params: Parameters that the caller passes.
+        results: Results for the caller, then the values that `checks` compare.
         copies: Results that no kernel writes: position, and what is copied there after the calls.
         arena_bytes: Size of the memory for values between kernels.
         counted: Results that are counted vectors, of which the caller gets the rows.

@@ -1,4 +1,4 @@
-"""Whether the parts of a native region fit each other: it may come from a file that somebody has changed.
+"""Whether the parts of a native region fit each other: it may come from a file that was changed.
 
 What is checked is everything that Python does with a region before and beside its object code. Whether the
 object code keeps to its parameters cannot be checked: it is trusted, or not loaded.
@@ -15,7 +15,7 @@ from intarsia.native.execution.thread_pool import MOST_THREADS
 from intarsia.support.errors import ArtifactError
 from intarsia.support.machine_memory import machine_memory
 from intarsia.toolchain.native.index_check import IndexCheck
-from intarsia.toolchain.native.region import Argument, NativeRegion, Place, RegionCall, RegionKernel
+from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionCall, RegionKernel
 
 _MOST_SCRATCH_BYTES: Final = 1 << 30
 """Limit of the scratch memory of one thread; kernels plan it to stay within a level of caches."""
@@ -73,15 +73,15 @@ def _check_call(region: NativeRegion, call: RegionCall) -> None:
 
 def _check_argument(region: NativeRegion, argument: Argument, parameter: ArrayParameter) -> None:
     size, number = math.prod(parameter.shape) * parameter.dtype.itemsize, argument.number
-    match argument.place:
-        case Place.ARENA:
+    match argument.kind:
+        case ArgumentKind.ARENA:
             if number + size > region.arena_bytes or number % parameter.alignment:
                 raise _damaged("an argument is outside the arena, or not aligned in it")
-        case Place.CONSTANT:
+        case ArgumentKind.CONSTANT:
             array = region.constants[_within(number, region.constants)].array
             if parameter.is_written or (array.nbytes, array.dtype) != (size, parameter.dtype):
                 raise _damaged("a constant does not fit the parameter that reads it")
-        case Place.SLOT:
+        case ArgumentKind.SLOT:
             ports = (*region.params, *region.results)
             port = ports[_within(number, ports)]
             if (port.nbytes, port.dtype) != (size, parameter.dtype):
@@ -94,14 +94,14 @@ def _check_copies(region: NativeRegion) -> None:
     ports = (*region.params, *region.results)
     for position, origin in region.copies:
         result = region.results[_within(position, region.results)]
-        match origin.place:
-            case Place.CONSTANT:
+        match origin.kind:
+            case ArgumentKind.CONSTANT:
                 array = region.constants[_within(origin.number, region.constants)].array
                 size, dtype = array.nbytes, array.dtype
-            case Place.SLOT:
+            case ArgumentKind.SLOT:
                 port = ports[_within(origin.number, ports)]
                 size, dtype = port.nbytes, port.dtype
-            case Place.ARENA:
+            case ArgumentKind.ARENA:
                 raise _damaged("a result is copied from the arena")
         if (size, dtype) != (result.nbytes, result.dtype):
             raise _damaged(f"what is copied to {result.name!r} does not fit it")

@@ -1,4 +1,4 @@
-"""What is done to a function before it is compiled: the engines do the like on their own."""
+"""Simplifications of a function before it is compiled, equivalent to those of the engines."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ def source_function(source: KernelSource) -> Function:
 
 def _with_constants(function: Function, constants: dict[str, Constant]) -> Function:
     """The function without the parameters that are constants."""
-    known: dict[Expr, Expr] = {
+    bound: dict[Expr, Expr] = {
         param: constants[param.name] for param in function.params if param.name in constants
     }
-    if not known:
+    if not bound:
         return function
-    params = tuple(param for param in function.params if param not in known)
-    body = substitute(function.body, known)
+    params = tuple(param for param in function.params if param not in bound)
+    body = substitute(function.body, bound)
     changed = with_fields(function, params=params, body=body, checked_type=None)
     typed = infer_types(IRModule({GlobalVar("main"): changed}))["main"]
     assert isinstance(typed, Function)

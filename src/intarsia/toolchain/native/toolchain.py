@@ -68,7 +68,7 @@ class Native:
 
         Raises:
             CompileError: An operator has no native kernel, a shape is known only at run time, or there is no
-                such schedule book as the target names.
+                schedule log with the digest in the target.
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
@@ -81,7 +81,7 @@ class Native:
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
 
-        The schedule book of its target need not be at hand: without it kernels get their default schedules.
+        The schedule log of its target may be missing: without it kernels get their default schedules.
 
         Raises:
             CompileError: An operator of the source has no native kernel.
@@ -109,7 +109,7 @@ class Native:
 
         try:
             return NativeKernel(source, read_blob(blob, source.weights))
-        except ForbiddenSymbolError:  # no damage: somebody wants it to run
+        except ForbiddenSymbolError:  # no damage, but a forged file
             raise
         except ArtifactError:  # damaged, of another version, or for another CPU: the source says it all
             return self.load(source)

@@ -1,6 +1,6 @@
 """What onnxruntime compiles to: a session with a binding that is kept from call to call.
 
-The binding knows addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
+The binding holds addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
 may still be bound between two calls; `run` binds anew what does not lie where it is bound.
 """
 
@@ -179,7 +179,7 @@ class FedKernel:
             self._session, self._lent = _open(self.source)[:2]
             self._is_of_parent = False
         try:
-            found = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
+            results = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         except Exception as error:  # onnxruntime has no common base class for its exceptions
             raise ExecutionError(f"onnxruntime failed: {onnxruntime_message(error)}") from error
-        return deliver_all(found, outputs)
+        return deliver_all(results, outputs)

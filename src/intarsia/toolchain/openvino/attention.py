@@ -64,7 +64,7 @@ def _with_called(function: Function, module: IRModule | None) -> Iterator[Functi
 
 
 def _queries(call: Call) -> Expr | None:
-    """The queries of attention as they are multiplied with keys; None if they cannot be told."""
+    """The queries of attention as they are multiplied with keys; None if they cannot be determined."""
     if _is_operator(call, "Attention"):
         return call.args[0]
     softmax = call.args[0]

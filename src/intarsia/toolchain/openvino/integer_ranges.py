@@ -159,11 +159,11 @@ class IntegerRanges:
         intervals = [self._forward.get(arg) for arg in call.args]
         if rule is None or not intervals or intervals[0] is None:
             return None
-        known = [item for item in intervals if item is not None]
-        if name == "Mod" and not call.attrs.get("fmod", 0) and known[-1][0] > 0 and known[0][0] < 0:
-            known[0] = 0, math.inf  # the sign is that of the divisor
-        count = _count(call) if name.startswith("Reduce") or name == "CumSum" else len(known)
-        interval = rule(known, count)
+        bounds = [item for item in intervals if item is not None]
+        if name == "Mod" and not call.attrs.get("fmod", 0) and bounds[-1][0] > 0 and bounds[0][0] < 0:
+            bounds[0] = 0, math.inf  # the sign is that of the divisor
+        count = _count(call) if name.startswith("Reduce") or name == "CumSum" else len(bounds)
+        interval = rule(bounds, count)
         return None if interval is None or any(map(math.isnan, interval)) else interval
 
     def _collect_uses(self, function: Function) -> None:

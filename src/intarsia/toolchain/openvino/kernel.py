@@ -1,6 +1,6 @@
 """What OpenVINO compiles to: a request whose tensors are the caller's arrays.
 
-The request knows addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
+The request holds addresses only: nothing here keeps an array of a call alive after it. Memory that is gone
 may still be bound between two calls; `run` binds anew what does not lie where it is bound.
 """
 
@@ -66,7 +66,7 @@ class _InThisProcess:
 
     Attributes:
         is_used: Something has been compiled or imported in this process, or in the one that it was forked of.
-        is_of_parent: It was the parent that did.
+        is_of_parent: Whether the parent process loaded it.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ _IN_THIS_PROCESS = _InThisProcess()
 class OpenVinoKernel:
     """A compiled model and one request, bound to the arrays of the last call.
 
-    Results are written where the caller wants them if their shape is fixed, OpenVINO keeps their type and
+    Results are written to the caller's buffers if their shape is fixed, OpenVINO keeps their type and
     shape, and no result is an input; else they are copied out of OpenVINO's own tensors.
     """
 
@@ -159,7 +159,7 @@ class OpenVinoKernel:
             for position, given in enumerate(outputs)
         ]
         try:
-            # Shared: the default copies every result into a new array, which nobody here looks at.
+            # Shared: the default copies every result into a new array, which is never read here.
             self._request.infer(share_outputs=True)
         except Exception as error:  # OpenVINO has no common base class for its exceptions
             raise ExecutionError(f"openvino failed: {openvino_message(error)}") from error
@@ -226,13 +226,15 @@ def _request_of(compiled: Any) -> Any:
         raise CompileError(f"openvino cannot compile this: {openvino_message(error)}") from error
 
 
-def _keeps_type(found: Any, port: Port) -> bool:
+def _keeps_type(tensor: Any, port: Port) -> bool:
     """Whether an output of the compiled model has the fixed shape and the type that the source declares."""
-    shape = found.get_partial_shape()
+    shape = tensor.get_partial_shape()
     if port.shape is None or shape.is_dynamic or tuple(shape.to_shape()) != port.shape:
         return False
     assert port.dtype is not None
-    return bool(found.element_type.size == port.dtype.itemsize) and _has_kind(found.element_type, port.dtype)
+    return bool(tensor.element_type.size == port.dtype.itemsize) and _has_kind(
+        tensor.element_type, port.dtype
+    )
 
 
 def _has_kind(element_type: Any, dtype: np.dtype[Any]) -> bool:

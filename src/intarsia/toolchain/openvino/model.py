@@ -1,7 +1,7 @@
 """Models compiled by OpenVINO: precision, threads, weights, and the compiled form as bytes.
 
 Precision. f32 is computed as f32 unless the target says otherwise: bfloat16 or float16 arithmetic is another
-function, which is right within a bound that only the user knows (`-inference_precision`).
+function, which is right within a bound that only the user can state (`-inference_precision`).
 
 Threads. One stream of `threads` threads. No pinning: it would set the affinity of the threads of this
 process, which other engines share, and gained nothing here (benchmarks/thread_policy.py).
@@ -116,7 +116,7 @@ def returns_an_input(compiled: Any) -> bool:
 
 @cache
 def _core() -> Any:
-    """OpenVINO's plugin manager, one for the process as OpenVINO asks for."""
+    """OpenVINO's plugin manager, one for the process as OpenVINO requires."""
     import openvino
 
     return openvino.Core()

@@ -4,7 +4,7 @@ OpenVINO keeps locks and threads in its libraries. A child that is forked while 
 after it, may find a lock held by a thread that it does not have: compiling there hangs now and then. So a
 child of a process that has used OpenVINO leaves the kernels to the parent and starts a new interpreter, which
 compiles the source and receives the arrays of each call over a socket. That costs a copy of inputs and
-results; a program that nobody has loaded before the fork needs none of it.
+results; a program that was not loaded before the fork needs none of it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def model_options(target: Target) -> dict[str, str]:
     """Return OpenVINO's properties for a target (`threads`, `inference_precision`, those of `options`).
 
     Raises:
-        CompileError: The target asks for what OpenVINO cannot do.
+        CompileError: The target has an option that OpenVINO cannot follow.
     """
     if target.option("optimize", 1) == 0:
         raise CompileError("openvino cannot switch its optimisations off", help="leave out -optimize=0")

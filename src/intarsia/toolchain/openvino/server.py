@@ -24,7 +24,7 @@ def serve(number: int) -> None:
                 connection.send(_answer(kernel, connection.recv()))
         except (EOFError, OSError):
             pass  # the other end is closed
-    os._exit(0)  # at once: engines have threads that nobody needs to wait for
+    os._exit(0)  # at once: engines have threads that need not be waited for
 
 
 def _compile_first(connection: Connection) -> OpenVinoKernel | OpenVinoProcess | None:

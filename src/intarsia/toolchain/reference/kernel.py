@@ -74,11 +74,11 @@ class ReferenceKernel:
         feeds = dict(zip(self._names, inputs, strict=True))
         try:
             with without_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
-                found = self._evaluator.run(None, feeds)
+                results = self._evaluator.run(None, feeds)
         except Exception as error:  # the evaluator raises whatever its operators do
             raise ExecutionError(f"reference failed: {exception_text(error)}") from error
         results = [
-            _declared(value, port.dtype) for value, port in zip(found, self._output_ports, strict=True)
+            _declared(value, port.dtype) for value, port in zip(results, self._output_ports, strict=True)
         ]
         return deliver_all(results, outputs)
 
@@ -117,7 +117,7 @@ def _operators() -> list[type[OpRun]]:
 
 @cache
 def _intarsia_operators() -> tuple[type[OpRun], ...]:
-    """The operators of the domain "intarsia" as the evaluator wants them; their class names are theirs."""
+    """The operators of the domain "intarsia" as classes for the evaluator, by its naming rule."""
     from onnx.reference.op_run import OpRun
 
     class on_device(OpRun):  # type: ignore[misc]  # noqa: N801 - onnx is not typed for us; the operator's name

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @cache
 def loop_operator() -> type[OpRun]:
-    """The operator as onnx's evaluator wants it, in place of its own."""
+    """The operator as a class for onnx's evaluator, in place of its own."""
     from onnx.reference.ops import op_loop
 
     class Loop(op_loop.Loop):  # type: ignore[misc]  # onnx is not typed for us

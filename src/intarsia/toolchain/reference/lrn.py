@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @cache
 def lrn_operator() -> type[OpRun]:
-    """The operator as onnx's evaluator wants it, in place of its own."""
+    """The operator as a class for onnx's evaluator, in place of its own."""
     from onnx.reference.ops import op_lrn
 
     class LRN(op_lrn.LRN):  # type: ignore[misc]  # onnx is not typed for us

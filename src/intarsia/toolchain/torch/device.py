@@ -26,16 +26,16 @@ class TorchDevice:
 
     Args:
         name: Its name.
-        place: Where its tensors are.
+        place: PyTorch's device of its tensors.
     """
 
     kind: ClassVar[str] = "cuda"
     default_toolchain: ClassVar[str | None] = "torch"
 
-    def __init__(self, name: DeviceName, place: Any) -> None:
+    def __init__(self, name: DeviceName, torch_device: Any) -> None:
         self.name = name
         self.worker = Worker(str(name))
-        self._place = place
+        self._place = torch_device
 
     def allocate(self, size: int) -> Tensor:
         """As `Device.allocate`."""
@@ -84,13 +84,13 @@ class TorchDevice:
             if not isinstance(kernel.kernel, TorchKernel):
                 toolchain = kernel.kernel.source.toolchain
                 raise ExecutionError(f"{self.name} is given a kernel of {toolchain}, expected one of torch")
-            found = kernel.kernel.compute(inputs)
+            results = kernel.kernel.compute(inputs)
         except IntarsiaError as error:
             error.add_note(f"in kernel {kernel.name}")
             raise
         return [
             tensor.clone() if given is None else given.copy_(tensor)
-            for tensor, given in zip(found, outputs, strict=True)
+            for tensor, given in zip(results, outputs, strict=True)
         ]
 
     def synchronize(self) -> None:

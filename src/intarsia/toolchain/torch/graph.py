@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """A node, ready to be computed; `ended` are values that nobody needs afterwards."""
+    """A node, ready to be computed; `ended` are values that no later node reads."""
 
     run: Computation
     inputs: tuple[str, ...]
@@ -40,7 +40,7 @@ class TorchGraph(nn.Module):  # type: ignore[misc]  # torch is an extra that is 
         CompileError: An operator has no rule, or a form that its rule does not cover.
     """
 
-    def __init__(self, graph: GraphProto, source: KernelSource, place: Any) -> None:
+    def __init__(self, graph: GraphProto, source: KernelSource, torch_device: Any) -> None:
         super().__init__()
         constants = _constants(graph, source)
         self._operations = _operations(graph, constants)
@@ -50,7 +50,7 @@ class TorchGraph(nn.Module):  # type: ignore[misc]  # torch is an extra that is 
         self._buffer_names: dict[str, str] = {}
         for index, (name, array) in enumerate(constants.items()):
             self._buffer_names[name] = f"constant_{index}"  # torch allows no dots in names
-            self.register_buffer(self._buffer_names[name], as_tensor(array).to(place))
+            self.register_buffer(self._buffer_names[name], as_tensor(array).to(torch_device))
 
     def forward(self, *inputs: Tensor) -> list[Tensor]:
         """The results."""

@@ -34,26 +34,26 @@ def load_kernel(source: KernelSource) -> Kernel:
             raise refusal(f"{port.name!r} is no tensor")
         torch_dtype_of(port.dtype)
     target = Target(source.target)
-    place = place_of(target)
-    program: Computation = TorchGraph(graph, source, place)
+    torch_device = place_of(target)
+    program: Computation = TorchGraph(graph, source, torch_device)
     threads = target.option("threads", usable_cores(Path("/")))
     if target.option("compiled"):
-        program = _compiled(program, input_ports(graph), place, threads)
+        program = _compiled(program, input_ports(graph), torch_device, threads)
     return TorchKernel(source, program, threads)
 
 
-def _compiled(program: Computation, ports: Sequence[Port], place: Any, threads: int) -> Computation:
+def _compiled(program: Computation, ports: Sequence[Port], torch_device: Any, threads: int) -> Computation:
     """A graph as one program, made now where all shapes are known, else when it is called.
 
     Raises:
         CompileError: torch cannot compile it, for want of a compiler of C++ for example.
     """
     compiled: Computation = torch.compile(program, fullgraph=True, options={"freezing": True})
-    known = [
+    static = [
         (port.shape, torch_dtype_of(port.dtype)) for port in ports if port.shape is not None and port.dtype
     ]
-    if len(known) == len(ports):
-        examples = [torch.zeros(shape, dtype=dtype, device=place) for shape, dtype in known]
+    if len(static) == len(ports):
+        examples = [torch.zeros(shape, dtype=dtype, device=torch_device) for shape, dtype in static]
         _use_threads(threads)
         try:
             with torch.no_grad():
@@ -92,10 +92,10 @@ class TorchKernel:
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
         """As `Kernel.run`."""
         given = [as_tensor(cast("Array", value)) for value in inputs]
-        found = self.compute(given)
+        results = self.compute(given)
         arrays = [
             tensor.numpy() if output is not None else np.array(tensor.numpy(), order="C")
-            for tensor, output in zip(found, outputs, strict=True)
+            for tensor, output in zip(results, outputs, strict=True)
         ]
         return [deliver(array, output) for array, output in zip(arrays, outputs, strict=True)]
 

@@ -17,7 +17,7 @@ def _lstm(form: NodeForm) -> Computation:
     direction, hidden = form.text("direction", "forward"), form.attribute("hidden_size", 0)
     count = 2 if direction == "bidirectional" else 1
     names = [
-        (each.decode() if isinstance(each, bytes) else each) for each in form.attribute("activations", ())
+        (item.decode() if isinstance(item, bytes) else item) for item in form.attribute("activations", ())
     ]
     form.require(tuple(names) in ((), _ACTIVATIONS * count), f"with the activations {', '.join(names)}")
     form.require("clip" not in form.attributes, "with clip")
@@ -34,7 +34,7 @@ def _lstm(form: NodeForm) -> Computation:
             if bias is not None:
                 parameters += [_reordered(part, hidden) for part in bias[side].split(4 * hidden)]
         zeros = x.new_zeros(count, x.shape[1], hidden)
-        state = [zeros if each is None else each for each in (hidden_state, cell)]
+        state = [zeros if item is None else item for item in (hidden_state, cell)]
         given = x.flip(0) if direction == "reverse" else x
         y, last, last_cell = torch.lstm(
             given, state, parameters, bias is not None, 1, 0.0, False, count == 2, False

@@ -21,9 +21,9 @@ class NodeForm:
 
     Attributes:
         operator: Name of its operator.
-        attributes: By name, as Python values.
+        attributes: Attributes by name, as Python values.
         fixed: Values of its inputs that are known, None for the others.
-        outputs: Number of its outputs that somebody wants.
+        outputs: Number of its outputs that are used.
         given: For each of its inputs whether it is there.
     """
 
