@@ -1,8 +1,9 @@
-"""What each family of decisions contributes: models with it switched off, in turns with all of them.
+"""Ablation: how much each optimisation of native, and each decision of `tune`, speeds up whole models.
 
-A ratio is the time without a family to that with all; above 1 the family makes the model faster. The plot has
-a row for each family and a mark for each model; it needs matplotlib (pip install "intarsia[plots]"). With
---tuned models are tuned for so long with all that `tune` may decide, and again without each of its families.
+A ratio is the time without an optimisation over the time with all of them; above 1 it makes the model faster.
+All variants of a model are measured interleaved. The plot has a row for each optimisation and a mark for each
+model; it needs matplotlib (pip install "intarsia[plots]"). With --tuned each model is also tuned for BUDGET
+with every kind of decision, and again without each of them.
 
 Usage: python -m benchmarks.ablation [NAME ...] [--threads N] [--seconds S] [--tuned BUDGET]
        [--plot FILE.svg] [--json] [--markdown]
@@ -46,7 +47,7 @@ FAMILIES: Final[Mapping[str, Callable[[IRModule, int], Target]]] = {
     "Winograd's transforms": _native(convolutions="direct"),
     "channels in blocks": _native(blocked=False),
     "fused operators": _native(fused=False),
-    "weights asked for ahead": _native(prefetch=False),
+    "weights prefetched": _native(prefetch=False),
     "attention in one kernel": _native(attention=False),
     "vectors of 64 bytes": _native(wide_vectors=False),
     "own kernels (onnxruntime alone)": lambda _, threads: Target.for_toolchain(
@@ -54,49 +55,52 @@ FAMILIES: Final[Mapping[str, Callable[[IRModule, int], Target]]] = {
     ),
     "own kernels (openvino alone)": lambda _, threads: Target.for_toolchain("openvino", threads=threads),
 }
-"""By name the target that does without a family."""
+"""Optimisations by name, each with the target that switches it off."""
+
 TUNED: Final[Mapping[str, Mapping[str, Any]]] = {
     "decisions of tuning passes": {"passes": ()},
     "parts on several toolchains": {"partitions": False},
 }
-"""By name how `tune` does without a family."""
+"""Kinds of decisions by name, each with the options of `tune` that switch it off."""
 
 
-def ablated_when_tuned(name: str, threads: int, seconds: float, budget: str) -> dict[str, RatioInterval]:
-    """The ratio of each family that `tune` decides about."""
+def measure_without_decisions(
+    name: str, threads: int, seconds: float, budget: str
+) -> dict[str, RatioInterval]:
+    """Tune a model without each kind of decision, and return the ratios of its times to those with all."""
     module = from_onnx(build_model(name))
     programs = {}
     for family, without in {"all": {}, **TUNED}.items():
         with TemporaryDirectory() as folder, Database.open(Path(folder, "measurements.db")) as database:
             result = ia.tune(module, budget=budget, threads=threads, database=database, **without)
             programs[family] = result.executable
-    return _ratios(module, programs, list(TUNED), seconds)
+    return _measure_ratios(module, programs, list(TUNED), seconds)
 
 
-def ablated(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]:
-    """The ratio of each family for a model."""
+def measure_without_optimisations(name: str, threads: int, seconds: float) -> dict[str, RatioInterval]:
+    """Build a model without each optimisation, and return the ratios of its times to those with all."""
     module = from_onnx(build_model(name))
     targets = {"all": Target.for_toolchain("native", threads=threads)}
     targets |= {family: target(module, threads) for family, target in FAMILIES.items()}
     programs = {family: build(partition_whole(module, target)) for family, target in targets.items()}
-    return _ratios(module, programs, list(FAMILIES), seconds)
+    return _measure_ratios(module, programs, list(FAMILIES), seconds)
 
 
-def _ratios(
+def _measure_ratios(
     module: IRModule, programs: Mapping[str, Executable], families: Sequence[str], seconds: float
 ) -> dict[str, RatioInterval]:
-    """The ratio of each family, of programs without it to that with all."""
+    """Time programs interleaved, and return the ratio of each one without a family to the one with all."""
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in programs["all"].inputs]
-    calls = {each: (lambda program=program: program.run_flat(*arrays)) for each, program in programs.items()}
+    calls = {name: (lambda program=program: program.run_flat(*arrays)) for name, program in programs.items()}
     measured = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(programs)))
     for program in programs.values():
         program.close()
     return {family: measured.ratio(family, "all") for family in families}
 
 
-def plot(ratios: Mapping[str, Mapping[str, float]], place: Path) -> None:
-    """An SVG file: a row for each family, a mark for each model, time on a logarithmic axis."""
+def plot(ratios: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """Write an SVG file: a row for each family, a mark for each model, time on a logarithmic axis."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -104,15 +108,15 @@ def plot(ratios: Mapping[str, Mapping[str, float]], place: Path) -> None:
 
     families = list(next(iter(ratios.values())))
     figure, axes = plt.subplots(figsize=(8, 0.6 * len(families) + 1.5))
-    for model, found in ratios.items():
-        axes.plot(list(found.values()), range(len(found)), "o", alpha=0.7, label=model)
+    for model, ratio_by_family in ratios.items():
+        axes.plot(list(ratio_by_family.values()), range(len(ratio_by_family)), "o", alpha=0.7, label=model)
     axes.set_yticks(range(len(families)), [f"without {family}" for family in families])
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("time relative to that with all")
     axes.invert_yaxis()
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.savefig(place, bbox_inches="tight")
+    figure.savefig(path, bbox_inches="tight")
 
 
 def main() -> None:
@@ -126,24 +130,35 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     separator = " | " if options.markdown else "  "
-    found: dict[str, dict[str, RatioInterval]] = {}
+    intervals: dict[str, dict[str, RatioInterval]] = {}
     families = [*FAMILIES, *(TUNED if options.tuned else ())]
     if not options.json:
         print(separator.join(("model", *families)))
         if options.markdown:
             print("|".join("---" for _ in ("model", *families)))
     for name in options.names:
-        found[name] = ablated(name, options.threads, options.seconds)
+        intervals[name] = measure_without_optimisations(name, options.threads, options.seconds)
         if options.tuned:
-            found[name] |= ablated_when_tuned(name, options.threads, options.seconds, options.tuned)
+            intervals[name] |= measure_without_decisions(
+                name, options.threads, options.seconds, options.tuned
+            )
         if not options.json:
-            cells = (f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})" for each in found[name].values())
+            cells = (
+                f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+                for ratio in intervals[name].values()
+            )
             print(separator.join((name, *cells)), flush=True)
-    ratios = {name: {family: each.ratio for family, each in of.items()} for name, of in found.items()}
+    ratios = {
+        name: {family: interval.ratio for family, interval in by_family.items()}
+        for name, by_family in intervals.items()
+    }
     if options.json:
         print(json.dumps(ratios, indent=2))
     elif ratios:
-        means = (statistics.geometric_mean(of[family] for of in ratios.values()) for family in families)
+        means = (
+            statistics.geometric_mean(by_family[family] for by_family in ratios.values())
+            for family in families
+        )
         print(separator.join(("geometric mean", *(f"{mean:.2f}" for mean in means))))
     if options.plot is not None:
         plot(ratios, options.plot)

@@ -1,9 +1,9 @@
-"""Every model of the zoo, divided between toolchains: against the best of them alone, and a second time.
+"""Tune every model of the zoo with Collage, compare with the best single toolchain, and tune it again.
 
 Usage: python benchmarks/collage_models.py [NAME ...] [--budget 60s] [--target T ...] [--results FILE]
 
-Each model is tuned twice by the command line, with a database of its own that is new at the first run.
-Results are kept in FILE, a line of JSON a model; models that are in it are not run again.
+Each model is tuned twice by the command line. It has a database of its own, which is empty at the first
+run. Results are kept in FILE, one line of JSON for each model; models in it are not run again.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ HEADER = (
 TARGETS = ("onnxruntime", "openvino", "reference")
 
 
-def tuned(name: str, budget: str, targets: list[str], folder: Path) -> dict[str, Any]:
-    """What the command line prints as JSON, and how long it took."""
+def tune_model(name: str, budget: str, targets: list[str], folder: Path) -> dict[str, Any]:
+    """Run `intarsia tune`, and return its JSON document with the seconds that the command took."""
     begun = time.perf_counter()
     done = subprocess.run(
         (
@@ -57,10 +57,11 @@ def tuned(name: str, budget: str, targets: list[str], folder: Path) -> dict[str,
 
 
 def summary(name: str, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """What the table tells of a model."""
-    whole = [each for each in first["candidates"] if each["is_whole"] and each["latency_seconds"]]
-    alone = min(whole, key=lambda each: each["latency_seconds"])
-    winner = next(each for each in first["candidates"] if each["chosen"])
+    """Return what the table shows of a model."""
+    candidates = first["candidates"]
+    whole = [candidate for candidate in candidates if candidate["is_whole"] and candidate["latency_seconds"]]
+    alone = min(whole, key=lambda candidate: candidate["latency_seconds"])
+    winner = next(candidate for candidate in candidates if candidate["chosen"])
     return {
         "model": name,
         "alone": alone["toolchain"],
@@ -68,7 +69,7 @@ def summary(name: str, first: dict[str, Any], second: dict[str, Any]) -> dict[st
         "winner": winner["toolchain"],
         "ratio": alone["ratio"],
         "ratio_interval": alone["ratio_interval"],
-        "next": _runner_up(first["candidates"]),
+        "next": _runner_up(candidates),
         "losses": first["losses"],
         "search": first["search"],
         "measured_again": 0 if second["finished_at"] else (second["search"] or {}).get("measured", 0),
@@ -79,20 +80,20 @@ def summary(name: str, first: dict[str, Any], second: dict[str, Any]) -> dict[st
 
 
 def _runner_up(candidates: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The best of the others that raced with the winner."""
-    raced = [each for each in candidates if each["ratio"] is not None and not each["chosen"]]
-    return min(raced, key=lambda each: float(each["ratio"]), default=None)
+    """The best candidate besides the winner that was in the final race."""
+    raced = [item for item in candidates if item["ratio"] is not None and not item["chosen"]]
+    return min(raced, key=lambda item: float(item["ratio"]), default=None)
 
 
-def ratio_text(found: dict[str, Any]) -> str:
-    """How many times as long the toolchain alone takes as the winner."""
-    is_same = found["winner"] == found["alone"] or found["ratio"] is None
-    return "-" if is_same else interval_text(found["ratio"], found["ratio_interval"])
+def ratio_text(record: dict[str, Any]) -> str:
+    """Ratio of the best single toolchain's time to the winner's, as text."""
+    is_same = record["winner"] == record["alone"] or record["ratio"] is None
+    return "-" if is_same else interval_text(record["ratio"], record["ratio_interval"])
 
 
-def next_text(found: dict[str, Any]) -> str:
-    """Who was next, and how many times as long it takes."""
-    other = found["next"]
+def next_text(record: dict[str, Any]) -> str:
+    """The runner-up, and the ratio of its time to the winner's, as text."""
+    other = record["next"]
     return (
         "-"
         if other is None
@@ -101,27 +102,27 @@ def next_text(found: dict[str, Any]) -> str:
 
 
 def interval_text(ratio: float, interval: list[float]) -> str:
-    """A ratio with its interval."""
+    """A ratio with its 95 % interval, as text."""
     low, high = interval
     return f"{ratio:.3f} ({low:.3f} to {high:.3f})"
 
 
-def row(found: dict[str, Any]) -> tuple[str, ...]:
-    """A line of the table."""
-    losses, search = found["losses"], found["search"] or {}
-    again = f"{found['second_run']:.1f} s ({found['second_run'] / found['first_run']:.0%})"
+def row(record: dict[str, Any]) -> tuple[str, ...]:
+    """Cells of a row of the table."""
+    losses, search = record["losses"], record["search"] or {}
+    again = f"{record['second_run']:.1f} s ({record['second_run'] / record['first_run']:.0%})"
     return (
-        found["model"],
-        f"{found['alone']} {found['alone_seconds'] * 1e3:.3f}",
-        found["winner"],
-        ratio_text(found),
-        next_text(found),
+        record["model"],
+        f"{record['alone']} {record['alone_seconds'] * 1e3:.3f}",
+        record["winner"],
+        ratio_text(record),
+        next_text(record),
         f"{losses['additive_error'] / losses['measured']:+.1%}" if losses else "-",
         str(search.get("candidates", "-")),
         str(search.get("measured", "-")),
         f"{search['seconds']:.1f} s" if search else "-",
-        f"{found['first_run']:.1f} s",
-        again + ("" if not found["measured_again"] else f", {found['measured_again']} measured again"),
+        f"{record['first_run']:.1f} s",
+        again + ("" if not record["measured_again"] else f", {record['measured_again']} measured again"),
     )
 
 
@@ -134,21 +135,23 @@ def main() -> None:
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     options.targets = options.targets or list(TARGETS)
-    known: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     if options.results and options.results.exists():
         lines = options.results.read_text().splitlines()
-        known = {each["model"]: each for each in map(json.loads, lines)}
+        records = {record["model"]: record for record in map(json.loads, lines)}
     print(" | ".join(HEADER))
     print(" | ".join("---" for _ in HEADER), flush=True)
     for name in options.names:
-        if name not in known:
+        if name not in records:
             with TemporaryDirectory() as folder:
-                first, second = (tuned(name, options.budget, options.targets, Path(folder)) for _ in range(2))
-            known[name] = summary(name, first, second)
+                first, second = (
+                    tune_model(name, options.budget, options.targets, Path(folder)) for _ in range(2)
+                )
+            records[name] = summary(name, first, second)
             if options.results:
                 with options.results.open("a") as file:
-                    file.write(json.dumps(known[name]) + "\n")
-        print(" | ".join(row(known[name])), flush=True)
+                    file.write(json.dumps(records[name]) + "\n")
+        print(" | ".join(row(records[name])), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""How long the search for the cheapest cover takes, how much memory, and how near the optimum it ends.
+"""Time, memory and optimality gap of the search for the cheapest cover of a graph.
 
-Mock costs, three specs, boundary costs: residual chains and Inception-like graphs of width 4, with single
-nodes, fused groups of up to eight nodes and segments between cut points (tests/cover_problems.py). Seconds
-are of `search` alone, from the problem to the result; memory is the peak of a fresh process, the problem
-included. The column growth divides the seconds by those of half the size: 2.0 is linear.
-Then lazy search over the smaller graphs, with bounds of 0.7 to 1 times the cost: how many pieces it measures.
+Costs are mock costs, with three specs and boundary costs. The graphs are residual chains and Inception-like
+graphs of width 4, with single nodes, fused groups of up to eight nodes and segments between cut points
+(tests/cover_problems.py). Seconds are those of `search` alone, from the problem to the result; memory is the
+peak of a fresh process, the problem included. The column `growth` divides the seconds by those of half the
+size: 2.0 is linear. The second table has lazy search over the smaller graphs, with lower bounds of 0.7 to 1
+times the cost: how many pieces it measures.
 Takes about a minute. Usage: python benchmarks/collage_search.py [--json] [--seed N] [--quick]
 """
 
@@ -35,7 +36,20 @@ LAZY_SIZES = (100, 200)
 
 @dataclass(frozen=True)
 class Row:
-    """One search. Costs in seconds, memory in MB; gap: 0.01 is one percent."""
+    """One search.
+
+    Attributes:
+        graph: Name of the kind of graph.
+        nodes: Number of nodes.
+        pieces: Number of pieces that a cover can be made of.
+        seconds: Time of the search.
+        memory: Peak resident memory in MB.
+        cost: Cost of the best cover in seconds.
+        gap: Bound on how far the cost is above the optimum; 0.01 is one percent.
+        is_exact: Whether the cover is proved to be optimal.
+        expanded: Number of expanded search states.
+        partitions: Number of pieces of the best cover.
+    """
 
     graph: str
     nodes: int
@@ -92,8 +106,8 @@ def measure_lazily(graph: str, nodes: int, seed: int) -> LazyRow:
     rng = random.Random(seed)
     unknown = (replace(piece, cost=None, bound=piece.floor * rng.uniform(0.7, 1)) for piece in problem.pieces)
 
-    def look_up(asked: Sequence[int]) -> Mapping[int, float | None]:
-        return {piece: problem.pieces[piece].cost for piece in asked}
+    def look_up(numbers: Sequence[int]) -> Mapping[int, float | None]:
+        return {piece: problem.pieces[piece].cost for piece in numbers}
 
     start = time.perf_counter()
     lazy = lazy_search(replace(problem, pieces=tuple(unknown)), look_up)
@@ -112,19 +126,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="up to 1000 nodes only")
     options = parser.parse_args()
     sizes = [size for size in SIZES if size <= 1000 or not options.quick]
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh:
-        waiting = [fresh.submit(measure, graph, size, options.seed) for graph in GRAPHS for size in sizes]
-        rows = [future.result() for future in waiting]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        futures = [pool.submit(measure, graph, size, options.seed) for graph in GRAPHS for size in sizes]
+        rows = [future.result() for future in futures]
     lazy = [measure_lazily(graph, size, options.seed) for graph in GRAPHS for size in LAZY_SIZES]
     if options.json:
-        found = {"search": [asdict(row) for row in rows], "lazy": [asdict(row) for row in lazy]}
-        print(json.dumps(found, indent=2))
+        document = {"search": [asdict(row) for row in rows], "lazy": [asdict(row) for row in lazy]}
+        print(json.dumps(document, indent=2))
         return
-    _print(rows)
+    _print_rows(rows)
     _print_lazy(lazy)
 
 
-def _print(rows: Sequence[Row]) -> None:
+def _print_rows(rows: Sequence[Row]) -> None:
     heads = f"{'s':>6} {'growth':>7} {'MB':>5} {'gap':>8} {'exact':>6} {'states':>7}"
     print(f"{'graph':15} {'nodes':>6} {'pieces':>7} {heads}")
     seconds = {(row.graph, row.nodes): row.seconds for row in rows}

@@ -2,11 +2,12 @@
 
     python benchmarks/database.py [--json] [--records 100000] [--postgresql | --place postgresql://...]
 
-Goals, for an SQLite file: 10,000 records committed one by one at over 1,000 per second, 1,000 lookups in
-0.2 s, the best per workload of 100,000 records in 2 s. Beside the time that passed stands the CPU time of
-this process: on a busy machine the first is about what else runs there. Lookups and loading are the best of
-several, commits are timed once. A database given as --place must be empty; it is left full. --postgresql
-starts a server on this machine for as long as it takes; it writes to the disk at each commit, as servers do.
+Goals, for an SQLite file: 10,000 records committed one at a time at over 1,000 per second, 1,000 lookups in
+0.2 s, the best per workload of 100,000 records in 2 s. Wall time and CPU time of this process are
+both printed, because other work on a busy machine adds to the wall time. Lookups and loading are the best of
+several runs, commits are timed once. A database given as --place must be empty; its records stay.
+--postgresql starts a server on this machine for the time of the benchmark; it writes to disk at each commit,
+as servers do.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.postgresql_server import programs, running_server
 
 COMMITS, LOOKUPS, WORKLOADS = 10_000, 1_000, 200
+"""Number of single commits, of lookups, and of different workloads among the records."""
 TARGET, HOST = "cpu -toolchain=native", "0123456789abcdef0123456789abcdef"
 REPEATS = 3
 
@@ -39,10 +41,10 @@ class Timing:
     """One line of the report.
 
     Attributes:
-        name: What was measured.
-        seconds: That passed.
-        cpu_seconds: That this process computed.
-        goal: At most so many seconds; None where it is for information.
+        name: Description of the measured operation.
+        seconds: Wall time in seconds.
+        cpu_seconds: CPU time of this process in seconds.
+        goal: Largest wall time in seconds that meets the goal; None if there is no goal.
     """
 
     name: str
@@ -51,7 +53,7 @@ class Timing:
     goal: float | None
 
     def line(self) -> str:
-        """The measurement as people read it."""
+        """Return the line of the report."""
         verdict = ""
         if self.goal is not None:
             verdict = f"  (goal {self.goal:g} s: {'missed' if self.seconds > self.goal else 'met'})"
@@ -59,7 +61,7 @@ class Timing:
 
 
 def records(count: int) -> Iterator[MeasureRecord]:
-    """Records as schedule search makes them: a trace of 30 decisions, ten costs; a seventh are failures."""
+    """Yield records like those of schedule search: 30 decisions, ten costs; one in seven is a failure."""
     for number in range(count):
         steps: list[PlainData] = [["split", step, number % 7, 4, 8] for step in range(29)]
         trace = Candidate("schedule", [*steps, number])
@@ -73,8 +75,8 @@ def records(count: int) -> Iterator[MeasureRecord]:
         yield MeasureRecord(workload, TARGET, HOST, trace.kind, trace.text, (Measurement(result),))
 
 
-def timed(name: str, goal: float | None, function: Callable[[], object], repeats: int = 1) -> Timing:
-    """The best of several runs."""
+def time_best(name: str, goal: float | None, function: Callable[[], object], repeats: int = 1) -> Timing:
+    """Time a function several times, and return the best run."""
     times = []
     for _ in range(repeats):
         start, cpu = time.perf_counter(), time.process_time()
@@ -83,14 +85,14 @@ def timed(name: str, goal: float | None, function: Callable[[], object], repeats
     return Timing(name, *min(times), goal)
 
 
-def measure(place: str | Path, folder: Path, count: int) -> list[Timing]:
-    """Fill the database and ask it."""
-    some = list(records(COMMITS))
-    candidates = [(record, record.candidate) for record in some[:LOOKUPS]]
-    with Database.open(place) as database:
+def measure(url_or_path: str | Path, folder: Path, count: int) -> list[Timing]:
+    """Fill an empty database, query it, and return the timings."""
+    committed = list(records(COMMITS))
+    candidates = [(record, record.candidate) for record in committed[:LOOKUPS]]
+    with Database.open(url_or_path) as database:
 
         def commit() -> None:
-            for record in some:
+            for record in committed:
                 database.commit(record)
 
         def look_up() -> None:
@@ -106,21 +108,21 @@ def measure(place: str | Path, folder: Path, count: int) -> list[Timing]:
 
         lines = folder / "measurements.jsonl"
         return [
-            timed(f"{COMMITS:,} commits, one transaction each", COMMITS / 1000, commit),
-            timed(f"{LOOKUPS:,} lookups", 0.2, look_up, REPEATS),
-            timed(
+            time_best(f"{COMMITS:,} commits, one transaction each", COMMITS / 1000, commit),
+            time_best(f"{LOOKUPS:,} lookups", 0.2, look_up, REPEATS),
+            time_best(
                 f"{count:,} records in one transaction", None, lambda: database.commit_many(records(count))
             ),
-            timed(f"best per workload of {count:,} records", 2.0, load_best, REPEATS),
-            timed(f"{LOOKUPS:,} times the ten best of a workload", None, load_tops),
-            timed("export as JSON lines", None, lambda: database.export_lines(lines)),
-            timed("import of the same, nothing new", None, lambda: database.import_lines(lines)),
+            time_best(f"best per workload of {count:,} records", 2.0, load_best, REPEATS),
+            time_best(f"{LOOKUPS:,} times the ten best of a workload", None, load_tops),
+            time_best("export as JSON lines", None, lambda: database.export_lines(lines)),
+            time_best("import of the same, nothing new", None, lambda: database.import_lines(lines)),
         ]
 
 
 @contextlib.contextmanager
-def postgresql() -> Iterator[str]:
-    """The URL of an empty database of a server of its own."""
+def start_postgresql() -> Iterator[str]:
+    """Start a server, and yield the URL of an empty database in it."""
     folder = programs()
     if folder is None:
         sys.exit("PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
@@ -133,20 +135,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time of commits, lookups and queries of the database.")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--records", type=int, default=100_000, help="size of the database (default 100,000)")
-    places = parser.add_mutually_exclusive_group()
-    places.add_argument("--place", help="an empty database; a new SQLite file if not given")
-    places.add_argument("--postgresql", action="store_true", help="start a PostgreSQL server for it")
+    databases = parser.add_mutually_exclusive_group()
+    databases.add_argument("--place", help="an empty database; a new SQLite file if not given")
+    databases.add_argument("--postgresql", action="store_true", help="start a PostgreSQL server for it")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        place = stack.enter_context(postgresql()) if options.postgresql else options.place
-        found = measure(place or folder / "measurements.db", folder, max(options.records, COMMITS))
-    if place:  # the goals are those of a file
-        found = [replace(one, goal=None) for one in found]
+        url = stack.enter_context(start_postgresql()) if options.postgresql else options.place
+        timings = measure(url or folder / "measurements.db", folder, max(options.records, COMMITS))
+    if url:  # the goals hold for an SQLite file only
+        timings = [replace(timing, goal=None) for timing in timings]
     if options.json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print(json.dumps([asdict(timing) for timing in timings], indent=2))
     else:
-        print("\n".join(one.line() for one in found))
+        print("\n".join(timing.line() for timing in timings))
 
 
 if __name__ == "__main__":

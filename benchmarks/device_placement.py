@@ -1,10 +1,10 @@
-"""Models side by side in one program, or one with branches, placed on two groups of cores by measuring.
+"""Place parallel models, or the branches of one model, on two groups of cores by measuring.
 
-`TuneDevicePlacement` gets cpu:0 and cpu:1 with half of the cores each, measures every operator and what a
-copy takes, and evaluates its candidates end to end. Then the program as one function of the toolchain on all
-cores, the one chosen and the best one that uses both devices are timed in turns in one process; ratios are to
-the first. Several models do not depend on each other, so that both devices can work all the time; branches
-within a model meet again, and pay for copies.
+`TuneDevicePlacement` gets cpu:0 and cpu:1 with half of the cores each, measures every operator and the time
+of copies, and evaluates its candidates end to end. Three programs are then measured interleaved in one
+process: the whole program as one function of the toolchain on all cores, the chosen placement, and the best
+placement that uses both devices. Ratios are to the first. Independent models can keep both devices busy all
+the time; branches within a model join again, and pay for copies.
 Usage: python benchmarks/device_placement.py [NAME ...] [--toolchain NAME] [--seconds S] [--json]
 """
 
@@ -37,12 +37,12 @@ from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.tuning_tree import TuningNode
 
 QUICK = TimingPolicy(warmup_seconds=0.01, repeats=10, min_repeat_seconds=0.002, max_seconds=1.0)
-"""For operators alone and candidates; what is reported is timed in turns at the end."""
+"""Timing of single operators and candidates. The reported programs are measured interleaved at the end."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What two devices make of a program: a placement's name, its time and the ratio to one device."""
+    """A placement of a program: its name, its time, and the ratio to the time on one device (95 %)."""
 
     placement: str
     seconds: float
@@ -51,24 +51,24 @@ class Row:
     high: float
 
 
-def side_by_side(names: Sequence[str]) -> IRModule:
-    """The models of the zoo as one program that takes and returns what each of them does."""
+def parallel_models(names: Sequence[str]) -> IRModule:
+    """Join models of the zoo into one program with the inputs and outputs of all of them."""
     params: list[Var] = []
     results: list[Expr] = []
     for number, name in enumerate(names):
         main = from_onnx(build_model(name))["main"]
-        own = {
+        renamed = {
             param: with_fields(param, name=param.name if len(names) == 1 else f"{param.name}_{number}")
             for param in main.params
         }
-        body = rewrite(main.body, lambda expr, own=own: own.get(expr, expr))  # type: ignore[misc]  # bound now
-        params += own.values()
+        body = rewrite(main.body, lambda expr, renamed=renamed: renamed.get(expr, expr))  # type: ignore[misc]  # bound now
+        params += renamed.values()
         results += body.fields if isinstance(body, Tuple) else [body]
     return infer_types(IRModule.from_expr(Function(tuple(params), Tuple(tuple(results)))))
 
 
-def placed(mod: IRModule, toolchain: str) -> tuple[IRModule, TuningNode]:
-    """The program as TuneDevicePlacement leaves it, and what was tried."""
+def tune_placement(mod: IRModule, toolchain: str) -> tuple[IRModule, TuningNode]:
+    """Run TuneDevicePlacement on a program, and return the result with the tree of its candidates."""
     half = max(1, len(allowed_cores()) // 2)
     devices = tuple(
         f'VirtualDevice(cpu:{number}, target="cpu -toolchain={toolchain} -threads={half}")'
@@ -81,15 +81,15 @@ def placed(mod: IRModule, toolchain: str) -> tuple[IRModule, TuningNode]:
         return TuneDevicePlacement(devices=devices)(mod, ctx), ctx.node
 
 
-def divided(node: TuningNode) -> Trace | None:
-    """The best placement that was tried and uses both devices."""
+def best_on_both_devices(node: TuningNode) -> Trace | None:
+    """Return the fastest measured placement that uses both devices, if there is one."""
     traces = [child.trace for child in node.children[0].children if child.trace is not None]
-    found = [
+    measured = [
         (trace.perf, number)
         for number, trace in enumerate(traces)
         if trace.perf is not None and "+" in trace.steps[0].decision
     ]
-    return traces[min(found)[1]] if found else None
+    return traces[min(measured)[1]] if measured else None
 
 
 def main() -> None:
@@ -99,18 +99,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    mod = side_by_side(options.names)
-    chosen, node = placed(mod, options.toolchain)
+    mod = parallel_models(options.names)
+    chosen, node = tune_placement(mod, options.toolchain)
     target = Target.for_toolchain(options.toolchain)
     programs = {"one device": partition_whole(mod, target), "chosen": chosen}
-    if (best := divided(node)) is not None:
+    if (best := best_on_both_devices(node)) is not None:
         programs["both devices"] = best.out_mod
     built = {name: ia.build(program, target) for name, program in programs.items()}
     inputs = list(random_inputs(mod["main"], 0).values())
     results = {name: exe.run_flat(*inputs) for name, exe in built.items()}
-    for found in results.values():
-        for one, other in zip(found, results["one device"], strict=True):
-            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-3, atol=1e-3)
+    for outputs in results.values():
+        for actual, expected in zip(outputs, results["one device"], strict=True):
+            np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-3, atol=1e-3)
     calls: dict[str, Callable[[], object]] = {n: partial(exe.run_flat, *inputs) for n, exe in built.items()}
     comparison = time_interleaved(calls, TimingPolicy(repeats=200, max_seconds=options.seconds / len(calls)))
     rows = []

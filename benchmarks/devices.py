@@ -1,9 +1,9 @@
-"""A model of two branches on one device and on two groups of cores, interleaved, copies included.
+"""Time a model of two branches on one device and on two groups of cores, interleaved, copies included.
 
 "one" is cpu:0 with all cores, which runs one branch after the other; "two" has a branch on each of cpu:0 and
-cpu:1, half of the cores each, and copies the input there and the result back. Ideal is a ratio as small as
-that of an operator on all cores to half as much work on half of them: small operators gain, for their threads
-need not meet. The same program is timed with mock devices too, which copy as much and have all cores.
+cpu:1, half of the cores each, and copies the input there and the result back. The ideal ratio is that of half
+the work on half of the cores to all the work on all cores: small operators gain most, because fewer threads
+synchronise. "mocks" is the same program on mock devices, which copy as much and have all cores.
 Usage: python benchmarks/devices.py [--json] [--toolchain NAME] [--seconds S] [--trace FILE]
 """
 
@@ -40,12 +40,23 @@ from intarsia.target import VirtualDevice
 
 CHANNELS, DEPTH = 32, 6
 SIZES = (7, 14, 28, 56)
-PLACES = {"one": ("cpu:0", "cpu:0"), "two": ("cpu:0", "cpu:1"), "mocks": ("mock:0", "mock:1")}
+BRANCH_DEVICES = {"one": ("cpu:0", "cpu:0"), "two": ("cpu:0", "cpu:1"), "mocks": ("mock:0", "mock:1")}
+"""Devices of the two branches, by the name of the variant."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One size of image: the time on one device, and what two devices make of it."""
+    """One size of image.
+
+    Attributes:
+        size: Height and width of the image in pixels.
+        one_seconds: Median time on one device.
+        two: Ratio of the time on two groups of cores to that on one device.
+        low: Lower end of the 95 % interval of `two`.
+        high: Upper end of the 95 % interval of `two`.
+        mocks: Ratio of the time on mock devices to that on one device.
+        copy_microseconds: Time of the copies of one run on two groups of cores.
+    """
 
     size: int
     one_seconds: float
@@ -61,7 +72,7 @@ def image(name: str, size: int) -> Var:
 
 
 def branch(size: int, seed: int, toolchain: str) -> Function:
-    """Some convolutions in a row, as one region of a toolchain."""
+    """Return a chain of convolutions as one region of a toolchain."""
     draw = np.random.default_rng(seed)
     x = image("x", size)
     value: Expr = x
@@ -71,33 +82,33 @@ def branch(size: int, seed: int, toolchain: str) -> Function:
     return Function((x,), value, Attrs({"Compiler": toolchain}))
 
 
-def program(size: int, toolchain: str, places: tuple[str, str]) -> IRModule:
-    """Both branches of one input, added."""
-    here, there = (VirtualDevice.parse(f"VirtualDevice({place})") for place in places)
+def program(size: int, toolchain: str, devices: tuple[str, str]) -> IRModule:
+    """Return the sum of both branches on one input, each branch on its device."""
+    here, there = (VirtualDevice.parse(f"VirtualDevice({device})") for device in devices)
     x = with_fields(image("x", size), virtual_device=here)
     functions = {GlobalVar(f"branch{seed}"): branch(size, seed, toolchain) for seed in range(2)}
     first, second = functions
 
-    def on(device: VirtualDevice, op: Expr, arg: Expr) -> Call:
+    def call_on(device: VirtualDevice, op: Expr, arg: Expr) -> Call:
         return Call(op, (arg,), checked_type=x.checked_type, virtual_device=device)
 
     copy = Op("device_copy", "intarsia")
-    given = x if here == there else on(there, copy, x)
-    other = on(there, second, given)
-    back = other if here == there else on(here, copy, other)
-    body = with_fields(call("Add", on(here, first, x), back), virtual_device=here)
+    copied_input = x if here == there else call_on(there, copy, x)
+    remote_result = call_on(there, second, copied_input)
+    result = remote_result if here == there else call_on(here, copy, remote_result)
+    body = with_fields(call("Add", call_on(here, first, x), result), virtual_device=here)
     return IRModule({GlobalVar("main"): Function((x,), body), **functions})
 
 
-def measured(size: int, toolchain: str, seconds: float, trace: Path | None) -> Row:
+def measure(size: int, toolchain: str, seconds: float, trace: Path | None) -> Row:
     built: dict[str, Executable] = {
-        name: ia.build(program(size, toolchain, places), ia.Target.for_toolchain(toolchain))
-        for name, places in PLACES.items()
+        name: ia.build(program(size, toolchain, devices), ia.Target.for_toolchain(toolchain))
+        for name, devices in BRANCH_DEVICES.items()
     }
     x = np.random.default_rng(0).standard_normal((1, CHANNELS, size, size), np.float32)
     results = [exe(x) for exe in built.values()]
-    for found in results[1:]:
-        np.testing.assert_allclose(found, results[0], rtol=1e-3, atol=1e-3)
+    for actual in results[1:]:
+        np.testing.assert_allclose(actual, results[0], rtol=1e-3, atol=1e-3)
     calls: dict[str, Callable[[], object]] = {name: partial(exe, x) for name, exe in built.items()}
     comparison = time_interleaved(calls, TimingPolicy(repeats=200, max_seconds=seconds / len(calls)))
     two, mocks = comparison.ratio("two", "one"), comparison.ratio("mocks", "one")
@@ -118,7 +129,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--trace", type=Path, help="write the last size's steps as a Chrome trace")
     options = parser.parse_args()
-    rows = [measured(size, options.toolchain, options.seconds, options.trace) for size in SIZES]
+    rows = [measure(size, options.toolchain, options.seconds, options.trace) for size in SIZES]
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
         return

@@ -1,9 +1,9 @@
-"""What it takes to run a trivial task in a worker, and to replace a worker that was lost.
+"""Time to run a trivial task in a worker, and to replace a worker that was lost.
 
-The goal is a median below 3 ms from `submit` to the result. The pools take turns, task by task; "standard
-library" is `concurrent.futures.ProcessPoolExecutor` started by "forkserver", which offers none of the limits
-and loses all tasks when one worker dies. The last row is one task that exits its process and the next
-trivial one, together.
+The goal is a median below 3 ms from `submit` to the result. The pools alternate, task by task.
+"standard library" is `concurrent.futures.ProcessPoolExecutor` started by "forkserver", which has no limits
+and loses all tasks when one worker dies. The last row is the sum of a task that exits its process and of the
+next trivial task.
 Usage: python benchmarks/dispatch.py [--json] [--tasks N] [--workers N]
 """
 
@@ -23,11 +23,13 @@ from dataclasses import asdict, dataclass
 from intarsia.measure.worker_pool import Task, WorkerPool
 
 GOAL_SECONDS = 3e-3
+WARM_UP = 50
+"""Tasks at the beginning that do not count."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way to run a task: seconds from `submit` to the result."""
+    """Seconds from `submit` to the result for one kind of pool: the median and the 95 % quantile."""
 
     name: str
     median: float
@@ -47,7 +49,7 @@ def lose_and_call(pool: WorkerPool) -> None:
     call(pool)
 
 
-def seconds(function: Callable[[], None]) -> float:
+def time_call(function: Callable[[], None]) -> float:
     started = time.perf_counter()
     function()
     return time.perf_counter() - started
@@ -60,21 +62,21 @@ def row(name: str, times: list[float]) -> Row:
 def measure(tasks: int, workers: int) -> list[Row]:
     standard = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"))
     with WorkerPool(workers) as pool, standard:
-        ways: dict[str, Callable[[], None]] = {
+        runs: dict[str, Callable[[], None]] = {
             "worker pool": lambda: call(pool),
             "worker pool, with limits": lambda: call_within_limits(pool),
             "standard library": lambda: call(standard),
         }
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for number in range(-50, tasks):  # the first are not counted
-            for name, way in ways.items():
-                taken = seconds(way)
+        times: dict[str, list[float]] = {name: [] for name in runs}
+        for number in range(-WARM_UP, tasks):
+            for name, run_task in runs.items():
+                seconds = time_call(run_task)
                 if number >= 0:
-                    times[name].append(taken)
-        rows = [row(name, taken) for name, taken in times.items()]
+                    times[name].append(seconds)
+        rows = [row(name, seconds) for name, seconds in times.items()]
     with WorkerPool(1) as alone:
         call(alone)
-        lost = [seconds(lambda: lose_and_call(alone)) for _ in range(max(20, tasks // 20))]
+        lost = [time_call(lambda: lose_and_call(alone)) for _ in range(max(20, tasks // 20))]
     return [*rows, row("a lost worker and the next task", lost)]
 
 
@@ -90,9 +92,9 @@ def main() -> None:
         return
     goal = f"goal: median below {GOAL_SECONDS * 1e3:g} ms"
     print(f"{options.tasks} trivial tasks, {options.workers} workers ({goal})")
-    for found in rows:
-        times = f"median {found.median * 1e3:7.3f} ms   95 % {found.ninety_five * 1e3:7.3f} ms"
-        print(f"  {found.name:32} {times}")
+    for result in rows:
+        times = f"median {result.median * 1e3:7.3f} ms   95 % {result.ninety_five * 1e3:7.3f} ms"
+        print(f"  {result.name:32} {times}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Models of the zoo in float64: what the errors of all others are measured from."""
+"""Models of the zoo in float64: the reference that errors of other candidates are measured against."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _SINGLE, _DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 
 
 def in_float64(model: ModelProto) -> ModelProto:
-    """A copy of a model whose numbers of 32 bits have 64; integers and texts stay what they are."""
-    found = ModelProto()
-    found.CopyFrom(model)
-    _widen(found.graph)
-    return found
+    """Return a copy of a model with float32 tensors widened to float64; other types stay as they are."""
+    widened = ModelProto()
+    widened.CopyFrom(model)
+    _widen(widened.graph)
+    return widened
 
 
 def _widen(graph: GraphProto) -> None:

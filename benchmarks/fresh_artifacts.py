@@ -1,7 +1,7 @@
-"""Artifacts of models in a new process beside the executable that they were saved from, in turns.
+"""Compare artifacts loaded by a new process with the executables they were saved from, interleaved.
 
-Nothing is tuned again, and native compiles nothing: what a new process loads is machine code. A ratio is the
-time of a run in the new process to that in the old one; the range is that of the rounds' ratios.
+Nothing is tuned again, and native compiles nothing: the new process loads machine code. A ratio is the
+time of a run in the new process to that in the old one; the range is that of the ratios of the rounds.
 
 Usage: python -m benchmarks.fresh_artifacts [NAME ...] [--budget 20s] [--rounds N] [--json]
 """
@@ -25,8 +25,8 @@ import intarsia as ia
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.measure.inputs import random_inputs
 
-_SHARE: Final = 0.2
-"""Seconds of each process in a round."""
+_ROUND_SECONDS: Final = 0.2
+"""Seconds that each process runs in a round."""
 
 _CHILD: Final = """
 import sys, time
@@ -47,8 +47,8 @@ for line in sys.stdin:
 """
 
 
-def compared(name: str, budget: str, rounds: int) -> dict[str, Any]:
-    """The record of a model."""
+def compare_artifact(name: str, budget: str, rounds: int) -> dict[str, Any]:
+    """Tune and save a model, load it in a new process, and return the record of the comparison."""
     with tempfile.TemporaryDirectory() as folder:
         artifact, inputs = Path(folder) / "model.intarsia", Path(folder) / "inputs.npz"
         result = ia.tune(build_model(name), budget=budget)
@@ -62,14 +62,14 @@ def compared(name: str, budget: str, rounds: int) -> dict[str, Any]:
             assert child.stdin is not None
             assert child.stdout is not None
             seconds, compiles = child.stdout.readline().split()
-            count = max(1, round(_SHARE / _seconds(lambda: exe.run_flat(*arrays), 3)))
+            count = max(1, round(_ROUND_SECONDS / _time_call(lambda: exe.run_flat(*arrays), 3)))
             ratios = []
             for turn in range(rounds):
-                here = 0.0 if turn % 2 else _seconds(lambda: exe.run_flat(*arrays), count)
+                here = 0.0 if turn % 2 else _time_call(lambda: exe.run_flat(*arrays), count)
                 child.stdin.write(f"{count}\n")
                 child.stdin.flush()
                 there = float(child.stdout.readline())
-                here = here or _seconds(lambda: exe.run_flat(*arrays), count)
+                here = here or _time_call(lambda: exe.run_flat(*arrays), count)
                 ratios.append(there / here)
             child.stdin.close()
     return {
@@ -82,7 +82,7 @@ def compared(name: str, budget: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def _seconds(run: Callable[[], object], count: int) -> float:
+def _time_call(run: Callable[[], object], count: int) -> float:
     begun = time.perf_counter()
     for _ in range(count):
         run()
@@ -98,14 +98,14 @@ def main() -> None:
     options = parser.parse_args()
     records = []
     for name in options.names:
-        records.append(compared(name, options.budget, options.rounds))
+        records.append(compare_artifact(name, options.budget, options.rounds))
         if not options.json:
-            found = records[-1]
-            low, high = found["range"]
+            record = records[-1]
+            low, high = record["range"]
             print(
-                f"{name}: {found['chosen']}, loaded and run in {found['load_seconds']:.2f} s, "
-                f"{'with' if found['loads_a_compiler'] else 'without'} a compiler; "
-                f"new / old {found['ratio']:.3f} ({low:.3f} to {high:.3f})",
+                f"{name}: {record['chosen']}, loaded and run in {record['load_seconds']:.2f} s, "
+                f"{'with' if record['loads_a_compiler'] else 'without'} a compiler; "
+                f"new / old {record['ratio']:.3f} ({low:.3f} to {high:.3f})",
                 flush=True,
             )
     if options.json:

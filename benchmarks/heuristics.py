@@ -1,4 +1,4 @@
-"""What a pipeline of heuristic passes does to every model of the zoo: operators, and latency on each engine.
+"""Effect of a pipeline of heuristic passes on every model of the zoo: operators, and latency on each engine.
 
 Usage: python benchmarks/heuristics.py [NAME ...] [--pipeline NAME] [--budget 10] [--json] [--markdown]
 
@@ -51,13 +51,13 @@ class Row:
     max_error: float
 
     def cells(self) -> tuple[str, ...]:
-        """One text for each column of the header."""
+        """Return one text for each column of the header."""
         ratios = (f"{r.ratio:.3f} ({r.low:.3f} to {r.high:.3f})" for r in self.ratios.values())
         facts = (self.model, str(self.operators), str(self.after), f"{self.seconds:.2f}")
         return (*facts, *ratios, f"{self.max_error:.1e}")
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the row as plain data."""
         ratios = {name: (r.ratio, r.low, r.high) for name, r in self.ratios.items()}
         return {
             "model": self.model,
@@ -77,7 +77,7 @@ def operator_count(mod: IRModule) -> int:
     )
 
 
-def measured(name: str, pipeline: Sequential, opt_level: int, budget: float) -> Row:
+def measure(name: str, pipeline: Sequential, opt_level: int, budget: float) -> Row:
     mod = from_onnx(build_model(name))
     inputs = random_inputs(mod["main"])
     gate = Gate.for_module(mod, inputs)
@@ -86,12 +86,12 @@ def measured(name: str, pipeline: Sequential, opt_level: int, budget: float) -> 
     seconds = time.perf_counter() - start
     ratios, errors = {}, []
     for engine in ENGINES:
-        ratios[engine], error = compared(mod, after, Target.for_toolchain(engine), inputs, gate, budget)
+        ratios[engine], error = compare(mod, after, Target.for_toolchain(engine), inputs, gate, budget)
         errors.append(error)
     return Row(name, operator_count(mod), operator_count(after), seconds, ratios, max(errors))
 
 
-def compared(
+def compare(
     mod: IRModule,
     after: IRModule,
     target: Target,
@@ -99,15 +99,15 @@ def compared(
     gate: Gate,
     budget: float,
 ) -> tuple[RatioInterval, float]:
-    """Latency after over before, and the error of the program after."""
+    """Return the ratio of the latency after the pipeline to that before, and the error after it."""
     old, new = build(partition_whole(mod, target)), build(partition_whole(after, target))
     report = gate.check(run_arrays(new, inputs))
     if not report.passed:
         raise SystemExit(f"wrong on {target}: {report.message}")
     arrays = list(inputs.values())
     calls = {"without": lambda: old.run_flat(*arrays), "with": lambda: new.run_flat(*arrays)}
-    found = time_interleaved(calls, TimingPolicy(max_seconds=budget / 2))
-    return found.ratio("with", "without"), report.max_rel_error
+    comparison = time_interleaved(calls, TimingPolicy(max_seconds=budget / 2))
+    return comparison.ratio("with", "without"), report.max_rel_error
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def main() -> None:
             print("|".join("---" for _ in HEADER))
     rows = []
     for name in options.names:
-        row = measured(name, load_pass_sequence(options.pipeline), options.opt_level, options.budget)
+        row = measure(name, load_pass_sequence(options.pipeline), options.opt_level, options.budget)
         rows.append(row)
         if not options.json:
             print(separator.join(row.cells()), flush=True)

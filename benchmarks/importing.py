@@ -2,8 +2,8 @@
 
     python benchmarks/importing.py [--json] [--megabytes 500]
 
-Times are the best of several: they are about our work, not about what else the machine does. Peak memory
-is that of a fresh process above what it used before the import, over the size of the file. Goals: densenet121
+Times are the best of several runs, so that other work on the machine disturbs them least. Peak memory is that
+of a fresh process above its memory before the import, divided by the size of the file. Goals: densenet121
 below 3 s, peak memory from a path at most 2.2 times the file, `import intarsia` below 0.5 s.
 """
 
@@ -18,7 +18,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-WAYS = ("path", "bytes", "message")
+SOURCES = ("path", "bytes", "message")
 
 _CHILD = """
 import sys
@@ -30,16 +30,20 @@ def kilobytes(field):
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
 
-way, path, warm = sys.argv[1:]
+source, path, warm = sys.argv[1:]
 from_onnx(warm)
-given = path if way == "path" else Path(path).read_bytes() if way == "bytes" else onnx.load(path)
+given = path if source == "path" else Path(path).read_bytes() if source == "bytes" else onnx.load(path)
 Path("/proc/self/clear_refs").write_text("5")
 before = kilobytes("VmRSS")
 module = from_onnx(given)
 print((kilobytes("VmHWM") - before) * 1024)
 """
-"""The libraries are loaded before the baseline is taken, and the peak is reset then (Linux only: ru_maxrss
-would be inherited from the parent). Bytes and messages are part of the baseline: the caller holds them."""
+"""Script of the fresh process.
+
+The libraries are loaded before the baseline is taken. Writing 5 to clear_refs resets VmHWM (Linux only);
+ru_maxrss would not do, because a process inherits it from its parent. Bytes and messages count for the
+baseline, because the caller holds them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,10 @@ class Measurement:
     """One line of the report.
 
     Attributes:
-        name: What was measured.
+        name: Description of the measured operation.
         value: Seconds, or a ratio.
         unit: "s" or "x".
-        goal: The value should be at most this; None where it is for information.
+        goal: Largest value that meets the goal; None if there is no goal.
     """
 
     name: str
@@ -59,22 +63,22 @@ class Measurement:
     goal: float | None
 
     def line(self) -> str:
-        """The measurement as people read it."""
+        """Return the line of the report."""
         verdict = "" if self.goal is None else f"  (goal {self.goal:g} {self.unit}: {self.verdict()})"
         return f"{self.name:<48} {self.value:8.3f} {self.unit}{verdict}"
 
     def verdict(self) -> str:
-        """Whether the goal is met."""
+        """Return "met" or "missed"."""
         return "missed" if self.goal is not None and self.value > self.goal else "met"
 
 
-def import_of_the_package(repeats: int = 5) -> Measurement:
+def measure_package_import(repeats: int = 5) -> Measurement:
     code = "import time; t = time.perf_counter(); import intarsia; print(time.perf_counter() - t)"
-    return Measurement("import intarsia", min(_child_numbers(code, repeats)), "s", 0.5)
+    return Measurement("import intarsia", min(_run_children(code, repeats)), "s", 0.5)
 
 
-def import_of_densenet(repeats: int = 3) -> Measurement:
-    """The light model inside the onnx package, 1,746 nodes; the libraries are loaded before."""
+def measure_densenet_import(repeats: int = 3) -> Measurement:
+    """Time the import of the light model in the onnx package, 1,746 nodes, with all libraries loaded."""
     from importlib.resources import files
 
     from intarsia.frontend.onnx import from_onnx
@@ -90,20 +94,21 @@ def import_of_densenet(repeats: int = 3) -> Measurement:
     return Measurement("from_onnx(densenet121), 1,746 nodes", min(times), "s", 3.0)
 
 
-def peak_memory(folder: Path, megabytes: int) -> list[Measurement]:
+def measure_peak_memory(folder: Path, megabytes: int) -> list[Measurement]:
     path, warm = folder / "large.onnx", folder / "warm.onnx"
     size = _write_large(path, megabytes)
     _write_large(warm, 1)
-    found = []
-    for way in WAYS:
-        (peak,) = _child_numbers(_CHILD, 1, way, str(path), str(warm))
-        goal = 2.2 if way == "path" else None
-        found.append(Measurement(f"peak memory, {megabytes} MB from {way} / file", peak / size, "x", goal))
-    return found
+    measurements = []
+    for source in SOURCES:
+        (peak,) = _run_children(_CHILD, 1, source, str(path), str(warm))
+        goal = 2.2 if source == "path" else None
+        name = f"peak memory, {megabytes} MB from {source} / file"
+        measurements.append(Measurement(name, peak / size, "x", goal))
+    return measurements
 
 
 def _write_large(path: Path, megabytes: int) -> int:
-    """A model with 8 MB weights, a chain of additions; returns its size in bytes."""
+    """Write a chain of additions of 8 MB weights, and return the size of the file in bytes."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper
@@ -124,7 +129,7 @@ def _write_large(path: Path, megabytes: int) -> int:
     return path.stat().st_size
 
 
-def _child_numbers(code: str, repeats: int, *args: str) -> list[float]:
+def _run_children(code: str, repeats: int, *args: str) -> list[float]:
     command = [sys.executable, "-c", code, *args]
     return [
         float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -135,7 +140,7 @@ def _child_numbers(code: str, repeats: int, *args: str) -> list[float]:
 def measure(megabytes: int) -> list[Measurement]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        return [import_of_the_package(), import_of_densenet(), *peak_memory(folder, megabytes)]
+        return [measure_package_import(), measure_densenet_import(), *measure_peak_memory(folder, megabytes)]
 
 
 def main() -> None:
@@ -143,11 +148,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--megabytes", type=int, default=500, help="size of the large model (default 500)")
     options = parser.parse_args()
-    found = measure(options.megabytes)
+    measurements = measure(options.megabytes)
     if options.json:
-        print(json.dumps([{**asdict(item), "met": item.verdict() == "met"} for item in found], indent=2))
+        print(
+            json.dumps([{**asdict(item), "met": item.verdict() == "met"} for item in measurements], indent=2)
+        )
     else:
-        print("\n".join(item.line() for item in found))
+        print("\n".join(item.line() for item in measurements))
 
 
 if __name__ == "__main__":

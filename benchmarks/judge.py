@@ -1,12 +1,12 @@
-"""Plants faults in the results of honest engines, and counts how many the judge catches.
+"""Plant faults in the results of correct engines, and count how many the judge detects.
 
 Usage: python -m benchmarks.judge [MODEL ...] [--seeds 2] [--random 20]
 
-MODEL is a name of the zoo; without one, several small families and random programs are taken. The first table
-has faults planted in results of native on the first input set, all of which must be caught. A fault that
-changes no element by more than the model's own noise is no fault: it is counted as one, and listed. The
-second table has candidates (`benchmarks.judge_candidates`): honest engines and other right ways to compute,
-which must pass, and toolchains with a mistake, which must be caught. Prints Markdown.
+MODEL is a name of the zoo; the default is several small families and random programs. The first table has
+faults planted in results of native on the first input set, all of which must be caught. A fault that changes
+no element by more than the rounding noise of the model is not really wrong; it is counted and listed all the
+same. The second table has candidates (`benchmarks.judge_candidates`): correct engines and other correct
+algorithms, which must pass, and toolchains with a defect, which must be caught. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from benchmarks.judge_candidates import (
     ENGINES,
     PROGRAMS,
     Finding,
-    engine_findings,
     engines_for,
-    forgetful_findings,
-    program_findings,
+    judge_engines,
+    judge_program,
+    judge_stateful_toolchains,
 )
 
 from intarsia.build import build
@@ -84,6 +84,7 @@ FAULTS: dict[str, Fault] = {
     "all x 1.0001": lambda y: y * np.float32(1.0001),
     "offset of 1e-4 of the largest": lambda y: y + np.float32(1e-4 * np.abs(y).max()),
     "rounded to float16": lambda y: y.astype(np.float16).astype(y.dtype),
+    # The upper half of a float32 is a bfloat16: sign, exponent, and 8 bits of mantissa with the implicit one.
     "rounded to 8 bits of mantissa": lambda y: (y.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32),
     "flushed below 1e-3 of the largest": lambda y: _zero_where(y, np.abs(y) < 1e-3 * np.abs(y).max()),
     "white noise of 1e-3": lambda y: (
@@ -101,7 +102,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def random_program(seed: int) -> IRModule:
-    """A random chain of products, normalisations and activations."""
+    """Return a random chain of matrix products and activations."""
     generator = np.random.default_rng(seed)
     width = int(generator.integers(16, 96))
     x = Var("x", checked_type=TensorType((int(generator.integers(2, 20)), width), DType.FLOAT32))
@@ -116,7 +117,7 @@ def random_program(seed: int) -> IRModule:
     return IRModule.from_expr(Function((x,), value))
 
 
-def _plants(outputs: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
+def _with_faults(outputs: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
     for number, array in enumerate(outputs):
         if element_kind(array.dtype) is ElementKind.INTEGER and array.size:
             changed = [np.array(output) for output in outputs]
@@ -134,7 +135,7 @@ def _plants(outputs: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
 
 
 class Table:
-    """What was planted and caught, and which candidates passed."""
+    """Counts of planted and caught faults, and of candidates that passed."""
 
     def __init__(self) -> None:
         self.planted: Counter[str] = Counter()
@@ -145,34 +146,34 @@ class Table:
         self.largest = 0.0
         self.notes: list[str] = []
 
-    def model(self, name: str, module: IRModule, seed: int) -> None:
-        """Judge the results of engines and of forgetful toolchains on a model, and planted faults."""
-        trials = self._trials(name, module, seed)
+    def judge_model(self, name: str, module: IRModule, seed: int) -> None:
+        """Judge engines and stateful toolchains on a model, and results with planted faults."""
+        trials = self._make_trials(name, module, seed)
         engines = engines_for(module, work_of(module).multiply_adds)
-        for finding in engine_findings(module, trials, engines):
+        for finding in judge_engines(module, trials, engines):
             self.note(finding, f"{name}, seed {seed}")
         try:
             executable = build(partition_whole(module, ENGINES["native"]))
         except IntarsiaError:
             return
         with executable:
-            self.faults(name, trials[0], run_arrays(executable, trials[0].inputs))
-            for finding in forgetful_findings(executable, trials):
+            self.check_faults(name, trials[0], run_arrays(executable, trials[0].inputs))
+            for finding in judge_stateful_toolchains(executable, trials):
                 self.note(finding, f"{name}, seed {seed}")
 
-    def programs(self, seed: int) -> None:
-        """Judge right and wrong ways to compute small programs, and engines on them."""
+    def judge_programs(self, seed: int) -> None:
+        """Judge correct and wrong algorithms for small programs, and engines on them."""
         for make in PROGRAMS:
             program = make(seed)
-            trials = self._trials(make.__name__, program.module, seed)
+            trials = self._make_trials(make.__name__, program.module, seed)
             findings = (
-                *engine_findings(program.module, trials, ENGINES),
-                *program_findings(program, trials),
+                *judge_engines(program.module, trials, ENGINES),
+                *judge_program(program, trials),
             )
             for finding in findings:
                 self.note(finding, f"{make.__name__}, seed {seed}")
 
-    def _trials(self, name: str, module: IRModule, seed: int) -> tuple[Trial, ...]:
+    def _make_trials(self, name: str, module: IRModule, seed: int) -> tuple[Trial, ...]:
         begun = time.perf_counter()
         trials = trials_for(module, random_inputs(module["main"], seed), seed=seed)
         seconds = time.perf_counter() - begun
@@ -180,7 +181,7 @@ class Table:
         return trials
 
     def note(self, finding: Finding, where: str) -> None:
-        """Count what the judge said of a candidate."""
+        """Count the verdict of the judge on a candidate."""
         report = finding.report
         self.honest[finding.name] = finding.is_honest
         self.checked[finding.name] += 1
@@ -190,9 +191,9 @@ class Table:
         if report.passed != finding.is_honest:
             self.notes.append(f"{finding.name} on {where}: {report.message}")
 
-    def faults(self, name: str, trial: Trial, outputs: Sequence[Array]) -> None:
-        """Plant every fault in a result."""
-        for fault, changed in _plants(outputs):
+    def check_faults(self, name: str, trial: Trial, outputs: Sequence[Array]) -> None:
+        """Plant each fault in a result, and count whether the judge detects it."""
+        for fault, changed in _with_faults(outputs):
             self.planted[fault] += 1
             if trial.gate.check(changed).passed:
                 self.notes.append(f"missed: {fault} on {name}")
@@ -218,26 +219,26 @@ class Table:
         print("\n".join(f"* {note}" for note in self.notes))
 
     def _counts(self, name: str) -> tuple[str, int, int]:
-        """A candidate, its checks, and those with the right verdict."""
+        """Return a candidate, the number of its checks, and of those with the right verdict."""
         checks, passed = self.checked[name], self.passed[name]
         return name, checks, passed if self.honest[name] else checks - passed
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:
-    """Run the command line, and return what was counted."""
+    """Run the command line, and return the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=FAMILIES)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--random", type=int, default=20, help="random programs besides")
+    parser.add_argument("--random", type=int, default=20, help="number of random programs (default 20)")
     options = parser.parse_args(arguments)
     table = Table()
     print("| model | seed | judge, s | reference result |\n|---|---|---|---|")
     for seed in range(options.seeds):
         for name in options.models:
-            table.model(name, from_onnx(build_model(name, seed)), seed)
-        table.programs(seed)
+            table.judge_model(name, from_onnx(build_model(name, seed)), seed)
+        table.judge_programs(seed)
     for seed in range(options.random):
-        table.model(f"random {seed}", random_program(seed), seed)
+        table.judge_model(f"random {seed}", random_program(seed), seed)
     table.print()
     return table
 

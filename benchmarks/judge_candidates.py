@@ -1,7 +1,7 @@
-"""Candidates for the judge: honest ones that compute otherwise, which have to pass, and wrong ones.
+"""Candidates for the judge: correct ones, which must pass, and wrong ones, which must be caught.
 
-Those of a model are engines, and toolchains that keep state between calls. Those of small programs compute
-the program with NumPy: right in another way, or with a mistake that engines have had.
+Candidates of a model are engines, and toolchains that wrongly keep state between calls. Candidates of small
+programs compute with NumPy: correctly by another algorithm, or with a defect that real engines have had.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ WINOGRAD: dict[str, Target] = {
     for tile in (2, 4)
 }
 MOST_COSTLY = 2e8
-"""Multiplications and additions of a model that onnx.reference is still tried on: it computes them slowly."""
+"""Largest number of multiply-adds of a model that onnx.reference, which is slow, is tried on."""
 
 WIDTH, BOXES = 64, 24
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the judge said of a candidate.
+    """Verdict of the judge on a candidate.
 
     Attributes:
-        name: The candidate.
-        is_honest: Whether it has to pass.
-        report: The judge's report.
+        name: Name of the candidate.
+        is_honest: Whether the candidate is correct and must pass.
+        report: Report of the judge.
     """
 
     name: str
@@ -74,10 +74,10 @@ class Finding:
     report: GateReport
 
 
-def engine_findings(
+def judge_engines(
     module: IRModule, trials: Sequence[Trial], engines: Mapping[str, Target]
 ) -> Iterator[Finding]:
-    """What the judge says of engines that can compile a program, when first called and after that."""
+    """Judge the first and the later calls of each engine that can compile a program."""
     for name, target in engines.items():
         try:
             executable = build(partition_whole(module, target))
@@ -89,7 +89,7 @@ def engine_findings(
 
 
 def engines_for(module: IRModule, multiply_adds: int) -> dict[str, Target]:
-    """The engines that a program is tried on."""
+    """Return the engines that a program is tried on."""
     engines = {name: target for name, target in ENGINES.items() if name != "onnx.reference"}
     if multiply_adds <= MOST_COSTLY:
         engines = ENGINES
@@ -98,8 +98,8 @@ def engines_for(module: IRModule, multiply_adds: int) -> dict[str, Target]:
     return {**engines, **WINOGRAD} if has_convolution else dict(engines)
 
 
-def forgetful_findings(executable: Executable, trials: Sequence[Trial]) -> Iterator[Finding]:
-    """What the judge says of toolchains that compute what an engine does, and keep state between calls."""
+def judge_stateful_toolchains(executable: Executable, trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Judge toolchains that compute the results of an engine, but keep state between calls."""
     for name, wrap in FORGETFUL.items():
         compute = wrap(lambda inputs: [np.array(array) for array in run_arrays(executable, inputs)])
         yield Finding(name, False, examine_calls(compute, trials))
@@ -167,12 +167,12 @@ FORGETFUL: dict[str, Callable[[Compute], Compute]] = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A small program with ways to compute it.
+    """A small program with algorithms that compute it.
 
     Attributes:
         module: The program.
-        honest: Right ways to compute it, by name.
-        wrong: Wrong ones, by name.
+        honest: Correct algorithms by name.
+        wrong: Algorithms with a defect, by name.
     """
 
     module: IRModule
@@ -180,10 +180,10 @@ class Program:
     wrong: Mapping[str, Compute]
 
 
-def program_findings(program: Program, trials: Sequence[Trial]) -> Iterator[Finding]:
-    """What the judge says of all ways to compute a small program."""
-    for ways, is_honest in ((program.honest, True), (program.wrong, False)):
-        for name, compute in ways.items():
+def judge_program(program: Program, trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Judge all algorithms of a small program."""
+    for algorithms, is_honest in ((program.honest, True), (program.wrong, False)):
+        for name, compute in algorithms.items():
             with np.errstate(all="ignore"):
                 yield Finding(name, is_honest, examine_calls(compute, trials))
 
@@ -240,7 +240,7 @@ def product(seed: int) -> Program:
 
 
 def softmax(_: int) -> Program:
-    """A softmax; one that does not subtract its maximum overflows."""
+    """A softmax; without subtraction of the maximum it overflows."""
 
     def without_maximum(inputs: Inputs) -> Sequence[Array]:
         powers = np.exp(inputs["x"])
@@ -334,7 +334,7 @@ def mask(seed: int) -> Program:
 
 
 def rounding(_: int) -> Program:
-    """Floor of x, computed as x / 3 * 3: whole numbers may fall on either side."""
+    """Floor of x / 3 * 3: rounding may move whole numbers to either side of the step."""
 
     def of_scaled(factor: float) -> Compute:
         return lambda inputs: [np.floor(inputs["x"] * np.float32(factor))]
@@ -352,13 +352,13 @@ def rounding(_: int) -> Program:
 
 
 def best_scores(seed: int) -> Program:
-    """The eight best of scores between 0 and 1, of which many are 1.0."""
+    """Top 8 of scores between 0 and 1, many of which are tied at 1.0."""
     weights = 40 * _weights(seed, WIDTH, 32)
 
     def picked(inputs: Inputs, last_first: bool) -> Sequence[Array]:
         scores = _sigmoid(inputs["x"] @ weights)
-        places = np.arange(scores.shape[-1]) * (-1 if last_first else 1)
-        order = np.lexsort((np.broadcast_to(places, scores.shape), -scores))[:, :8]
+        positions = np.arange(scores.shape[-1]) * (-1 if last_first else 1)
+        order = np.lexsort((np.broadcast_to(positions, scores.shape), -scores))[:, :8]
         return [np.take_along_axis(scores, order, -1), order.astype(np.int64)]
 
     def shifted(inputs: Inputs) -> Sequence[Array]:
@@ -376,15 +376,15 @@ def best_scores(seed: int) -> Program:
 
 
 def suppression(seed: int) -> Program:
-    """Detections of boxes apart from each other, with scores of which many are 1.0."""
+    """Non-maximum suppression of boxes that do not overlap, with many scores tied at 1.0."""
     weights = 40 * _weights(seed, WIDTH, BOXES)
     corners = np.stack([np.arange(BOXES) * 20.0, np.zeros(BOXES)], -1)
     boxes = np.concatenate([corners, corners + 10], -1).astype(np.float32)[None]
 
     def rows(inputs: Inputs, last_first: bool, threshold: float) -> Sequence[Array]:
         scores = _sigmoid(inputs["x"] @ weights)[0]
-        places = np.arange(BOXES) * (-1 if last_first else 1)
-        order = [box for box in np.lexsort((places, -scores)) if scores[box] > threshold]
+        positions = np.arange(BOXES) * (-1 if last_first else 1)
+        order = [box for box in np.lexsort((positions, -scores)) if scores[box] > threshold]
         return [np.array([[0, 0, box] for box in order], np.int64).reshape(-1, 3)]
 
     x = _var(1, WIDTH)
@@ -398,7 +398,7 @@ def suppression(seed: int) -> Program:
 
 
 def recommender(seed: int) -> Program:
-    """Rows of one table for three features, each with its offset."""
+    """Rows of an embedding table that three features share, each with an offset."""
     table, offsets = _weights(seed, 60, 8), np.array([[0, 10, 30]])
     x = _var(5, 3, dtype=DType.INT64)
     return Program(

@@ -1,4 +1,4 @@
-"""The kernels of the other scripts as one list: convolutions, products, operators on rows and elements."""
+"""List the kernels of the other benchmarks: convolutions, matrix products, row-wise operators."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from benchmarks import native_convolutions, native_products
-from benchmarks.native_convolutions import Case, arrays_of, declared
-from benchmarks.native_kernels import OPERATORS, OperatorCase, Run, engine_calls
+from benchmarks.native_convolutions import Case, arrays_of, declare
+from benchmarks.native_kernels import OPERATORS, OperatorCase, Run, compile_engine_calls
 from benchmarks.native_products import CONSTANT, VARIABLE, Product
 
 from intarsia.ir import Constant, DType, TensorType, Var
@@ -32,11 +32,11 @@ class Kernel:
     """A kernel as it is in the middle of a region, and the same operator for engines.
 
     Attributes:
-        dag: What is computed.
+        dag: Declaration of the computation.
         inputs: Contents of its placeholders.
-        engines: Given an array for the result and a number of threads, calls of the engines.
-        shape: Of that array.
-        plain: The kernel's result as engines give it.
+        engines: Function of an array for the result and a number of threads; it returns a call of each
+        engine. shape: Shape of the engines' result. plain: Function that converts the kernel's result to the
+        layout of the engines.
     """
 
     dag: ComputeDAG
@@ -52,9 +52,9 @@ class KernelCase:
 
     Attributes:
         group: One of SETS.
-        name: For tables.
-        operations: Products and sums; None where that is not what takes the time.
-        kernel: The arrays and declarations, made when they are needed.
+        name: Name in tables.
+        operations: Number of multiplications and additions; None for memory-bound operators.
+        kernel: Function that makes the arrays and the declaration for an ISA.
     """
 
     group: str
@@ -64,7 +64,7 @@ class KernelCase:
 
 
 def kernel_cases() -> Iterator[KernelCase]:
-    """All of them."""
+    """Yield all kernels of all sets."""
     for conv in native_convolutions.CASES:
         operations = conv.operations if "Conv" in conv.operator else None
         yield KernelCase("convolution", conv.name, operations, partial(_convolution, conv))
@@ -79,10 +79,10 @@ def kernel_cases() -> Iterator[KernelCase]:
 def _convolution(case: Case, isa: Isa) -> Kernel:
     lanes = isa.vector_bytes // 4
     x, weight, bias = map(aligned_array, arrays_of(case))
-    given = x if case.is_plain else blocked_array(x, lanes)
-    placeholder = te.placeholder(given.shape, name="x")
-    result, constants = declared(case, placeholder, weight, bias, lanes)
-    inputs = {tensor.buffer.name: array for tensor, array in constants.items()} | {"x": given}
+    kernel_input = x if case.reads_plain else blocked_array(x, lanes)
+    placeholder = te.placeholder(kernel_input.shape, name="x")
+    result, constants = declare(case, placeholder, weight, bias, lanes)
+    inputs = {tensor.buffer.name: array for tensor, array in constants.items()} | {"x": kernel_input}
     attrs: dict[str, Any] = {"strides": (case.stride,) * 2, "pads": (case.pad,) * 4}
     weights: dict[str, Array] = {}
     match case.operator:
@@ -97,9 +97,9 @@ def _convolution(case: Case, isa: Isa) -> Kernel:
     return Kernel(
         ComputeDAG((placeholder, *constants, result)),
         inputs,
-        lambda y, threads: engine_calls(case.operator, attrs, {"x": x}, weights, y, threads),
-        (1, case.made, count, count),
-        lambda y: y if case.makes_plain else plain_array(y, case.made),
+        lambda y, threads: compile_engine_calls(case.operator, attrs, {"x": x}, weights, y, threads),
+        (1, case.filters, count, count),
+        lambda y: y if case.writes_plain else plain_array(y, case.filters),
     )
 
 
@@ -114,7 +114,7 @@ def _product(case: Product, _: Isa) -> Kernel:
     return Kernel(
         ComputeDAG(compute(compute_call_of(typed, "t"))),
         {"t.x0": x, "t.x1": w},
-        lambda y, threads: native_products.engines(case, x, w, y, threads),
+        lambda y, threads: native_products.compile_engines(case, x, w, y, threads),
         case.shape,
         lambda y: y,
     )
@@ -122,14 +122,14 @@ def _product(case: Product, _: Isa) -> Kernel:
 
 def _operator(case: OperatorCase, _: Isa) -> Kernel:
     x = aligned_array(np.random.default_rng(0).standard_normal(case.shape).astype(np.float32))
-    given = Var("x0", checked_type=TensorType(case.shape, DType.FLOAT32))
-    typed = call(case.name, given, *map(Constant, case.constants), **case.attrs)
+    activation = Var("x0", checked_type=TensorType(case.shape, DType.FLOAT32))
+    typed = call(case.name, activation, *map(Constant, case.constants), **case.attrs)
     dag = ComputeDAG(compute(compute_call_of(typed, "t")))
-    weights = {f"w{place}": each for place, each in enumerate(case.constants)}
+    weights = {f"w{index}": constant for index, constant in enumerate(case.constants)}
     return Kernel(
         dag,
-        {"t.x0": x, **{f"t.x{place}": each for place, each in enumerate(case.constants, 1)}},
-        lambda y, threads: engine_calls(case.name, case.attrs, {"x": x}, weights, y, threads),
+        {"t.x0": x, **{f"t.x{index}": constant for index, constant in enumerate(case.constants, 1)}},
+        lambda y, threads: compile_engine_calls(case.name, case.attrs, {"x": x}, weights, y, threads),
         dag.outputs[0].shape,
         lambda y: y,
     )

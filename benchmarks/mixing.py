@@ -1,8 +1,8 @@
-"""What it costs that two toolchains take turns in one process, over a chain of convolutions.
+"""Cost of alternating between two toolchains in one process, over a chain of convolutions.
 
-Each row is the same program cut and placed differently; all run in turns, in one process. Mixing must not
-cost more than its parts: the alternating chain is compared with the mean of the chains that one toolchain
-runs, cut at the same places. One partition for all shows what cutting itself costs.
+Each row is the same program with other partitions; all are measured interleaved in one process. Mixing must
+not cost more than its parts: the alternating chain is compared with the mean of the chains that each
+toolchain runs alone, cut at the same edges. The rows with a single partition show the cost of cutting itself.
 Usage: python benchmarks/mixing.py [--toolchains A B] [--json] [--length N] [--channels N] [--size N]
     [--seconds S]
 """
@@ -26,7 +26,7 @@ from intarsia.runtime.executable import Executable
 
 
 def chain(length: int, channels: int, size: int) -> IRModule:
-    """Convolutions 3x3 that keep the shape, one after the other."""
+    """Return a chain of 3x3 convolutions that keep the shape."""
     generator = np.random.default_rng(0)
     x = Var("x", checked_type=TensorType((1, channels, size, size), DType.FLOAT32))
     value: Expr = x
@@ -37,8 +37,8 @@ def chain(length: int, channels: int, size: int) -> IRModule:
     return IRModule.from_expr(Function((x,), value))
 
 
-def placed(module: IRModule, toolchains: Sequence[str]) -> Executable:
-    """The chain cut into as many pieces as toolchains are named."""
+def build_chain(module: IRModule, toolchains: Sequence[str]) -> Executable:
+    """Cut the chain into as many partitions as there are toolchains, and build it."""
     graph = DataflowGraph.of(module["main"])
     calls = [n for n, index in enumerate(stable_nodes(graph)) if isinstance(graph[index].expr, Call)]
     pieces = np.array_split(np.array(calls), len(toolchains))
@@ -65,10 +65,10 @@ def main() -> None:
         f"{second}, whole": [second],
         f"{first}, cut": [first] * options.length,
         f"{second}, cut": [second] * options.length,
-        "alternating": [options.toolchains[place % 2] for place in range(options.length)],
+        "alternating": [options.toolchains[position % 2] for position in range(options.length)],
         "two halves": [first, second],
     }
-    executables = {name: placed(module, toolchains) for name, toolchains in cuts.items()}
+    executables = {name: build_chain(module, toolchains) for name, toolchains in cuts.items()}
     x = np.random.default_rng(1).normal(size=(1, options.channels, options.size, options.size))
     data = x.astype(np.float32)
     calls = {name: (lambda exe=exe: exe.run_flat(data)) for name, exe in executables.items()}
@@ -84,8 +84,8 @@ def main() -> None:
         print(json.dumps({"rows": rows, "alternating_over_parts": times["alternating"] / parts}, indent=2))
         return
     for name, seconds in times.items():
-        found = ratios[name]
-        print(f"{name:20} {seconds * 1e3:8.3f} ms  {found.ratio:.3f} ({found.low:.3f} to {found.high:.3f})")
+        ratio = ratios[name]
+        print(f"{name:20} {seconds * 1e3:8.3f} ms  {ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})")
     print(f"alternating over the mean of its parts: {times['alternating'] / parts:.3f}")
 
 

@@ -1,8 +1,9 @@
-"""Load time and peak memory of models: the artifact that is built once, beside sessions of the engines.
+"""Load time and peak memory of models: a saved artifact against sessions of the engines.
 
-Each is loaded and run once in a process of its own, three times, in turns; the medians are told. Load time is
-from the file to the first result, without imports. Memory is the largest resident set (VmHWM of Linux), with
-pages of files that are mapped, and how much of it is above that of a process which has imported the same.
+Each is loaded and run once in a process of its own. This is repeated three times, interleaved, and the
+medians are reported. Load time is from the file to the first result, without imports. Memory is the peak
+resident set (VmHWM of Linux), pages of mapped files included, and the part of it above the peak after the
+imports.
 
 Usage: python -m benchmarks.model_memory [NAME ...] [--threads N] [--repeats N] [--json] [--markdown]
 """
@@ -37,7 +38,7 @@ threads = int(sys.argv[3])
 def peak():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-def told(began, before):
+def report(began, before):
     seconds, after = time.perf_counter() - began, peak()
     print(json.dumps({"load": seconds, "peak": after, "above": after - before}))
 """
@@ -48,7 +49,7 @@ import intarsia.runtime.artifact_load as loader
 before, began = peak(), time.perf_counter()
 exe = loader.load(sys.argv[1])
 exe.run_flat(*(given[info.name] for info in exe.inputs))
-told(began, before)
+report(began, before)
 """,
     "onnxruntime": """
 import onnxruntime
@@ -57,7 +58,7 @@ options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = threads
 session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 session.run(None, given)
-told(began, before)
+report(began, before)
 """,
     "openvino": """
 import openvino
@@ -66,10 +67,10 @@ compiled = openvino.Core().compile_model(
     sys.argv[1], "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
 )
 compiled(given)
-told(began, before)
+report(began, before)
 """,
 }
-"""For each what a process does with a file, inputs and a number of threads."""
+"""Scripts that load and run a file. Arguments: the file, a file of inputs, the number of threads."""
 
 HEADER: Final = (
     "model",
@@ -78,10 +79,10 @@ HEADER: Final = (
 )
 
 
-def measured(name: str, threads: int, repeats: int) -> dict[str, Any]:
-    """The medians of a model."""
+def measure(name: str, threads: int, repeats: int) -> dict[str, Any]:
+    """Measure a model with each loader, and return the medians."""
     with tempfile.TemporaryDirectory() as folder:
-        model, artifact, inputs = (Path(folder) / each for each in ("m.onnx", "m.intarsia", "inputs.npz"))
+        model, artifact, inputs = (Path(folder) / file for file in ("m.onnx", "m.intarsia", "inputs.npz"))
         content = build_model(name)
         model.write_bytes(content.SerializeToString())
         module = from_onnx(content)
@@ -89,17 +90,17 @@ def measured(name: str, threads: int, repeats: int) -> dict[str, Any]:
         np.savez(inputs, **given)
         with build(partition_whole(module, Target.for_toolchain("native", threads=threads))) as exe:
             exe.save(artifact)
-        files = {each: artifact if each == "intarsia" else model for each in LOADERS}
-        found: dict[str, list[dict[str, float]]] = {each: [] for each in LOADERS}
+        files = {loader: artifact if loader == "intarsia" else model for loader in LOADERS}
+        reports: dict[str, list[dict[str, float]]] = {loader: [] for loader in LOADERS}
         for _ in range(repeats):
-            for each, script in LOADERS.items():
-                args = str(files[each]), str(inputs), str(threads)
+            for loader, script in LOADERS.items():
+                args = str(files[loader]), str(inputs), str(threads)
                 command = [sys.executable, "-c", _BEGIN + script, *args]
                 output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                found[each].append(json.loads(output))
+                reports[loader].append(json.loads(output))
         medians = {
-            each: {key: statistics.median(one[key] for one in runs) for key in runs[0]}
-            for each, runs in found.items()
+            loader: {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+            for loader, runs in reports.items()
         }
         return {"model": name, "bytes": artifact.stat().st_size, **medians}
 
@@ -107,11 +108,11 @@ def measured(name: str, threads: int, repeats: int) -> dict[str, Any]:
 def line(record: dict[str, Any]) -> tuple[str, ...]:
     cells = (
         text
-        for each in LOADERS
+        for loader in LOADERS
         for text in (
-            f"{record[each]['load']:.2f}",
-            f"{record[each]['peak'] / 1024:.0f}",
-            f"{record[each]['above'] / 1024:.0f}",
+            f"{record[loader]['load']:.2f}",
+            f"{record[loader]['peak'] / 1024:.0f}",
+            f"{record[loader]['above'] / 1024:.0f}",
         )
     )
     return (record["model"], f"{record['bytes'] / 1e6:.0f}", *cells)
@@ -132,7 +133,7 @@ def main() -> None:
             print("|".join("---" for _ in HEADER))
     for name in options.names:
         try:
-            records.append(measured(name, options.threads, options.repeats))
+            records.append(measure(name, options.threads, options.repeats))
         except (IntarsiaError, subprocess.CalledProcessError) as error:
             records.append({"model": name, "error": str(error)})
         if not options.json:

@@ -1,10 +1,10 @@
-"""What native kernels cost before they run: making each, building a model, keeping and loading it.
+"""Cost of native kernels before they run: compiling each, building a model, saving and loading it.
 
-The first table has one line a model: milliseconds from the state of the loops to a callable kernel, for each
-different kernel of the model. The second is about one model, each line the best of several new processes:
-building with an empty cache of kernels and with a full one (the program is there, and LLVM is not yet
-loaded), loading the artifact, alone and with everything that Python imports for that, and its size.
-Memory is the most that the process had, mapped files included.
+The first table has one row for each model: milliseconds from the loop state to a callable kernel, over the
+distinct kernels of the model. The second is about one model; each row is the best of several new processes:
+building with an empty kernel cache and with a full one (the program is imported, LLVM is not yet loaded),
+loading the artifact, with and without Python's imports for that, and its size. Memory is the peak of the
+process, mapped files included.
 
 Usage: python benchmarks/native_build.py [NAME ...] [--whole resnet50] [--rounds 3] [--threads N]
        [--markdown]
@@ -68,23 +68,23 @@ print(json.dumps({"seconds": seconds, "whole": time.perf_counter() - began, "mem
 """
 
 
-def kernel_costs(name: str, rounds: int, threads: int) -> tuple[str, ...]:
-    """The line of a model: how long its different kernels take, the best of the rounds for each."""
+def measure_kernels(name: str, rounds: int, threads: int) -> tuple[str, ...]:
+    """Time the compilation of the distinct kernels of a model, best of the rounds, and return the row."""
     isa = Isa.host()
     plan = plan_region(simplified(from_onnx(build_model(name))["main"]), isa)
     dags = list(dict.fromkeys(kernel.dag for kernel in plan.kernels))
-    seconds(dags[0], isa, threads)  # LLVM is loaded
-    found = [min(seconds(dag, isa, threads) for _ in range(rounds)) for dag in dags]
-    states = [state for _, state in found]
-    costs = sorted(cost for cost, _ in found)
+    time_compilation(dags[0], isa, threads)  # the first one loads LLVM
+    timings = [min(time_compilation(dag, isa, threads) for _ in range(rounds)) for dag in dags]
+    states = [state for _, state in timings]
+    costs = sorted(cost for cost, _ in timings)
     high = costs[min(len(costs) - 1, int(0.95 * len(costs)))]
     times = (statistics.median(costs), high, costs[-1])
-    shown = (f"{1e3 * each:.1f}" for each in times)
-    return (name, str(len(dags)), *shown, f"{sum(costs):.2f}", f"{1e3 * statistics.median(states):.1f}")
+    columns = (f"{1e3 * value:.1f}" for value in times)
+    return (name, str(len(dags)), *columns, f"{sum(costs):.2f}", f"{1e3 * statistics.median(states):.1f}")
 
 
-def seconds(dag: ComputeDAG, isa: Isa, threads: int) -> tuple[float, float]:
-    """Seconds from the state of a kernel to the callable, and those of finding the state."""
+def time_compilation(dag: ComputeDAG, isa: Isa, threads: int) -> tuple[float, float]:
+    """Return the seconds from the loop state to the callable kernel, and those of choosing the state."""
     began = time.perf_counter()
     chosen = scheduled(dag, isa, threads)
     decided = time.perf_counter()
@@ -94,19 +94,19 @@ def seconds(dag: ComputeDAG, isa: Isa, threads: int) -> tuple[float, float]:
     return time.perf_counter() - decided, decided - began
 
 
-def whole_costs(name: str, rounds: int, threads: int) -> list[tuple[str, ...]]:
-    """The lines about one model."""
-    with tempfile.TemporaryDirectory() as place:
-        folder, artifact = Path(place), Path(place) / "model.intarsia"
+def measure_model(name: str, rounds: int, threads: int) -> list[tuple[str, ...]]:
+    """Build, save and load a model in new processes, and return the rows of the second table."""
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder, artifact = Path(folder_name), Path(folder_name) / "model.intarsia"
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")  # as after the first use
+        environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")  # bytecode exists after the first use
 
         def best(program: str, *caches: str, key: str = "seconds") -> dict[str, Any]:
             runs = []
             for cache in caches:
                 command = [sys.executable, "-c", program, name, str(artifact), str(threads)]
-                given = {**environment, "XDG_CACHE_HOME": str(folder / cache)}
-                runs.append(json.loads(subprocess.check_output(command, env=given, text=True)))
+                variables = {**environment, "XDG_CACHE_HOME": str(folder / cache)}
+                runs.append(json.loads(subprocess.check_output(command, env=variables, text=True)))
             return min(runs, key=lambda run: run[key])
 
         best(BUILDING, "first")
@@ -118,7 +118,7 @@ def whole_costs(name: str, rounds: int, threads: int) -> list[tuple[str, ...]]:
         size = artifact.stat().st_size
     weights = sum(
         tensor.ByteSize() for tensor in build_model(name).graph.initializer
-    )  # of the program, which the artifact holds as it was given
+    )  # the artifact contains them as in the model
     return [
         ("build, no kernel in the cache", f"{cold['seconds']:.2f}", "20", f"{cold['memory'] / 1e6:.0f}"),
         ("build, all kernels in the cache", f"{warm['seconds']:.2f}", "3", f"{warm['memory'] / 1e6:.0f}"),
@@ -128,8 +128,8 @@ def whole_costs(name: str, rounds: int, threads: int) -> list[tuple[str, ...]]:
     ]
 
 
-def shown(header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
-    """A table, one row a line."""
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
+    """Return a table as text, one row a line."""
     if markdown:
         lines = [header, ["---"] * len(header), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -148,12 +148,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    rows = [kernel_costs(name, options.rounds, options.threads) for name in options.names]
-    print(shown(KERNELS_HEADER, rows, options.markdown), flush=True)
+    rows = [measure_kernels(name, options.rounds, options.threads) for name in options.names]
+    print(format_table(KERNELS_HEADER, rows, options.markdown), flush=True)
     print()
-    whole = whole_costs(options.whole, options.rounds, options.threads)
+    whole = measure_model(options.whole, options.rounds, options.threads)
     print(f"{options.whole}, {options.threads} threads")
-    print(shown(WHOLE_HEADER, whole, options.markdown))
+    print(format_table(WHOLE_HEADER, whole, options.markdown))
 
 
 if __name__ == "__main__":

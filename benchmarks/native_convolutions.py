@@ -1,10 +1,9 @@
 """Convolutions and pools of known networks by native kernels with default schedules, and by the engines.
 
-All are timed in turns in one process. A native kernel is timed as it runs inside a region: blocked tensors,
-packed weights, bias added. `+layouts` has the conversions of its
-input and its result from and to NCHW as well.
-The ratios are the time of the faster engine, called with arrays, by that of the kernel; the percentage is
-of the peak that sums in registers reach here.
+All are measured interleaved in one process. A native kernel is timed as it runs inside a region: blocked
+tensors, packed weights, bias added. `+layouts` also converts its input from NCHW and its result to NCHW.
+A ratio is the time of the faster engine, called with arrays, over that of the kernel; the percentage is of
+the peak that multiply-adds in registers reach on this machine.
 Usage: python benchmarks/native_convolutions.py [--threads N] [--seconds S] [--only TEXT]
 """
 
@@ -76,13 +75,25 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """An operator on a square image."""
+    """An operator on a square image.
+
+    Attributes:
+        network: Network that has the operator.
+        operator: ONNX name of the operator.
+        channels: Input channels.
+        size: Height and width of the input.
+        filters: Output channels.
+        taps: Height and width of the window.
+        stride: Stride along both dimensions.
+        pad: Padding on each side.
+        groups: Number of groups.
+    """
 
     network: str
     operator: str
     channels: int
     size: int
-    made: int
+    filters: int
     taps: int
     stride: int = 1
     pad: int = 0
@@ -90,76 +101,76 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For the table."""
+        """Name in the table."""
         kind = "depthwise" if self.groups == self.channels > 1 else self.operator
         groups = f" in {self.groups} groups" if 1 < self.groups < self.channels else ""
         stride = f"/{self.stride}" if self.stride > 1 else ""
         taps = f"{self.taps}x{self.taps}{stride}"
-        return f"{self.network} {kind} {taps} {self.channels}->{self.made} @{self.size}{groups}"
+        return f"{self.network} {kind} {taps} {self.channels}->{self.filters} @{self.size}{groups}"
 
     @property
     def window(self) -> Window:
-        """Along both dimensions."""
+        """Window of a convolution or pool along each dimension."""
         count = (self.size + 2 * self.pad - self.taps) // self.stride + 1
         return Window(self.size, count, self.taps, self.stride, 1, self.pad, self.pad)
 
     @property
     def dimension(self) -> Upsampling:
-        """As `window`, of a transposed convolution."""
+        """Window of a transposed convolution along each dimension."""
         count = (self.size - 1) * self.stride + self.taps - 2 * self.pad
         return Upsampling(self.size, count, self.taps, self.stride, self.pad)
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """Of the weights."""
+        """Shape of the weights."""
         if self.operator == "ConvTranspose":
-            return (self.channels, self.made, self.taps, self.taps)
-        return (self.made, self.channels // self.groups, self.taps, self.taps)
+            return (self.channels, self.filters, self.taps, self.taps)
+        return (self.filters, self.channels // self.groups, self.taps, self.taps)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its kernel reads no blocks."""
+    def reads_plain(self) -> bool:
+        """Whether the kernel reads its input in plain NCHW layout."""
         return self.channels <= 4 or (self.operator == "ConvTranspose" and self.size == 1)
 
     @property
-    def makes_plain(self) -> bool:
-        """Whether its kernel writes no blocks."""
-        return self.operator == "ConvTranspose" and self.made <= 4
+    def writes_plain(self) -> bool:
+        """Whether the kernel writes its result in plain NCHW layout."""
+        return self.operator == "ConvTranspose" and self.filters <= 4
 
     @property
     def operations(self) -> int:
-        """Products and sums, or elements that are compared."""
+        """Number of multiplications and additions, or of compared elements of a pool."""
         if self.operator == "ConvTranspose":
-            return 2 * self.made * self.channels * self.size**2 * self.taps**2
-        pairs = self.made * self.window.count**2 * self.taps**2
+            return 2 * self.filters * self.channels * self.size**2 * self.taps**2
+        pairs = self.filters * self.window.count**2 * self.taps**2
         return 2 * pairs * self.channels // self.groups if self.operator == "Conv" else pairs
 
     def module(self, weight: Array, bias: Array) -> IRModule:
-        """The program for the engines."""
+        """Return the program for the engines."""
         x = Var("x", checked_type=TensorType((1, self.channels, self.size, self.size), DType.FLOAT32))
         window: dict[str, Any] = {"strides": (self.stride,) * 2, "pads": (self.pad,) * 4}
         match self.operator:
             case "Conv":
-                made = call("Conv", x, Constant(weight), Constant(bias), group=self.groups, **window)
+                result = call("Conv", x, Constant(weight), Constant(bias), group=self.groups, **window)
             case "ConvTranspose":
-                made = call("ConvTranspose", x, Constant(weight), Constant(bias), **window)
+                result = call("ConvTranspose", x, Constant(weight), Constant(bias), **window)
             case "MaxPool":
-                made = call("MaxPool", x, kernel_shape=(self.taps,) * 2, **window)
+                result = call("MaxPool", x, kernel_shape=(self.taps,) * 2, **window)
             case _:
-                made = call(self.operator, x)
-        return IRModule.from_expr(Function((x,), made))
+                result = call(self.operator, x)
+        return IRModule.from_expr(Function((x,), result))
 
 
 def _resnet() -> list[Case]:
-    found = [Case("ResNet-50", "Conv", 3, 224, 64, 7, 2, 3)]
+    cases = [Case("ResNet-50", "Conv", 3, 224, 64, 7, 2, 3)]
     for width, size, before in ((64, 56, 64), (128, 28, 256), (256, 14, 512), (512, 7, 1024)):
         if before > width:
-            found.append(Case("ResNet-50", "Conv", before, size * 2, before * 2, 1, 2))
-            found.append(Case("ResNet-50", "Conv", width, size * 2, width, 3, 2, 1))
-        found.append(Case("ResNet-50", "Conv", width * 4, size, width, 1))
-        found.append(Case("ResNet-50", "Conv", width, size, width, 3, 1, 1))
-        found.append(Case("ResNet-50", "Conv", width, size, width * 4, 1))
-    return found
+            cases.append(Case("ResNet-50", "Conv", before, size * 2, before * 2, 1, 2))
+            cases.append(Case("ResNet-50", "Conv", width, size * 2, width, 3, 2, 1))
+        cases.append(Case("ResNet-50", "Conv", width * 4, size, width, 1))
+        cases.append(Case("ResNet-50", "Conv", width, size, width, 3, 1, 1))
+        cases.append(Case("ResNet-50", "Conv", width, size, width * 4, 1))
+    return cases
 
 
 _DEPTHWISE = (
@@ -194,74 +205,77 @@ CASES = (
 
 @dataclass(frozen=True)
 class Kernels:
-    """A case compiled.
+    """The compiled kernels of a case.
 
     Attributes:
-        own: The kernel alone.
-        with_layouts: With conversions.
-        seconds: From the schedule to machine code.
-        result: What the kernel has computed, as NCHW.
+        alone: Call of the kernel alone.
+        with_layouts: Calls of the kernel and of the layout conversions around it.
+        seconds: CPU seconds from the schedule to machine code.
+        result: Function that returns the kernel's result in NCHW layout.
     """
 
-    own: CallTable
+    alone: CallTable
     with_layouts: CallTable
     seconds: float
     result: Callable[[], Array]
 
 
-def native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: int) -> Kernels:
-    """The kernels of a case, on arrays that begin where cache lines do."""
+def compile_native(case: Case, x: Array, weight: Array, bias: Array, isa: Isa, threads: int) -> Kernels:
+    """Compile the kernels of a case, bound to arrays that are aligned to cache lines."""
     lanes = isa.vector_bytes // 4
-    given = x if case.is_plain else blocked_array(x, lanes)
-    placeholder = te.placeholder(given.shape, name="x")
-    result, constants = declared(case, placeholder, weight, bias, lanes)
+    kernel_input = x if case.reads_plain else blocked_array(x, lanes)
+    placeholder = te.placeholder(kernel_input.shape, name="x")
+    result, constants = declare(case, placeholder, weight, bias, lanes)
     dag = ComputeDAG((placeholder, *constants, result))
     began = time.process_time()
-    function = _compiled(scheduled(dag, isa, threads), isa)
+    function = _compile(scheduled(dag, isa, threads), isa)
     seconds = time.process_time() - began
-    held = {tensor: aligned_array(array) for tensor, array in constants.items()}
-    held[placeholder] = aligned_array(given)
+    arrays = {tensor: aligned_array(array) for tensor, array in constants.items()}
+    arrays[placeholder] = aligned_array(kernel_input)
     output = aligned_array(np.zeros(result.shape, np.float32))
-    own = KernelCall(function, (*(held[tensor] for tensor in dag.placeholders), output))
-    calls = [own]
-    if not case.is_plain:
+    kernel_call = KernelCall(function, (*(arrays[tensor] for tensor in dag.placeholders), output))
+    calls = [kernel_call]
+    if not case.reads_plain:
         plain = te.placeholder(x.shape, name="plain")
         entry_dag = ComputeDAG((plain, to_blocked(plain, lanes, "blocked")))
-        entry = _compiled(scheduled(entry_dag, isa, threads), isa)
-        calls.insert(0, KernelCall(entry, (aligned_array(x), held[placeholder])))
-    if not case.makes_plain:
+        entry_kernel = _compile(scheduled(entry_dag, isa, threads), isa)
+        calls.insert(0, KernelCall(entry_kernel, (aligned_array(x), arrays[placeholder])))
+    if not case.writes_plain:
         blocked = te.placeholder(result.shape, name="blocked")
-        left = from_blocked(blocked, case.made, "plain")
-        leave = _compiled(scheduled(ComputeDAG((blocked, left)), isa, threads), isa)
-        calls.append(KernelCall(leave, (output, aligned_array(np.zeros(left.shape, np.float32)))))
+        plain_result = from_blocked(blocked, case.filters, "plain")
+        exit_kernel = _compile(scheduled(ComputeDAG((blocked, plain_result)), isa, threads), isa)
+        calls.append(
+            KernelCall(exit_kernel, (output, aligned_array(np.zeros(plain_result.shape, np.float32))))
+        )
     return Kernels(
-        CallTable((own,)),
+        CallTable((kernel_call,)),
         CallTable(tuple(calls)),
         seconds,
-        lambda: output if case.makes_plain else plain_array(output, case.made),
+        lambda: output if case.writes_plain else plain_array(output, case.filters),
     )
 
 
 def dag_of(case: Case, isa: Isa) -> ComputeDAG:
-    """What a kernel computes in the middle of a region."""
+    """Return the DAG of a kernel in the middle of a region."""
     lanes = isa.vector_bytes // 4
     x, weight, bias = arrays_of(case)
-    placeholder = te.placeholder((x if case.is_plain else blocked_array(x, lanes)).shape, name="x")
-    result, constants = declared(case, placeholder, weight, bias, lanes)
+    placeholder = te.placeholder((x if case.reads_plain else blocked_array(x, lanes)).shape, name="x")
+    result, constants = declare(case, placeholder, weight, bias, lanes)
     return ComputeDAG((placeholder, *constants, result))
 
 
 def arrays_of(case: Case) -> tuple[Array, Array, Array]:
-    """Input, weights and bias, the same each time."""
+    """Return input, weights and bias: random, the same in each call."""
     generator = np.random.default_rng(0)
     x = generator.standard_normal((1, case.channels, case.size, case.size)).astype(np.float32)
     weight = generator.standard_normal(case.weight_shape).astype(np.float32)
-    return x, weight, generator.standard_normal(case.made).astype(np.float32)
+    return x, weight, generator.standard_normal(case.filters).astype(np.float32)
 
 
-def declared(
+def declare(
     case: Case, x: te.Tensor, weight: Array, bias: Array, lanes: int
 ) -> tuple[te.Tensor, dict[te.Tensor, Array]]:
+    """Declare the result of a case, and return it with the packed contents of its constants."""
     windows = (case.window, case.window)
     if case.operator == "MaxPool":
         return blocked_max_pool(x, windows, "y"), {}
@@ -273,14 +287,14 @@ def declared(
         packed = pack_depthwise_weight(weight, lanes)
         w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
         conv = depthwise_convolution(x, w, windows, "conv")
-    elif case.is_plain:
+    elif case.reads_plain:
         packed = pack_weight_of_plain(weight, lanes)
         w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
         conv = convolution_of_plain(x, w, windows, "conv")
     else:
         packed = pack_weight(weight, lanes, lanes, case.groups)
         w = te.placeholder(packed.shape, name="w", attrs={"constant": 1})
-        reads = blocks_of_groups(case.channels, case.made, case.groups, lanes, lanes)
+        reads = blocks_of_groups(case.channels, case.filters, case.groups, lanes, lanes)
         assert reads is not None, "the cases fit"
         conv = blocked_convolution(x, w, windows, "conv", reads)
     blocks = blocked_array(bias, lanes, axis=0)
@@ -292,12 +306,12 @@ def _transposed(
     case: Case, x: te.Tensor, weight: Array, bias: Array, lanes: int
 ) -> tuple[te.Tensor, dict[te.Tensor, Array]]:
     dimensions = (case.dimension, case.dimension)
-    if case.makes_plain:
+    if case.writes_plain:
         packed = pack_weight_to_few(weight, lanes, lanes)
         w, b = te.placeholder(packed.shape, name="w"), te.placeholder(bias.shape, name="b")
-        few = transposed_convolution_to_few(x, w, case.made, dimensions, "conv")
+        few = transposed_convolution_to_few(x, w, case.filters, dimensions, "conv")
         return add_channel_bias(few, b, "y"), {w: packed, b: bias}
-    if case.is_plain:
+    if case.reads_plain:
         packed = pack_weight_of_pixel(weight, dimensions, lanes)
         w = te.placeholder(packed.shape, name="w")
         conv = transposed_convolution_of_pixel(x, w, "conv")
@@ -310,7 +324,7 @@ def _transposed(
     return blocked_bias(conv, b, "y"), {w: packed, b: blocks}
 
 
-def _compiled(dag: ScheduledDag, isa: Isa) -> NativeFunction:
+def _compile(dag: ScheduledDag, isa: Isa) -> NativeFunction:
     module = default_tir(isa.vector_bytes, isa.vector_registers)(
         IRModule({GlobalVar("kernel"): dag.lowered()})
     )
@@ -321,16 +335,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--only", default="", help="rows that have this text in their names")
     options = parser.parse_args()
     isa, rows = Isa.host(), []
     with ThreadPool(options.threads) as pool:
-        most = measured_peak(isa, options.threads)
-        print(f"peak {most / 1e9:.0f} Gop/s, {options.threads} threads, {isa.vector_bytes} bytes a vector")
+        peak = measured_peak(isa, options.threads)
+        print(f"peak {peak / 1e9:.0f} Gop/s, {options.threads} threads, {isa.vector_bytes} bytes a vector")
         for case in CASES:
             if options.only in case.name:
-                rows.append(_row(case, isa, options.threads, options.seconds, pool, most))
-                print(_text(rows[-1]), flush=True)
+                rows.append(_measure_case(case, isa, options.threads, options.seconds, pool, peak))
+                print(_format_row(rows[-1]), flush=True)
     for key in ("ratio", "ratio_with_layouts"):
         values = [row[key] for row in rows]
         mean = math.exp(sum(map(math.log, values)) / len(values))
@@ -338,38 +352,40 @@ def main() -> None:
     print(f"compiling: median {sorted(row['compile_ms'] for row in rows)[len(rows) // 2]:.0f} ms")
 
 
-def _row(case: Case, isa: Isa, threads: int, seconds: float, pool: ThreadPool, most: float) -> dict[str, Any]:
+def _measure_case(
+    case: Case, isa: Isa, threads: int, seconds: float, pool: ThreadPool, peak: float
+) -> dict[str, Any]:
     x, weight, bias = arrays_of(case)
-    kernels = native(case, x, weight, bias, isa, threads)
+    kernels = compile_native(case, x, weight, bias, isa, threads)
     module = case.module(weight, bias)
     engines = {
         name: build(partition_whole(module, Target.for_toolchain(name, threads=threads))) for name in ENGINES
     }
     calls: dict[str, Callable[[], object]] = {
-        name: partial(each.run_flat, x) for name, each in engines.items()
+        name: partial(executable.run_flat, x) for name, executable in engines.items()
     }
-    calls["native"] = partial(kernels.own.run, pool)
+    calls["native"] = partial(kernels.alone.run, pool)
     calls["native +layouts"] = partial(kernels.with_layouts.run, pool)
     policy = TimingPolicy(max_seconds=seconds, repeats=20, min_repeat_seconds=2e-3)
     timings = time_interleaved(calls, policy).timings
-    taken = {name: each.median for name, each in timings.items()}
+    medians = {name: timing.median for name, timing in timings.items()}
     expected = np.asarray(engines["onnxruntime"].run_flat(x)[0])
     error = float(np.abs(kernels.result() - expected).max() / np.abs(expected).max())
     for exe in engines.values():
         exe.close()
-    best = min(taken[name] for name in ENGINES)
+    best = min(medians[name] for name in ENGINES)
     return {
         "case": case.name,
-        "us": {name: value * 1e6 for name, value in taken.items()},
-        "percent_of_peak": 100 * case.operations / taken["native"] / most,
-        "ratio": best / taken["native"],
-        "ratio_with_layouts": best / taken["native +layouts"],
+        "us": {name: value * 1e6 for name, value in medians.items()},
+        "percent_of_peak": 100 * case.operations / medians["native"] / peak,
+        "ratio": best / medians["native"],
+        "ratio_with_layouts": best / medians["native +layouts"],
         "compile_ms": kernels.seconds * 1e3,
         "error": error,
     }
 
 
-def _text(row: dict[str, Any]) -> str:
+def _format_row(row: dict[str, Any]) -> str:
     times = " ".join(f"{name} {value:.0f}" for name, value in row["us"].items())
     return (
         f"{row['case']} | us: {times} | {row['percent_of_peak']:.0f} % of peak | ratio {row['ratio']:.2f}, "

@@ -2,9 +2,9 @@
 
 Usage: python benchmarks/native_kernels.py [--rounds 20] [--threads 1] [--markdown]
 
-All contenders take turns in one process; times are medians, and the best time beside them, as other work on
-the machine disturbs the median more. What the other scripts of native kernels use is here too: the peak, for
-one, is that of multiply-add instructions without any memory.
+All contenders are measured interleaved in one process. Times are medians; ratios of the best times follow in
+brackets, because other work on the machine disturbs medians more. The other benchmarks of native kernels use
+the functions of this module, such as the peak: that of multiply-adds in registers, without memory accesses.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ Array = npt.NDArray[np.float32]
 Run = Callable[[], object]
 
 PEAK_STEPS, PEAK_CHAINS = 20000, 12
+"""Iterations of the peak loop, and independent chains of multiply-adds in it.
+
+Latency times throughput of FMA is 8 to 10 on x86-64 cores with two FMA ports, so that 12 chains fill them;
+more than 12 would spill with 16 vector registers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +55,27 @@ class Times:
 
     @property
     def median(self) -> float:
-        """What stands in tables."""
+        """Median of the rounds, which tables show."""
         return statistics.median(self.seconds)
 
     @property
     def best(self) -> float:
-        """The least disturbed round."""
+        """Time of the least disturbed round."""
         return min(self.seconds)
 
 
 QUIET_SECONDS, WINDOW_SECONDS = 0.05, 0.01
+"""Pause before a contender with several threads, and length of its window of time, in seconds.
+
+Idle threads of OpenBLAS spin for about 30 ms after a call.
+"""
 
 
-def in_turns(runs: Mapping[str, Run], rounds: int, threads: int) -> dict[str, Times]:
-    """The times of one call of each, over a window of time in each round.
+def time_interleaved_runs(runs: Mapping[str, Run], rounds: int, threads: int) -> dict[str, Times]:
+    """Return the times of one call of each contender, the mean over a window of time in each round.
 
-    With several threads a window begins when the others' threads have stopped waiting (OpenBLAS' do so
-    for about 30 ms), and after calls that are not counted, which wake one's own.
+    With several threads a window begins after a pause, in which the threads of other contenders stop
+    spinning, and after uncounted calls, which wake the contender's own threads.
     """
     counts = {}
     for name, run in runs.items():
@@ -74,61 +83,64 @@ def in_turns(runs: Mapping[str, Run], rounds: int, threads: int) -> dict[str, Ti
         begin = time.perf_counter()
         run()
         counts[name] = max(1, int(WINDOW_SECONDS / (time.perf_counter() - begin)))
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             if threads > 1:
                 time.sleep(QUIET_SECONDS)
-                _repeated(run, 1 + counts[name] // 4)
-            found[name].append(_repeated(run, counts[name]) / counts[name])
-    return {name: Times(tuple(each)) for name, each in found.items()}
+                _time_calls(run, 1 + counts[name] // 4)
+            seconds[name].append(_time_calls(run, counts[name]) / counts[name])
+    return {name: Times(tuple(rounds_of_run)) for name, rounds_of_run in seconds.items()}
 
 
-def _repeated(run: Run, count: int) -> float:
+def _time_calls(run: Run, count: int) -> float:
     begin = time.perf_counter()
     for _ in range(count):
         run()
     return time.perf_counter() - begin
 
 
-def compiled(
+def compile_dag(
     dag: ComputeDAG, isa: Isa, inputs: Mapping[str, Array], threads: int = 1
 ) -> tuple[Run, Array, float]:
-    """A call of the kernel as in a region, where its result will be, and the seconds from DAG to callable."""
+    """Compile a DAG, and return a call of the kernel, its result array, and the seconds of compiling."""
     begin = time.perf_counter()
-    found = scheduled(dag, isa, threads)
-    kernel = loaded(found, isa)
+    chosen = scheduled(dag, isa, threads)
+    kernel = load_scheduled(chosen, isa)
     seconds = time.perf_counter() - begin
-    return *called(found, kernel, inputs, threads), seconds
+    return *bind_call(chosen, kernel, inputs, threads), seconds
 
 
-def loaded(found: ScheduledDag, isa: Isa) -> NativeFunction:
-    """The kernel of a schedule."""
+def load_scheduled(chosen: ScheduledDag, isa: Isa) -> NativeFunction:
+    """Compile and load the kernel of a schedule."""
     pipeline = default_tir(isa.vector_bytes, isa.vector_registers)
-    function = pipeline(IRModule({GlobalVar("f"): found.lowered()})).prim_func("f")
+    function = pipeline(IRModule({GlobalVar("f"): chosen.lowered()})).prim_func("f")
     return compile_kernel(function, isa).load()
 
 
-def called(
-    found: ScheduledDag, kernel: NativeFunction, inputs: Mapping[str, Array], threads: int
+def bind_call(
+    chosen: ScheduledDag, kernel: NativeFunction, inputs: Mapping[str, Array], threads: int
 ) -> tuple[Run, Array]:
-    """A call of the kernel of a schedule, constants packed as it reads them, and where its result will be."""
-    packed = {each.tensor_name: each.pack(inputs[each.tensor_name]) for each in found.packings}
-    given = [aligned_array({**inputs, **packed}[each.buffer.name]) for each in found.dag.placeholders]
-    result = aligned_array(np.zeros(found.dag.outputs[0].shape, np.float32))
-    pool, table = ThreadPool(threads), CallTable((KernelCall(kernel, (*given, result)),))
+    """Pack the constants of a kernel, and return a call of it on aligned arrays with its result array."""
+    packed = {packing.tensor_name: packing.pack(inputs[packing.tensor_name]) for packing in chosen.packings}
+    contents = {**inputs, **packed}
+    arguments = [aligned_array(contents[tensor.buffer.name]) for tensor in chosen.dag.placeholders]
+    result = aligned_array(np.zeros(chosen.dag.outputs[0].shape, np.float32))
+    pool, table = ThreadPool(threads), CallTable((KernelCall(kernel, (*arguments, result)),))
     return (lambda: table.run(pool)), result
 
 
 def peak_run(isa: Isa) -> tuple[Run, float]:
-    """Independent chains of multiply-adds, and how many operations of numbers they are."""
+    """Return a call that runs independent chains of multiply-adds, and the operations of one call."""
     lanes = isa.vector_bytes // 4
     kind = f"<{lanes} x float>"
     chains = range(PEAK_CHAINS)
-    half, one = (f"splat (float {value})" for value in ("0x3FE0000000000000", "0x3FF0000000000000"))
-    phis = "\n".join(f"  %a{n} = phi {kind} [ {one}, %entry ], [ %c{n}, %loop ]" for n in chains)
+    # a = a * 0.5 + 1 converges to 2: neither overflow nor denormals slow the loop down. The chains are
+    # stored at the end, so that LLVM does not remove them; `contract` lets it fuse fmul and fadd into FMA.
+    half, unit = (f"splat (float {value})" for value in ("0x3FE0000000000000", "0x3FF0000000000000"))
+    phis = "\n".join(f"  %a{n} = phi {kind} [ {unit}, %entry ], [ %c{n}, %loop ]" for n in chains)
     steps = "\n".join(
-        f"  %b{n} = fmul contract {kind} %a{n}, {half}\n  %c{n} = fadd contract {kind} %b{n}, {one}"
+        f"  %b{n} = fmul contract {kind} %a{n}, {half}\n  %c{n} = fadd contract {kind} %b{n}, {unit}"
         for n in chains
     )
     stores = "\n".join(
@@ -161,7 +173,7 @@ exit:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCase:
-    """One operator on one activation and constants, with attributes."""
+    """An operator on one activation and constants, with attributes."""
 
     name: str
     shape: tuple[int, ...]
@@ -170,7 +182,7 @@ class OperatorCase:
 
     @property
     def title(self) -> str:
-        """For the table."""
+        """Name in the table."""
         window = "x".join(map(str, self.attrs.get("kernel_shape", ())))
         stride = f"/{self.attrs['strides'][0]}" if "strides" in self.attrs else ""
         form = self.attrs.get("approximate", "")
@@ -205,13 +217,13 @@ OPERATORS = (
 )
 
 
-def engines(case: OperatorCase, x: Array, result: Array, threads: int) -> dict[str, Run]:
-    """Calls of the same operator by other engines."""
-    weights = {f"w{place}": each for place, each in enumerate(case.constants)}
-    return engine_calls(case.name, case.attrs, {"x": x}, weights, result, threads)
+def compile_engines(case: OperatorCase, x: Array, result: Array, threads: int) -> dict[str, Run]:
+    """Compile an operator with each engine, and return a call of each."""
+    weights = {f"w{index}": constant for index, constant in enumerate(case.constants)}
+    return compile_engine_calls(case.name, case.attrs, {"x": x}, weights, result, threads)
 
 
-def engine_calls(
+def compile_engine_calls(
     operator: str,
     attrs: Mapping[str, Any],
     inputs: Mapping[str, Array],
@@ -219,7 +231,11 @@ def engine_calls(
     result: Array,
     threads: int,
 ) -> dict[str, Run]:
-    """Calls of one operator by the engines in float32, without copies; no thread spins after its turn."""
+    """Compile an operator with each engine, and return a call of each.
+
+    Engines compute in float32 and are bound to the arrays, without copies. Spinning is off, so that threads
+    of one contender do not slow down the next one.
+    """
     import onnxruntime
     import openvino
 
@@ -239,7 +255,10 @@ def engine_calls(
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     binding, core = session.io_binding(), openvino.Core()
     binding.bind_output("y", "cpu", 0, np.float32, result.shape, result.ctypes.data)
-    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}  # else bfloat16
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }  # the default is bfloat16 where the CPU has it
     request = core.compile_model(core.read_model(data), "CPU", settings).create_infer_request()
     for name, array in inputs.items():
         binding.bind_cpu_input(name, array)
@@ -247,16 +266,18 @@ def engine_calls(
     return {"onnxruntime": lambda: session.run_with_iobinding(binding), "openvino": request.infer}
 
 
-def operator_row(case: OperatorCase, isa: Isa, rounds: int, threads: int) -> tuple[str, ...]:
-    """An operator on rows or elements against other engines."""
+def measure_operator(case: OperatorCase, isa: Isa, rounds: int, threads: int) -> tuple[str, ...]:
+    """Time an operator with native and with the engines, and return the row of the table."""
     x = np.random.default_rng(0).standard_normal(case.shape).astype(np.float32)
     var = Var("x0", checked_type=TensorType(case.shape, DType.FLOAT32))
     typed = call(case.name, var, *map(Constant, case.constants), **case.attrs)
     dag = ComputeDAG(compute(compute_call_of(typed, "t")))
-    inputs = {"t.x0": x, **{f"t.x{n}": each for n, each in enumerate(case.constants, 1)}}
-    native, result, seconds = compiled(dag, isa, inputs, threads)
+    inputs = {"t.x0": x, **{f"t.x{index}": constant for index, constant in enumerate(case.constants, 1)}}
+    native, result, seconds = compile_dag(dag, isa, inputs, threads)
     expected = np.zeros_like(result)
-    times = in_turns({"native": native, **engines(case, x, expected, threads)}, rounds, threads)
+    times = time_interleaved_runs(
+        {"native": native, **compile_engines(case, x, expected, threads)}, rounds, threads
+    )
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     ratios = (
         f"{times[name].median / times['native'].median:.2f} ({times[name].best / times['native'].best:.2f})"
@@ -270,8 +291,8 @@ OPERATORS_HEADER = (
 )
 
 
-def shown(header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
-    """A table, one row a line."""
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> str:
+    """Return a table as text, one row a line."""
     if markdown:
         lines = [header, ["---"] * len(header), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -289,8 +310,8 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
     isa = Isa.host()
-    operators = [operator_row(case, isa, given.rounds, given.threads) for case in OPERATORS]
-    print(shown(OPERATORS_HEADER, operators, given.markdown))
+    operators = [measure_operator(case, isa, given.rounds, given.threads) for case in OPERATORS]
+    print(format_table(OPERATORS_HEADER, operators, given.markdown))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Searches for schedules of native kernels, with what they cost, and what they find as something to call."""
+"""Schedule searches of native kernels, with a log of their time, and calls of the kernels that they find."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.native_kernels import Run, called, loaded
+from benchmarks.native_kernels import Run, bind_call, load_scheduled
 
 from intarsia.autoschedule.cost_model import (
     CostModel,
@@ -46,16 +46,17 @@ MODELS: Mapping[str, Callable[[CostModel], LearnedModel]] = {
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How native searches.
+    """Settings of a schedule search by native.
 
     Attributes:
-        isa: What code may use.
-        threads: That run kernels, and build them.
-        trials: How many schedules are measured.
-        has_default: Whether the default schedule is measured first, and what native's rules can make is
-            searched. Without, there are the field's sketches only.
-        model: One of MODELS.
-        round: How many schedules are measured between two searches.
+        isa: Instruction set of the generated code.
+        threads: Number of threads that run kernels, and of processes that build them.
+        trials: Number of schedules that are measured.
+        has_default: Whether the default schedule is measured first, and the micro-kernels of native's own
+        rules
+            are searched too. If not, only sketches in the manner of Ansor are searched.
+        model: Key of the cost model in MODELS.
+        round: Number of schedules that are measured between two updates of the cost model.
     """
 
     isa: Isa
@@ -68,18 +69,16 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class SearchLog:
-    """What a search did.
+    """Log of a search.
 
     Attributes:
-        points: Seconds since its begin and the cost of each measured schedule, None of a failure.
-        whole: Seconds, from starting workers to the winner.
-        build: Seconds spent waiting for builds, and for the reference result.
-        measure: Seconds spent running candidates.
-        search: Seconds spent finding candidates.
-        model: Seconds spent teaching the learned model and asking it, features included.
-        failed: Failures by kind.
-        winner: How to make the winner again: steps, or the folder of a library; "" if nothing works.
-        race: Seconds spent on timing the best few once more, in turns.
+        points: Seconds since the start, and the cost in seconds, of each measured schedule; None for a
+        failure. whole: Seconds from the start of the workers to the winner. build: Seconds spent waiting for
+        builds, and for the reference result. measure: Seconds spent running candidates. search: Seconds spent
+        on generating candidates. model: Seconds spent on training the cost model and on predictions, features
+        included. failed: Number of failures by kind. winner: Transform steps of the winner as JSON, or the
+        folder of its library; "" if every trial failed. race: Seconds spent on the interleaved re-measurement
+        of the best candidates.
     """
 
     points: tuple[tuple[float, float | None], ...]
@@ -94,35 +93,35 @@ class SearchLog:
 
     @property
     def best(self) -> float:
-        """The least cost measured; inf if nothing works."""
+        """Lowest measured cost in seconds; inf if every trial failed."""
         return min((cost for _, cost in self.points if cost is not None), default=math.inf)
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `dataclasses.asdict` has made of one, by way of JSON."""
+        """Return the log from the JSON form of `dataclasses.asdict`."""
         points = tuple((float(seconds), cost) for seconds, cost in data["points"])
         return cls(**{**data, "points": points})
 
     def reached(self, cost: float) -> tuple[int, float] | None:
-        """Trials and seconds until something at least as fast was measured; None if nothing was."""
-        for trial, (seconds, found) in enumerate(self.points, 1):
-            if found is not None and found <= cost:
+        """Return the trials and seconds until a cost was reached, or None if it was not."""
+        for trial, (seconds, measured) in enumerate(self.points, 1):
+            if measured is not None and measured <= cost:
                 return trial, seconds
         return None
 
 
 @dataclass
 class TimedMeasurer:
-    """A measurer that keeps what it is asked.
+    """A measurer that logs time and results.
 
     Attributes:
-        pool: Measures.
-        began: When the search began, in seconds since 1970.
-        points: As in SearchLog.
-        measuring: Seconds inside of it.
-        running: Those in which candidates run.
-        racing: Those in which the best few run once more.
-        failed: As in SearchLog.
+        pool: Measurer that does the work.
+        began: Start of the search in seconds since 1970.
+        points: Points of the SearchLog.
+        measuring: Seconds spent in `measure`.
+        running: Seconds of `measuring` in which candidates ran.
+        racing: Seconds spent in `remeasure`.
+        failed: Number of failures by kind.
     """
 
     pool: PoolMeasurer
@@ -136,36 +135,38 @@ class TimedMeasurer:
     def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
         """See ScheduleMeasurer.measure."""
         begin = time.perf_counter()
-        found = self.pool.measure(task, states)
+        measurements = self.pool.measure(task, states)
         self.measuring += time.perf_counter() - begin
-        self.running += sum(each.run_seconds for each in found)
-        self.failed.update(each.error.name for each in found if not each.is_ok)
-        for each in found:
-            self.points.append((each.timestamp - self.began, each.cost if each.is_ok else None))
-        return found
+        self.running += sum(measurement.run_seconds for measurement in measurements)
+        self.failed.update(measurement.error.name for measurement in measurements if not measurement.is_ok)
+        for measurement in measurements:
+            self.points.append(
+                (measurement.timestamp - self.began, measurement.cost if measurement.is_ok else None)
+            )
+        return measurements
 
     def remeasure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
-        """See ScheduleMeasurer.remeasure; the last race is no trial."""
+        """See ScheduleMeasurer.remeasure; the last race does not count as trials."""
         begin = time.perf_counter()
-        found = self.pool.remeasure(task, states)
+        measurements = self.pool.remeasure(task, states)
         self.racing += time.perf_counter() - begin
-        return found
+        return measurements
 
 
 @dataclass(slots=True)
 class TimedModel(LearnedModel):
-    """A learned model with a clock.
+    """A learned model that measures its own time.
 
     Attributes:
-        seconds: Spent teaching it and asking it, features included.
+        seconds: Seconds spent on training and prediction, features included.
     """
 
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, own: LearnedModel) -> Self:
-        """With a clock, a model that knows nothing."""
-        return cls(own.regressor, own.before, own.warm_up, own.growth, own.options)
+    def of(cls, model: LearnedModel) -> Self:
+        """Return an untrained model of the same kind and options."""
+        return cls(model.regressor, model.before, model.warm_up, model.growth, model.options)
 
     def update(self, task: SearchTask, states: Sequence[LoopState], costs: Sequence[float]) -> None:
         """See LearnedModel.update."""
@@ -176,27 +177,27 @@ class TimedModel(LearnedModel):
     def predict(self, task: SearchTask, states: Sequence[LoopState]) -> Scores:
         """See LearnedModel.predict."""
         begin = time.perf_counter()
-        found = LearnedModel.predict(self, task, states)
+        scores = LearnedModel.predict(self, task, states)
         self.seconds += time.perf_counter() - begin
-        return found
+        return scores
 
 
-def searched(
+def search_schedule(
     dag: ComputeDAG, settings: SearchSettings, seed: int, workers: PoolMeasurer | None = None
 ) -> SearchLog:
-    """Search a schedule of a DAG, whose constants may be laid out as it wants.
+    """Search a schedule of a DAG, with packed layouts of its constants.
 
     Args:
-        dag: What is computed.
-        settings: How.
-        seed: Of the search.
-        workers: That measure; new ones, which the clock sees start, if not given.
+        dag: Declaration of the computation.
+        settings: Settings of the search.
+        seed: Random seed of the search.
+        workers: Workers that measure; if None, new ones are started, and the time of that counts.
     """
     isa, threads = settings.isa, settings.threads
     hardware = HardwareParams.of_isa(isa, threads)
-    own = SearchTask.of_dag(dag, Target.for_toolchain("native", threads=threads), hardware)
+    plain_task = SearchTask.of_dag(dag, Target.for_toolchain("native", threads=threads), hardware)
     option = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED
-    task = SearchTask(own.dag, own.target, hardware, own.workload_key, option)
+    task = SearchTask(plain_task.dag, plain_task.target, hardware, plain_task.workload_key, option)
     draft = DraftModel(Machine.of_isa(isa, threads))
     model = TimedModel.of(MODELS[settings.model](draft))
     space = SpaceOptions(micro_kernels=isa) if settings.has_default else SpaceOptions()
@@ -222,14 +223,14 @@ def searched(
     )
 
 
-def state_of(dag: ComputeDAG, winner: str) -> LoopState:
-    """The schedule that a search kept."""
+def replay_winner(dag: ComputeDAG, winner: str) -> LoopState:
+    """Return the loop state of the winner of a search."""
     return LoopState.replay(dag, map(step_from_json, json.loads(winner)))
 
 
-def run_of(
+def compile_schedule(
     dag: ComputeDAG, state: LoopState, settings: SearchSettings, inputs: Mapping[str, Any]
 ) -> tuple[Run, npt.NDArray[np.float32]]:
-    """A call of the kernel of a schedule, and where its result will be."""
-    found = with_state(dag, state)
-    return called(found, loaded(found, settings.isa), inputs, settings.threads)
+    """Compile the kernel of a loop state, and return a call of it with its result array."""
+    chosen = with_state(dag, state)
+    return bind_call(chosen, load_scheduled(chosen, settings.isa), inputs, settings.threads)

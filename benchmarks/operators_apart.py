@@ -1,7 +1,8 @@
-"""Operators of which one engine is far slower than the other: what a partition can gain from.
+"""Operators that are far slower on one engine than on the other: where a partition can gain.
 
-Each row is a program of one operator, run whole by each engine, in turns. An OpenVINO model of one operator
-holds about 13 us for its call and the reordering of its borders, which a larger region saves.
+Each row is a program of one operator, which both engines run, interleaved. The time of an OpenVINO model of
+one operator includes about 13 us for the call and the layout conversions of its inputs and outputs; a larger
+region has them only once.
 Usage: python benchmarks/operators_apart.py [--json] [--seconds S] [--least RATIO]
 """
 
@@ -29,7 +30,7 @@ ENGINES = ("onnxruntime", "openvino")
 
 @dataclass(frozen=True)
 class Case:
-    """An operator on an input of one shape; weights by shape."""
+    """An operator with the shapes of its input and of its weights."""
 
     operator: str
     shape: tuple[int, ...]
@@ -38,13 +39,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For the table: operator, shapes and attributes."""
+        """Name in the table: operator, shapes and attributes."""
         shapes = " ".join("x".join(map(str, shape)) for shape in (self.shape, *self.weights))
         options = ", ".join(f"{key} {value}" for key, value in (self.attributes or {}).items())
         return f"{self.operator} {shapes}" + (f" ({options})" if options else "")
 
     def module(self) -> IRModule:
-        """The program."""
+        """Return the program of the operator."""
         generator = np.random.default_rng(0)
         x = Var("x", checked_type=TensorType(self.shape, DType.FLOAT32))
         constants: list[Expr] = [
@@ -105,17 +106,17 @@ def main() -> None:
         x = np.random.default_rng(1).uniform(0.1, 1.0, size=case.shape).astype(np.float32)
         runs = {name: build(partition_whole(module, Target.for_toolchain(name))) for name in ENGINES}
         calls = {name: partial(exe.run_flat, x) for name, exe in runs.items()}
-        found = time_interleaved(
+        comparison = time_interleaved(
             calls, TimingPolicy(max_seconds=options.seconds, repeats=20, min_repeat_seconds=3e-3)
         )
-        ratio = found.ratio(*ENGINES)
-        seconds = [found.timings[name].median for name in ENGINES]
+        ratio = comparison.ratio(*ENGINES)
+        seconds = [comparison.timings[name].median for name in ENGINES]
         rows.append({"operator": case.name, **dict(zip(ENGINES, seconds, strict=True)), "ratio": ratio.ratio})
         for exe in runs.values():
             exe.close()
         is_apart = max(ratio.ratio, 1 / ratio.ratio) >= options.least
         if is_apart and not options.json:
-            texts = " | ".join(f"{each * 1e6:.0f}" for each in seconds)
+            texts = " | ".join(f"{value * 1e6:.0f}" for value in seconds)
             print(f"{case.name} | {texts} | {ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})")
     if options.json:
         print(json.dumps(rows, indent=2))

@@ -1,9 +1,10 @@
-"""How many of onnx's own node tests each bare engine passes, by the opset that the test is written in.
+"""Count the node tests of onnx that each bare engine passes, by the opset of the test.
 
     python benchmarks/opset_evidence.py [engine ...]
 
-The evidence for docs/decisions/0002. The engines get the models as onnx ships them, without Intarsia between.
-Each engine runs in a process of its own; where it dies, that test counts as crashed and the rest go on.
+This is the evidence for docs/decisions/0002. The engines get the models as onnx ships them, without Intarsia.
+Each engine runs in a process of its own; if the process dies, that test counts as crashed and a new process
+continues with the next one.
 """
 
 from __future__ import annotations
@@ -23,58 +24,59 @@ _VERSION_LIMIT = re.compile(
     r"opset version|official released onnx opset|IR version|max supported", re.IGNORECASE
 )
 _TEST_SECONDS = 120
+"""CPU seconds after which a test counts as crashed."""
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--worker"]:
-        work(sys.argv[2], int(sys.argv[3]))
+        run_worker(sys.argv[2], int(sys.argv[3]))
         return
     engines = sys.argv[1:] or list(ENGINES)
     with ThreadPoolExecutor(2) as pool:
         results = dict(zip(engines, pool.map(run_engine, engines), strict=True))
-    for engine, found in results.items():
-        print_table(engine, found)
+    for engine, rows in results.items():
+        print_table(engine, rows)
     passed = {
-        engine: {row["test"] for row in found if row["what"] == "passed"} for engine, found in results.items()
+        engine: {row["test"] for row in rows if row["what"] == "passed"} for engine, rows in results.items()
     }
     bare = [passed[engine] for engine in ("onnxruntime", "openvino") if engine in passed]
     if len(bare) == 2:
         print(f"passed by both engines {len(bare[0] & bare[1])}, by one of them {len(bare[0] | bare[1])}")
         print(f"passed by one of the engines or the reference {len(set.union(*passed.values()))}")
-    print(f"onnxruntime reads opset <= {newest('opset')}, IR version <= {newest('ir_version')}")
+    print(f"onnxruntime reads opset <= {find_newest('opset')}, IR version <= {find_newest('ir_version')}")
 
 
-def print_table(engine: str, found: list[dict[str, Any]]) -> None:
-    by_opset = Counter((row["opset"], row["what"]) for row in found)
+def print_table(engine: str, rows: list[dict[str, Any]]) -> None:
+    by_opset = Counter((row["opset"], row["what"]) for row in rows)
     kinds = ("passed", "wrong", "refused", "version", "crashed")
-    print(f"{engine}: {len(found)} tests\n  opset  " + "  ".join(f"{kind:>8}" for kind in kinds))
-    for opset in sorted({row["opset"] for row in found}):
+    print(f"{engine}: {len(rows)} tests\n  opset  " + "  ".join(f"{kind:>8}" for kind in kinds))
+    for opset in sorted({row["opset"] for row in rows}):
         print(f"  {opset:>5}  " + "  ".join(f"{by_opset[opset, kind]:>8}" for kind in kinds))
-    total = Counter(row["what"] for row in found)
+    total = Counter(row["what"] for row in rows)
     print("    all  " + "  ".join(f"{total[kind]:>8}" for kind in kinds))
-    for row in found:
+    for row in rows:
         if row["what"] == "crashed":
             print(f"  crashed: {row['test']}")
 
 
 def run_engine(engine: str) -> list[dict[str, Any]]:
-    """All tests on one engine; a new process goes on behind a test that killed the last one."""
-    found: list[dict[str, Any]] = []
+    """Run all tests on one engine; after a crash a new process continues with the next test."""
+    rows: list[dict[str, Any]] = []
     names = [test.name for test in node_tests()]
-    while len(found) < len(names):
-        command = [sys.executable, __file__, "--worker", engine, str(len(found))]
+    while len(rows) < len(names):
+        command = [sys.executable, __file__, "--worker", engine, str(len(rows))]
         worker = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
         )
-        found += [json.loads(line) for line in worker.stdout.splitlines() if line.startswith('{"test"')]
+        rows += [json.loads(line) for line in worker.stdout.splitlines() if line.startswith('{"test"')]
         if worker.returncode > 0:
-            raise RuntimeError(f"the harness failed on {engine} after {len(found)} tests")
-        if len(found) < len(names):
-            found.append({"test": names[len(found)], "opset": 0, "what": "crashed"})
-    return found
+            raise RuntimeError(f"the harness failed on {engine} after {len(rows)} tests")
+        if len(rows) < len(names):
+            rows.append({"test": names[len(rows)], "opset": 0, "what": "crashed"})
+    return rows
 
 
-def work(engine: str, start: int) -> None:
+def run_worker(engine: str, start: int) -> None:
     """Print one line per test, from test number `start` on."""
     import resource
 
@@ -89,7 +91,7 @@ def work(engine: str, start: int) -> None:
 
 def judge(engine: str, test: Any, model: Any) -> tuple[str, str]:
     try:
-        run = compiled(engine, model)
+        run = load_model(engine, model)
     except Exception as error:
         return ("version" if _VERSION_LIMIT.search(str(error)) else "refused"), str(error)
     for inputs, expected in test.data_sets:
@@ -103,8 +105,8 @@ def judge(engine: str, test: Any, model: Any) -> tuple[str, str]:
     return "passed", ""
 
 
-def compiled(engine: str, model: Any) -> Any:
-    """A function from input values to output values."""
+def load_model(engine: str, model: Any) -> Any:
+    """Load a model into an engine, and return a function from input values to output values."""
     names = [item.name for item in model.graph.input]
     if engine == "onnxruntime":
         import onnxruntime
@@ -118,12 +120,14 @@ def compiled(engine: str, model: Any) -> Any:
 
         core = openvino.Core()
         options = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
-        found = core.compile_model(core.read_model(model.SerializeToString()), "CPU", options)
-        kept = {name for port in found.inputs for name in port.names}
+        model_on_cpu = core.compile_model(core.read_model(model.SerializeToString()), "CPU", options)
+        input_names = {name for port in model_on_cpu.inputs for name in port.names}
 
         def infer(values: list[Any]) -> list[Any]:
-            answer = found({name: value for name, value in zip(names, values, strict=True) if name in kept})
-            return [answer[position] for position in range(len(found.outputs))]
+            answer = model_on_cpu(
+                {name: value for name, value in zip(names, values, strict=True) if name in input_names}
+            )
+            return [answer[position] for position in range(len(model_on_cpu.outputs))]
 
         return infer
     from onnx.reference import ReferenceEvaluator
@@ -149,7 +153,7 @@ def is_close(want: Any, got: Any, rtol: float, atol: float) -> bool:
 
 
 def value_of(item: Any) -> Any:
-    """A value of a test, as arrays and lists."""
+    """Convert a value of a test to arrays and lists."""
     from onnx import OptionalProto, SequenceProto, TensorProto, numpy_helper
 
     match item:
@@ -171,8 +175,8 @@ def node_tests() -> list[Any]:
     return sorted(load_model_tests(kind="node"), key=lambda test: str(test.name))
 
 
-def newest(what: str) -> int:
-    """The newest opset or IR version of which onnxruntime loads a small model."""
+def find_newest(what: str) -> int:
+    """Return the newest opset or IR version with which onnxruntime loads a small model."""
     from onnx import helper
 
     accepted = 0
@@ -182,8 +186,8 @@ def newest(what: str) -> int:
         opset, version = (number, 8) if what == "opset" else (21, number)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
         try:
-            compiled("onnxruntime", model)
-        except Exception:  # that it is refused is what is asked
+            load_model("onnxruntime", model)
+        except Exception:  # a refusal is a result here: this version is not supported
             continue
         accepted = number
     return accepted

@@ -1,4 +1,4 @@
-"""What calling through `Executable` costs over the engine's own session, on squeezenet, interleaved.
+"""Overhead of a call of `Executable` over one of the engine's own session, on squeezenet, interleaved.
 
 The goal is at most 2 % + 30 us. Each engine's bare session runs the same ONNX model with the same options;
 "bare" is the engine's usual call (`session.run`, `compiled_model(...)`).
@@ -22,11 +22,12 @@ from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
 
 SHARE, FIXED = 0.02, 30e-6
+"""Allowed overhead: a share of the time of the bare call, plus seconds."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One engine: the ratio of executable to bare with its interval, and what that adds per call."""
+    """One engine: the ratio of executable to bare with its 95 % interval, and the added seconds a call."""
 
     toolchain: str
     bare_seconds: float

@@ -1,12 +1,12 @@
 """How the time of every registered pass grows: programs of 2,000 calls against programs of 20,000.
 
 Linear growth is a ratio of 10; the goal is below 13. Four programs: a network of the operators that passes
-rewrite, a chain of elementwise operators, a chain of lets, and many global functions. Both sizes are timed in
-turn (A B A B), each run on a copy of the program that no pass has seen; medians are compared.
+rewrite, a chain of elementwise operators, a chain of lets, and many global functions. Both sizes are timed
+interleaved (A B A B), each run on a fresh copy of the program without cached results; medians are compared.
 
-Time is that of this process, so that others do not count. Python's garbage collector is off while a pass
-runs, unless --gc is given: its full collections begin at a size between the two, so that with it what is
-linear grows by up to 15. 100 passes that do nothing are timed on the large network: the goal is below 5 ms.
+Times are CPU times of this process. Python's garbage collector is off while a pass runs, unless --gc is
+given: full collections start at a size between the two, so that with them a linear pass grows by up to 15.
+Finally a sequence of 100 passes that do nothing is timed on the large network: the goal is below 5 ms.
 
 Usage: python benchmarks/passes.py [--json] [--rounds N] [--gc] [--pass NAME]... [--program NAME]...
 """
@@ -58,7 +58,7 @@ ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "MergeComposite": {"toolchain": "reference"},
     "PartitionWhole": {"target": "cpu -toolchain=onnxruntime"},
 }
-"""Options of passes that cannot be made, or have nothing to do, without."""
+"""Options of passes that need them, or would have nothing to do without them."""
 
 PREPARED_BY: Mapping[str, tuple[str, ...]] = {
     "DefuseOps": ("FuseOps",),
@@ -66,24 +66,31 @@ PREPARED_BY: Mapping[str, tuple[str, ...]] = {
     "PartitionGraph": ("AnnotateTarget", "MergeCompilerRegions"),
     "ToGraphNormalForm": ("ToANormalForm",),
 }
-"""Passes to run first (beside the required ones), where a pass has nothing to do otherwise."""
+"""Passes to run first, besides the required ones, so that a pass has something to do."""
 
 LEFT_OUT = ("ApplyPassToFunction",)
-"""Passes that have no time of their own."""
+"""Passes that are not timed: they only apply another pass."""
 
 PATTERNS = (
     CompositePattern("conv_relu", is_op("Relu")(is_op("Conv")(wildcard(), is_constant()))),
     CompositePattern("relu_neg", is_op("Neg")(is_op("Relu")(wildcard()))),
 )
-"""What MergeComposite looks for."""
+"""Patterns for MergeComposite."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A pass on a program: medians in milliseconds per 1,000 calls, and ratios of the whole times.
+    """A pass on a program.
 
     Attributes:
-        problem: Why it could not be measured, or "".
+        name: Name of the pass.
+        program: Name of the program.
+        ms_2k: Median milliseconds per 1,000 calls of the program of 2,000 calls.
+        ms_20k: Median milliseconds per 1,000 calls of the program of 20,000 calls.
+        ratio: Median ratio of the time of the larger program to that of the smaller one.
+        lowest: Lowest ratio of all rounds.
+        highest: Highest ratio of all rounds.
+        problem: Error because of which the pass was not measured, or "".
     """
 
     name: str
@@ -105,7 +112,7 @@ def ints(*values: int) -> Constant:
 
 
 def network(calls: int) -> IRModule:
-    """Blocks of convolutions, normalizations, shapes that go back and forth, and parallel branches."""
+    """Return blocks of convolutions, normalizations, pairs of inverse reshapes, and parallel branches."""
     image = TensorType((1, 8, 4, 4), DType.FLOAT32)
     x = Var("x", checked_type=image)
     count, expr = 0, call("Relu", x)
@@ -116,7 +123,7 @@ def network(calls: int) -> IRModule:
 
 
 def block(x: Expr) -> tuple[Call, int]:
-    """One block, and how many calls it has."""
+    """Return one block, and its number of calls."""
     channels = [weight(8) for _ in range(3)]
     body = call("Conv", x, weight(8, 8, 1, 1))
     body = call("BatchNormalization", body, *channels, Constant(np.ones(8, np.float32)))
@@ -137,7 +144,7 @@ def block(x: Expr) -> tuple[Call, int]:
 
 
 def elementwise(calls: int) -> IRModule:
-    """A chain of operators with one input, and sums with constants."""
+    """Return a chain of unary operators and additions of a constant."""
     type_ = TensorType((8, 8), DType.FLOAT32)
     x = Var("x", checked_type=type_)
     constant = weight(8, 8)
@@ -149,7 +156,7 @@ def elementwise(calls: int) -> IRModule:
 
 
 def lets(calls: int) -> IRModule:
-    """A let for each call, every other one unused."""
+    """Return a chain of lets, one for each call; every other one is unused."""
     type_ = TensorType((4,), DType.FLOAT32)
     x = Var("x", checked_type=type_)
     variables = [Var(f"v{position}", checked_type=type_) for position in range(calls)]
@@ -165,10 +172,10 @@ def lets(calls: int) -> IRModule:
 
 
 def functions(calls: int) -> IRModule:
-    """Functions of four calls; @main calls every other one (half of those may be inlined), and literals."""
+    """Return functions of four calls; @main calls every other one of them, and function literals."""
     type_ = TensorType((4,), DType.FLOAT32)
     x = Var("x", checked_type=type_)
-    made: dict[GlobalVar, Function] = {}
+    new_functions: dict[GlobalVar, Function] = {}
     expr: Expr = x
     for position in range(calls // 5):
         p = Var("p", checked_type=type_)
@@ -176,13 +183,13 @@ def functions(calls: int) -> IRModule:
         attrs = Attrs({"Inline": 1}) if position % 4 == 1 else NO_ATTRS
         function = Function((p,), call("Add", inner, p), attrs=attrs)
         variable = GlobalVar(f"f{position}", checked_type=function.checked_type)
-        made[variable] = function
+        new_functions[variable] = function
         if position % 2:
             expr = Call(variable, (expr,), checked_type=type_)
         else:
             expr = Call(Function((p,), call("Abs", p)), (expr,), checked_type=type_)
     main = Function((x,), expr)
-    return IRModule({GlobalVar("main", checked_type=main.checked_type): main, **made})
+    return IRModule({GlobalVar("main", checked_type=main.checked_type): main, **new_functions})
 
 
 PROGRAMS: Mapping[str, Callable[[int], IRModule]] = {
@@ -200,7 +207,7 @@ def calls_in(mod: IRModule) -> int:
 
 
 def copied(mod: IRModule) -> IRModule:
-    """The module of new expressions, so that nothing is known of it from an earlier run."""
+    """Copy a module with new expressions, so that no cached result of an earlier run applies."""
     new: dict[Expr, Expr] = {}
     for function in mod.graph_functions.values():
         for expr in post_order(function):
@@ -210,22 +217,22 @@ def copied(mod: IRModule) -> IRModule:
                 changed = with_children(expr, tuple(new[child] for child in children(expr)))
                 changed = with_fields(changed, checked_type=expr.checked_type)
                 new[expr] = replace(expr) if changed is expr else changed
-    return IRModule({var: new.get(one, one) for var, one in mod.functions.items()}, mod.attrs)  # type: ignore[arg-type, misc]  # a copy is of the kind of what it copies
+    return IRModule({var: new.get(function, function) for var, function in mod.functions.items()}, mod.attrs)  # type: ignore[arg-type, misc]  # a copy has the class of its original
 
 
-def made(name: str) -> Pass:
+def make_pass(name: str) -> Pass:
     return get_pass(name, **ARGUMENTS.get(name, {}))
 
 
-def prepared(item: Pass, mod: IRModule) -> IRModule:
-    """The program as the pass gets it in a sequence."""
+def prepare(item: Pass, mod: IRModule) -> IRModule:
+    """Run the passes that a pass needs before it."""
     for name in (*PREPARED_BY.get(item.info.name, ()), *item.info.required):
-        mod = made(name)(prepared(made(name), mod))
+        mod = make_pass(name)(prepare(make_pass(name), mod))
     return mod
 
 
-def seconds(function: Callable[[IRModule], object], mod: IRModule, *, collect: bool = False) -> float:
-    """Time one run, with or without the garbage collector; what is alive before is hidden from it."""
+def time_pass(function: Callable[[IRModule], object], mod: IRModule, *, collect: bool = False) -> float:
+    """Time one run, with or without the garbage collector; objects that exist before are frozen."""
     mod = copied(mod)
     gc.collect()
     gc.freeze()
@@ -239,11 +246,11 @@ def seconds(function: Callable[[IRModule], object], mod: IRModule, *, collect: b
     return after - start
 
 
-def measured(name: str, program: str, sizes: tuple[IRModule, IRModule], rounds: int, collect: bool) -> Row:
+def measure(name: str, program: str, sizes: tuple[IRModule, IRModule], rounds: int, collect: bool) -> Row:
     try:
-        item = made(name)
-        short, long = (prepared(item, mod) for mod in sizes)
-        pairs = [[seconds(item, mod, collect=collect) for mod in (short, long)] for _ in range(rounds)]
+        item = make_pass(name)
+        short, long = (prepare(item, mod) for mod in sizes)
+        pairs = [[time_pass(item, mod, collect=collect) for mod in (short, long)] for _ in range(rounds)]
     except IntarsiaError as error:
         return Row(name, program, problem=error.problem)
     ratios = sorted(b / a for a, b in pairs)
@@ -252,20 +259,20 @@ def measured(name: str, program: str, sizes: tuple[IRModule, IRModule], rounds: 
 
 
 class Nothing(FunctionPass, opt_level=0):
-    """Returns each function as it is."""
+    """A pass that returns each function unchanged."""
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:  # noqa: ARG002
-        """The function."""
+        """Return the function."""
         return function
 
 
-def no_op_ms(mod: IRModule, rounds: int) -> float:
-    """Milliseconds of a sequence of 100 function passes that return what they are given."""
+def measure_no_ops(mod: IRModule, rounds: int) -> float:
+    """Time a sequence of 100 function passes that change nothing, in milliseconds."""
     sequence = Sequential([Nothing()] * 100)
-    return statistics.median(seconds(sequence, mod) for _ in range(rounds)) * 1e3
+    return statistics.median(time_pass(sequence, mod) for _ in range(rounds)) * 1e3
 
 
-def shown(row: Row) -> str:
+def format_row(row: Row) -> str:
     if row.problem:
         return f"{row.name:24} {row.program:12} {row.problem}"
     mark = "" if row.ratio < GOAL else "  above the goal"
@@ -292,10 +299,10 @@ def main() -> None:
         sizes = (PROGRAMS[program](SHORT), PROGRAMS[program](LONG))
         for name in names:
             with holding_pattern_table("reference", PATTERNS):
-                rows.append(measured(name, program, sizes, options.rounds, options.gc))
+                rows.append(measure(name, program, sizes, options.rounds, options.gc))
             if not options.json:
-                print(shown(rows[-1]), flush=True)
-    idle = no_op_ms(network(LONG), options.rounds)
+                print(format_row(rows[-1]), flush=True)
+    idle = measure_no_ops(network(LONG), options.rounds)
     if options.json:
         print(json.dumps({"passes": [asdict(row) for row in rows], "no_op_sequence_ms": idle}, indent=2))
     else:

@@ -1,8 +1,9 @@
-"""What racing saves over fixed repetition, on planted costs with heavy-tailed noise and drift.
+"""Repeats that racing saves over fixed repetition, on synthetic costs with heavy-tailed noise and drift.
 
-For each population of 32 candidates: how often the race's winner is within 2 % of the best, with how many
-repeats; the smallest fixed number of interleaved repeats that reaches 95 %, and the one that does as well as
-the race. The noise is the one of the test of this claim (tests/noisy_costs.py). Takes about a minute.
+For each population of 32 candidates: how often the winner of the race is within 2 % of the best, and its
+number of repeats; the smallest fixed number of interleaved repeats that succeeds in 95 % of the cases, and
+the smallest that succeeds as often as the race. The noise is that of the tests (tests/noisy_costs.py). Takes
+about a minute.
 Usage: python benchmarks/racing.py [--json] [--seeds N]
 """
 
@@ -32,7 +33,16 @@ Costs = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """One population. Numbers of repeats are of all candidates together; None: more than 200 each."""
+    """One population of candidates.
+
+    Attributes:
+        population: Name of the population.
+        success: Share of races with a winner within 2 % of the best.
+        decided: Share of races that ended with a decision.
+        repeats: Mean number of repeats of all candidates together.
+        fixed_for_95: Smallest fixed number of repeats for 95 % success; None above 200 for each candidate.
+        fixed_for_same: Smallest fixed number of repeats for the success of the race; None above 200.
+    """
 
     population: str
     success: float
@@ -43,12 +53,12 @@ class Row:
 
 
 def throughputs(seed: int) -> Costs:
-    """Speeds spread evenly between the best and a tenth of it."""
+    """Return the costs of speeds that are uniform between the best and a tenth of it."""
     return tuple((1 / np.random.default_rng(seed).uniform(0.1, 1, 32)).tolist())
 
 
 def crowd(seed: int) -> Costs:
-    """Everybody within 20 % of the best."""
+    """Return costs within 20 % of the best."""
     return tuple((1 + np.random.default_rng(seed).uniform(0, 0.2, 32)).tolist())
 
 

@@ -1,7 +1,7 @@
-"""Where the time of native goes: kinds of kernels, their share of the time, and how near the peak they are.
+"""Profile of native: kinds of kernels, their share of the time, and their share of the peak.
 
-Kernels run one by one in their place in the network. A share is that of the sum of their times; "of peak"
-counts the operations that a kernel does, those of Winograd's transforms too.
+Kernels are timed one at a time within the network. A share is that of the sum of their times. "of peak"
+counts the operations that a kernel executes, those of Winograd's transforms too.
 
 Usage: python -m benchmarks.remaining_time [NAME ...] [--threads N [N ...]] [--repeats N] [--json]
        [--markdown]
@@ -40,11 +40,14 @@ from intarsia.toolchain.native.plan import planned_region
 MODELS: Final = ("resnet50", "vgg19", "mobilenet_v2", "densenet121", "bert_base", "convnext_tiny", "unet")
 HEADER: Final = ("model", "threads", "kernels", "number", "share of time", "of peak")
 _TAPS_FROM: Final = 1
-"""Of the axes that a blocked convolution sums over, windows stand behind the blocks of channels."""
+"""Index of the first window axis among the reduction axes of a blocked convolution.
+
+The axes are: blocks of channels, window axes, channels in a block.
+"""
 
 
 def kind_of(dag: ComputeDAG) -> str:
-    """What a kernel is, in words."""
+    """Return the kind of a kernel, as text."""
     ops = [op for op in dag.ops if isinstance(op, ComputeOp)]
     for op in ops:
         match op.attrs.get(BLOCKED):
@@ -67,8 +70,8 @@ def kind_of(dag: ComputeDAG) -> str:
     return "others: elementwise, normalisation, layouts"
 
 
-def rows(name: str, threads: int, repeats: int) -> list[dict[str, Any]]:
-    """The kinds of kernels of a model, those that take longest first."""
+def measure_kinds(name: str, threads: int, repeats: int) -> list[dict[str, Any]]:
+    """Time the kernels of a model, and return a row for each kind, longest time first."""
     module = from_onnx(build_model(name))
     inputs = random_inputs(module["main"])
     spent: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -80,18 +83,18 @@ def rows(name: str, threads: int, repeats: int) -> list[dict[str, Any]]:
     for planned, took in zip(plan.kernels, seconds, strict=True):
         spent[kind_of(planned.dag)].append((took, max(0, planned.dag.flop_ct)))
     whole, peak = sum(seconds), measured_peak(Isa.host(), threads)
-    found = [
+    kinds = [
         {
             "model": name,
             "threads": threads,
             "kernels": kind,
-            "number": len(each),
-            "share": sum(took for took, _ in each) / whole,
-            "of_peak": sum(count for _, count in each) / sum(took for took, _ in each) / peak,
+            "number": len(kernels),
+            "share": sum(took for took, _ in kernels) / whole,
+            "of_peak": sum(count for _, count in kernels) / sum(took for took, _ in kernels) / peak,
         }
-        for kind, each in spent.items()
+        for kind, kernels in spent.items()
     ]
-    return sorted(found, key=lambda row: -row["share"])
+    return sorted(kinds, key=lambda row: -row["share"])
 
 
 def main() -> None:
@@ -103,21 +106,21 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     separator = " | " if options.markdown else "  "
-    found = []
+    records = []
     if not options.json:
         print(separator.join(HEADER), flush=True)
         if options.markdown:
             print("|".join("---" for _ in HEADER))
     for name in options.names:
         for threads in options.threads:
-            for row in rows(name, threads, options.repeats):
-                found.append(row)
+            for row in measure_kinds(name, threads, options.repeats):
+                records.append(row)
                 cells = (name, str(threads), row["kernels"], str(row["number"]))
                 shares = (f"{100 * row['share']:.0f} %", f"{100 * row['of_peak']:.0f} %")
                 if not options.json:
                     print(separator.join((*cells, *shares)), flush=True)
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(records, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How the time of the language's algorithms grows: a chain of 10,000 calls against one of 100,000.
+"""Growth of the time of algorithms on the IR: a chain of 10,000 calls against one of 100,000.
 
-Linear growth is a ratio of 10; the goal is below 13. Both lengths are timed in turn (A B A B), medians are
-compared. Usage: python benchmarks/scaling.py [--json] [--rounds N]
+Linear growth is a ratio of 10; the goal is below 13. Both lengths are timed interleaved (A B A B), medians
+are compared. Usage: python benchmarks/scaling.py [--json] [--rounds N]
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def workloads(module: IRModule) -> dict[str, Callable[[], object]]:
     }
 
 
-def seconds(function: Callable[[], object]) -> float:
-    """Time one run; what is alive before it is hidden from the garbage collector."""
+def time_call(function: Callable[[], object]) -> float:
+    """Time one run; objects that exist before it are hidden from the garbage collector."""
     gc.collect()
     gc.freeze()
     start = time.perf_counter()
@@ -95,7 +95,7 @@ def main() -> None:
     short, long = workloads(chain(SHORT)), workloads(chain(LONG))
     rows = []
     for name in short:
-        pairs = [(seconds(short[name]), seconds(long[name])) for _ in range(options.rounds)]
+        pairs = [(time_call(short[name]), time_call(long[name])) for _ in range(options.rounds)]
         ratios = sorted(b / a for a, b in pairs)
         a, b = (statistics.median(item[i] for item in pairs) for i in (0, 1))
         rows.append(Row(name, a, b, statistics.median(ratios), ratios[0], ratios[-1]))

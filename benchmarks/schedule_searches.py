@@ -1,4 +1,4 @@
-"""Searches for schedules by native and by apache-tvm, kept in a file as they end."""
+"""Run schedule searches by native and by apache-tvm, and save each in a file when it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.native_search import SearchLog, SearchSettings, searched
+from benchmarks.native_search import SearchLog, SearchSettings, search_schedule
 from benchmarks.search_workloads import SearchWorkload
 from benchmarks.tvm_environment import TvmEnvironment
 
@@ -18,20 +18,21 @@ from intarsia.native.dag import ComputeDAG
 
 NATIVE, WITH_DEFAULT, TVM = "native", "native, default first", "apache-tvm"
 REPEAT_MS = 10
+"""Milliseconds for which TVM runs a candidate; native's measurer does the same."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search that has ended.
+    """A finished search.
 
     Attributes:
-        by: Who searched.
-        task: What.
-        seed: Of the search.
-        trials: How many were asked for.
-        threads: That kernels run on.
-        model: The learned model, of native.
-        log: What it did.
+        by: Searcher: NATIVE, WITH_DEFAULT or TVM.
+        task: Name of the task.
+        seed: Random seed.
+        trials: Largest number of trials.
+        threads: Number of threads that kernels run on.
+        model: Name of native's cost model; "" for TVM.
+        log: Log of the search.
     """
 
     by: str
@@ -44,89 +45,99 @@ class Search:
 
 
 @dataclass(frozen=True)
-class KeptSearches:
-    """A file of searches that have ended, a line each."""
+class SearchFile:
+    """A file of finished searches, one a line."""
 
     path: Path
 
-    def found(
+    def load_or_run(
         self, by: str, task: str, seed: int, settings: SearchSettings, search: Callable[[], SearchLog]
     ) -> Search:
-        """A search that was done before, or is done now and kept.
+        """Return a search from the file, or run it and append it to the file.
 
         Args:
-            by: Who searches.
-            task: What.
-            seed: Of the search.
-            settings: How.
-            search: Does it.
+            by: Searcher: NATIVE, WITH_DEFAULT or TVM.
+            task: Name of the task.
+            seed: Random seed.
+            settings: Settings of the search.
+            search: Function that runs the search.
         """
-        wanted = by, task, seed, settings.trials, settings.threads, settings.model if by != TVM else ""
+        key = by, task, seed, settings.trials, settings.threads, settings.model if by != TVM else ""
         lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
         for line in lines:
             data = json.loads(line)
-            if tuple(data[name] for name in ("by", "task", "seed", "trials", "threads", "model")) == wanted:
-                return Search(*wanted, SearchLog.of_json(data["log"]))
-        made = Search(*wanted, search())
+            if tuple(data[name] for name in ("by", "task", "seed", "trials", "threads", "model")) == key:
+                return Search(*key, SearchLog.of_json(data["log"]))
+        finished = Search(*key, search())
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(made)) + "\n")
-        found = f"{1e6 * made.log.best:.0f} us, {len(made.log.points)} trials in {made.log.whole:.0f} s"
-        print(f"{task}, seed {seed}, {by}: {found}", file=sys.stderr, flush=True)
-        return made
+            file.write(json.dumps(asdict(finished)) + "\n")
+        log = finished.log
+        summary = f"{1e6 * log.best:.0f} us, {len(log.points)} trials in {log.whole:.0f} s"
+        print(f"{task}, seed {seed}, {by}: {summary}", file=sys.stderr, flush=True)
+        return finished
 
 
-def native_search(
-    dag: ComputeDAG, task: str, settings: SearchSettings, seed: int, kept: KeptSearches
+def run_native_search(
+    dag: ComputeDAG, task: str, settings: SearchSettings, seed: int, file: SearchFile
 ) -> Search:
-    """A search by native."""
+    """Search with native, unless the file has the search."""
     by = WITH_DEFAULT if settings.has_default else NATIVE
-    return kept.found(by, task, seed, settings, lambda: searched(dag, settings, seed))
+    return file.load_or_run(by, task, seed, settings, lambda: search_schedule(dag, settings, seed))
 
 
-def tvm_search(
+def run_tvm_search(
     environment: TvmEnvironment, workload: SearchWorkload, settings: SearchSettings, seed: int, folder: Path
 ) -> SearchLog:
-    """Search by MetaSchedule."""
+    """Search with MetaSchedule, and return the log."""
     options = {"trials": settings.trials, "seed": seed, "threads": settings.threads, "round": settings.round}
-    given = [f"--{name}={value}" for name, value in {**options, "repeat-ms": REPEAT_MS}.items()]
+    arguments = [f"--{name}={value}" for name, value in {**options, "repeat-ms": REPEAT_MS}.items()]
     points: list[tuple[float, float | None]] = []
-    told: dict[str, Any] = {}
-    for line in environment.search(workload.json, folder, given):
+    facts: dict[str, Any] = {}
+    for line in environment.search(workload.json, folder, arguments):
         if "trial" in line:
             points.append((float(line["seconds"]), line["cost"]))
-        told.update(line)
-    whole, build, run, profile = (told[key] for key in ("whole", "build", "run", "profile"))
-    asked = ("MeasureCallback/UpdateCostModel", "EvoSearch/Evolve/PredictNormalizedScore")
-    model = sum(profile.get(name, 0.0) for name in asked)
-    found = sum(each for name, each in profile.items() if name.startswith("EvoSearch"))
+        facts.update(line)
+    whole, build, run, profile = (facts[key] for key in ("whole", "build", "run", "profile"))
+    model_timers = ("MeasureCallback/UpdateCostModel", "EvoSearch/Evolve/PredictNormalizedScore")
+    model = sum(profile.get(name, 0.0) for name in model_timers)
+    evolution = sum(seconds for name, seconds in profile.items() if name.startswith("EvoSearch"))
     failed = {"any": sum(cost is None for _, cost in points)}
     return SearchLog(
-        tuple(points), whole, build, run, found - profile.get(asked[1], 0.0), model, failed, str(folder)
+        tuple(points),
+        whole,
+        build,
+        run,
+        evolution - profile.get(model_timers[1], 0.0),
+        model,
+        failed,
+        str(folder),
     )
 
 
-def searches(
+def run_searches(
     chosen: Sequence[SearchWorkload],
     seeds: int,
-    own: Sequence[SearchSettings],
+    native_settings: Sequence[SearchSettings],
     environment: TvmEnvironment | None,
     folder: Path,
 ) -> list[Search]:
-    """All searches that were asked for, done now or before: everyone takes turns, seed by seed.
+    """Return the searches of all tasks and seeds, from the file or run now; the searchers alternate.
 
     Args:
-        chosen: What is searched.
-        seeds: How often, each from another seed.
-        own: How native searches, once each; trials and threads of the first are those of apache-tvm.
-        environment: Has apache-tvm; None to leave it out.
-        folder: Where searches are kept.
+        chosen: Tasks to search.
+        seeds: Number of searches of each task, with seeds from 0.
+        native_settings: Settings of native's searches. TVM uses the trials and threads of the first ones.
+        environment: Environment that has apache-tvm; None to leave it out.
+        folder: Folder of the file and of TVM's libraries.
     """
-    kept, done = KeptSearches(folder / "searches.jsonl"), []
+    file, done = SearchFile(folder / "searches.jsonl"), []
     for seed in range(seeds):
-        for each in chosen:
-            done += [native_search(each.dag(), each.name, settings, seed, kept) for settings in own]
+        for task in chosen:
+            done += [
+                run_native_search(task.dag(), task.name, settings, seed, file) for settings in native_settings
+            ]
             if environment is not None:
-                place = folder / f"tvm-{each.name}-{seed}-{own[0].trials}"
-                search = partial(tvm_search, environment, each, own[0], seed, place)
-                done.append(kept.found(TVM, each.name, seed, own[0], search))
+                tvm_folder = folder / f"tvm-{task.name}-{seed}-{native_settings[0].trials}"
+                search = partial(run_tvm_search, environment, task, native_settings[0], seed, tvm_folder)
+                done.append(file.load_or_run(TVM, task.name, seed, native_settings[0], search))
     return done

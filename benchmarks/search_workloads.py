@@ -1,7 +1,7 @@
-"""Computations that searches for schedules are compared on, declared for native kernels.
+"""Computations that schedule searches are compared on, declared for native kernels.
 
-`benchmarks/tvm_search.py` declares the same for apache-tvm. In both, weights may be laid out as a schedule
-wants, and that is not part of the time, as models have them when they are built.
+`benchmarks/tvm_search.py` declares the same for apache-tvm. In both, a schedule may choose the layout of
+weights. Packing them is not part of the time, because models pack constants when they are built.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SearchWorkload:
-    """What is computed.
+    """A computation to search a schedule for.
 
     Attributes:
-        name: For tables and `--tasks`.
-        kind: What the sizes are of: convolution and depthwise have channels last, blocked ones have them in
-            blocks of `lanes`, as they are inside models.
-        sizes: By name.
+        name: Name in tables and for `--tasks`.
+        kind: Kind of computation. "convolution" and "depthwise" have layout NHWC; blocked kinds have channels
+        in
+            blocks of `lanes`, as inside models.
+        sizes: Sizes by name; `made` is the number of output channels.
     """
 
     name: str
@@ -41,12 +42,12 @@ class SearchWorkload:
 
     @property
     def json(self) -> dict[str, Any]:
-        """For other processes."""
+        """JSON form for other processes."""
         return {"kind": self.kind, "sizes": dict(self.sizes)}
 
     @property
     def operations(self) -> int:
-        """Products and sums."""
+        """Number of multiplications and additions."""
         sizes = self.sizes
         if self.kind == "dense":
             return 2 * sizes["rows"] * sizes["columns"] * sizes["depth"]
@@ -57,12 +58,12 @@ class SearchWorkload:
 
     @property
     def window(self) -> Window:
-        """Of a convolution, along both dimensions."""
+        """Window of a convolution along each dimension."""
         size, taps, stride, pad = (self.sizes[key] for key in ("size", "taps", "stride", "pad"))
         return Window(size, (size + 2 * pad - taps) // stride + 1, taps, stride, 1, pad, pad)
 
     def dag(self) -> ComputeDAG:
-        """The declaration."""
+        """Return the declaration."""
         match self.kind:
             case "convolution" | "depthwise":
                 return ComputeDAG(tuple(_channels_last(self)))
@@ -74,7 +75,7 @@ class SearchWorkload:
                 return ComputeDAG(tuple(_blocked(self)))
 
     def contents(self, seed: int = 0) -> dict[str, Array]:
-        """Arrays for the placeholders."""
+        """Return random arrays for the placeholders."""
         random = np.random.default_rng(seed)
         shapes = {tensor.buffer.name: tensor.shape for tensor in self.dag().placeholders}
         return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
@@ -86,10 +87,10 @@ def _constant(shape: Sequence[int]) -> te.Tensor:
 
 def _channels_last(workload: SearchWorkload) -> list[te.Tensor]:
     sizes, window = workload.sizes, workload.window
-    channels, made, taps = sizes["channels"], sizes["made"], sizes["taps"]
+    channels, filters, taps = sizes["channels"], sizes["made"], sizes["taps"]
     is_depthwise = workload.kind == "depthwise"
     x = te.placeholder((1, window.extent, window.extent, channels), name="x")
-    w = _constant((taps, taps, channels) if is_depthwise else (taps, taps, channels, made))
+    w = _constant((taps, taps, channels) if is_depthwise else (taps, taps, channels, filters))
     read = _padded(x, window) if window.begin else x
     p, q, c = te.reduce_axis(taps, "p"), te.reduce_axis(taps, "q"), te.reduce_axis(channels, "c")
 
@@ -101,7 +102,7 @@ def _channels_last(workload: SearchWorkload) -> list[te.Tensor]:
         at = places((window, window), (i, j), (p, q))
         return te.sum(read[(n, *at, c)] * w[p, q, c, o], (p, q, c))
 
-    shape = (1, window.count, window.count, made)
+    shape = (1, window.count, window.count, filters)
     y = te.compute(shape, of_channel if is_depthwise else of_all, name="y", attrs=layout_free(w))
     return [x, w, y]
 
@@ -119,12 +120,12 @@ def _padded(x: te.Tensor, window: Window) -> te.Tensor:
 def _blocked(workload: SearchWorkload) -> list[te.Tensor]:
     sizes, window = workload.sizes, workload.window
     lanes, taps = sizes["lanes"], sizes["taps"]
-    blocks, made = sizes["channels"] // lanes, sizes["made"] // lanes
+    blocks, filter_blocks = sizes["channels"] // lanes, sizes["made"] // lanes
     x = te.placeholder((1, blocks, window.extent, window.extent, lanes), name="x")
     if workload.kind == "blocked depthwise":
         w = _constant((blocks, taps, taps, lanes))
         return [x, w, depthwise_convolution(x, w, (window, window), "y")]
-    w = _constant((made, blocks, taps, taps, lanes, lanes))
+    w = _constant((filter_blocks, blocks, taps, taps, lanes, lanes))
     return [x, w, blocked_convolution(x, w, (window, window), "y")]
 
 
@@ -145,7 +146,7 @@ def _softmax(sizes: Mapping[str, int]) -> list[te.Tensor]:
 
 
 def workloads(lanes: int) -> tuple[SearchWorkload, ...]:
-    """All, for vectors of so many floats."""
+    """Return all workloads for vectors of `lanes` floats."""
     resnet = {"size": 56, "taps": 3, "stride": 1, "pad": 1, "channels": 64, "made": 64}
     mobilenet = {"size": 28, "taps": 3, "stride": 1, "pad": 1, "channels": 192, "made": 192}
     return (

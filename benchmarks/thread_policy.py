@@ -1,9 +1,10 @@
-"""What the threads of one engine cost another: the evidence for the session options of the toolchains.
+"""Slowdown of one engine by the threads of another: the evidence for the session options of the toolchains.
 
     python benchmarks/thread_policy.py [rounds]
 
-Bare engines, 2 threads. Each candidate has processes of its own, in turns, because a pool that spins slows
-whatever is timed next; printed are the median over the processes of the medians within, and the best.
+Bare engines with 2 threads. Each candidate runs in processes of its own, interleaved, because a spinning
+thread pool slows down whatever is timed next. The output is the median and the best of the medians of the
+processes.
 """
 
 from __future__ import annotations
@@ -30,31 +31,32 @@ GROUPS = {
     "onnxruntime: 12 sessions": [(spin, "") for spin in SPINNING],
     "openvino: 12 convolutions": [("", pin) for pin in PINNING],
     "openvino: 12 models": [("", pin) for pin in PINNING],
-    "both: 12 in turns": [(spin, pin) for spin in SPINNING for pin in ("default", "not pinned")],
+    "both: 12 alternating": [(spin, pin) for spin in SPINNING for pin in ("default", "not pinned")],
 }
 SECONDS = 1.0
+"""Seconds for which a process runs its candidate."""
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--worker"]:
-        print(timed(*sys.argv[2:5]))
+        print(time_candidate(*sys.argv[2:5]))
         return
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     for group, candidates in GROUPS.items():
-        found: dict[tuple[str, str], list[float]] = {candidate: [] for candidate in candidates}
+        times_of: dict[tuple[str, str], list[float]] = {candidate: [] for candidate in candidates}
         for _ in range(rounds):
             for candidate in candidates:
                 command = [sys.executable, __file__, "--worker", group, *candidate]
-                found[candidate].append(float(subprocess.check_output(command, text=True)))
+                times_of[candidate].append(float(subprocess.check_output(command, text=True)))
         print(group)
-        for candidate, times in found.items():
+        for candidate, times in times_of.items():
             name = ", ".join(filter(None, candidate))
             print(f"  {name:32} {statistics.median(times):8.2f} ms   best {min(times):8.2f} ms")
 
 
-def timed(group: str, spin: str, pin: str) -> float:
-    """Median milliseconds of a candidate, in this process."""
-    run = candidate_of(group, spin, pin)
+def time_candidate(group: str, spin: str, pin: str) -> float:
+    """Return the median milliseconds of a candidate in this process."""
+    run = build_candidate(group, spin, pin)
     times = []
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
@@ -64,7 +66,7 @@ def timed(group: str, spin: str, pin: str) -> float:
     return statistics.median(times)
 
 
-def candidate_of(group: str, spin: str, pin: str) -> Callable[[], object]:
+def build_candidate(group: str, spin: str, pin: str) -> Callable[[], object]:
     engine, what = group.split(": ")
     if what == "squeezenet":
         return chain([onnxruntime_call(squeezenet(), SPINNING[spin])], np.ones((1, 3, 224, 224), np.float32))
@@ -81,7 +83,7 @@ def candidate_of(group: str, spin: str, pin: str) -> Callable[[], object]:
 def chain(
     calls: Sequence[Callable[[np.ndarray[Any, Any]], Any]], x: np.ndarray[Any, Any]
 ) -> Callable[[], object]:
-    """All calls one after the other, each on the result of the one before."""
+    """Return a call of all calls in sequence, each on the result of the previous one."""
 
     def run() -> object:
         value = x
@@ -117,7 +119,7 @@ def openvino_call(model: bytes, entries: dict[str, str]) -> Callable[[np.ndarray
 
 
 def convolutions(count: int) -> bytes:
-    """A chain of convolutions 3x3 of 64 channels with Relu."""
+    """Return a model of 3x3 convolutions of 64 channels, each followed by Relu."""
     from onnx import helper, numpy_helper
 
     generator = np.random.default_rng(count)

@@ -1,10 +1,10 @@
-"""How soon `tune` has a good result, and what it gains from a run of its family before.
+"""Quality of the result of `tune` by budget, and its gain from an earlier run of a related model.
 
-A model is tuned with each budget, each time with a new database, as on a new machine. The winners then run in
-turns in one process; a ratio is the time of the winner of the longest budget to that of another one, so that
-0.95 means 95 % of the final speed. The seconds are those that `tune` took from beginning to end, with
-building and checking; a budget counts measurements only. With --family the second model of a family is tuned
-with the least budget after the first one, in the same database, and beside it in a new one.
+A model is tuned with each budget, each time with a new database, as on a new machine. The winners are then
+measured interleaved in one process. A ratio is the time of the winner of the longest budget over that of
+another one, so that 0.95 means 95 % of the final speed. Seconds are the wall time of `tune`, building and
+verifying included; a budget counts measurements only. With --family the second model of a family is tuned
+with the smallest budget twice: after the first one with the same database, and with a new database.
 
 Usage: python -m benchmarks.time_to_result [NAME ...] [--budgets 5s 20s 60s 180s] [--threads N]
        [--seconds S] [--family] [--json] [--markdown]
@@ -44,60 +44,68 @@ FAMILIES: Final[Mapping[str, tuple[str, Callable[[], ModelProto]]]] = {
     "resnext50": ("resnext101", partial(resnext50.build, 1, blocks=(3, 4, 23, 3))),
     "bert_base": ("bert of 6 layers, 64 tokens", partial(bert.build, LESS, 1)),
 }
-"""By the first model of a family the second one."""
+"""The second model of each family: its name and builder, by the name of the first model."""
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """What came of tuning: in words how it was done, and its result."""
+class TuningOutcome:
+    """Result of a tuning run, with a description of the run."""
 
     how: str
     result: TuneResult
 
 
 @contextmanager
-def new_database() -> Iterator[Database]:
-    """One that is gone afterwards."""
+def open_new_database() -> Iterator[Database]:
+    """Open a new temporary database."""
     with TemporaryDirectory() as folder, Database.open(Path(folder, "measurements.db")) as database:
         yield database
 
 
-def by_budget(module: IRModule, budgets: list[str], threads: int) -> list[Tuned]:
-    """Tuned with each budget."""
-    found = []
+def tune_with_budgets(module: IRModule, budgets: list[str], threads: int) -> list[TuningOutcome]:
+    """Tune a model with each budget."""
+    outcomes = []
     for budget in budgets:
-        with new_database() as database:
-            found.append(Tuned(budget, ia.tune(module, budget=budget, threads=threads, database=database)))
-    return found
+        with open_new_database() as database:
+            outcomes.append(
+                TuningOutcome(budget, ia.tune(module, budget=budget, threads=threads, database=database))
+            )
+    return outcomes
 
 
-def of_family(first: IRModule, second: IRModule, budgets: list[str], threads: int) -> list[Tuned]:
-    """The second model with the least budget, alone and after the first one; and with the longest."""
+def tune_family(first: IRModule, second: IRModule, budgets: list[str], threads: int) -> list[TuningOutcome]:
+    """Tune the second model with the smallest budget, alone and after the first one, and with the longest."""
     least, longest = budgets[0], budgets[-1]
     tune = partial(ia.tune, threads=threads)
-    with new_database() as shared:
+    with open_new_database() as shared:
         tune(first, budget=longest, database=shared)
-        after = Tuned(f"{least} after a relative", tune(second, budget=least, database=shared))
-    return [*by_budget(second, [least], threads), after, *by_budget(second, [longest], threads)]
+        after = TuningOutcome(f"{least} after a relative", tune(second, budget=least, database=shared))
+    return [
+        *tune_with_budgets(second, [least], threads),
+        after,
+        *tune_with_budgets(second, [longest], threads),
+    ]
 
 
-def rows(name: str, module: IRModule, tuned: list[Tuned], seconds: float) -> Iterator[dict[str, Any]]:
-    """The winners beside each other; the last one is the final one."""
+def compare_winners(
+    name: str, module: IRModule, outcomes: list[TuningOutcome], seconds: float
+) -> Iterator[dict[str, Any]]:
+    """Time the winners interleaved, and yield their rows; the last one is the reference."""
     inputs = random_inputs(module["main"])
-    arrays = [inputs[info.name] for info in tuned[-1].result.executable.inputs]
-    calls = {each.how: partial(each.result.executable.run_flat, *arrays) for each in tuned}
-    compared = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
-    for each in tuned:
-        ratio = compared.ratio(tuned[-1].how, each.how)
+    arrays = [inputs[info.name] for info in outcomes[-1].result.executable.inputs]
+    calls = {outcome.how: partial(outcome.result.executable.run_flat, *arrays) for outcome in outcomes}
+    comparison = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
+    for outcome in outcomes:
+        ratio = comparison.ratio(outcomes[-1].how, outcome.how)
         yield {
             "model": name,
-            "budget": each.how,
-            "seconds": each.result.seconds,
-            "candidates": len(each.result.candidates),
-            "winner": each.result.chosen.name,
+            "budget": outcome.how,
+            "seconds": outcome.result.seconds,
+            "candidates": len(outcome.result.candidates),
+            "winner": outcome.result.chosen.name,
             "of_final": [ratio.ratio, ratio.low, ratio.high],
         }
-        each.result.executable.close()
+        outcome.result.executable.close()
 
 
 def line(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -119,25 +127,25 @@ def main() -> None:
     options = parser.parse_args()
     separator = " | " if options.markdown else "  "
     budgets = sorted(options.budgets, key=parse_budget)
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     if not options.json:
         print(separator.join(HEADER), flush=True)
         if options.markdown:
             print("|".join("---" for _ in HEADER))
-    for given in options.names or (FAMILIES if options.family else MODELS):
-        name, module = given, from_onnx(build_model(given))
+    for requested in options.names or (FAMILIES if options.family else MODELS):
+        name, module = requested, from_onnx(build_model(requested))
         if options.family:
-            first, (name, build) = module, FAMILIES[given]
+            first, (name, build) = module, FAMILIES[requested]
             module = from_onnx(build())
-            tuned = of_family(first, module, budgets, options.threads)
+            outcomes = tune_family(first, module, budgets, options.threads)
         else:
-            tuned = by_budget(module, budgets, options.threads)
-        for row in rows(name, module, tuned, options.seconds):
-            found.append(row)
+            outcomes = tune_with_budgets(module, budgets, options.threads)
+        for row in compare_winners(name, module, outcomes, options.seconds):
+            records.append(row)
             if not options.json:
                 print(separator.join(line(row)), flush=True)
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(records, indent=2))
 
 
 if __name__ == "__main__":

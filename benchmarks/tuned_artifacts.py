@@ -1,11 +1,10 @@
-"""Tuned artifacts beside the engines as a user has them: each loads a file in a process of its own.
+"""Tuned artifacts against the engines as a user runs them: each loads a file in a process of its own.
 
-A model is tuned for so long and saved. Then processes that have loaded the artifact, and others with a
-session of onnxruntime or OpenVINO for the model's file, run in turns; each contender has several
-processes, as where its memory happens to lie changes its speed. In a round each process runs for the
-same time; the ratio of a round is that of the means of the contenders' medians. Ratios are medians over
-rounds, with intervals of 95 % from their order; above 1 the artifact is faster. With --record a run
-that was interrupted goes on with what it lacks.
+A model is tuned for BUDGET and saved. Then processes that have loaded the artifact, and others with a session
+of onnxruntime or OpenVINO for the model's file, run interleaved. Each contender has several processes,
+because the placement of its memory changes its speed. In a round each process runs for the same time; the
+ratio of a round is that of the means of the contenders' medians. Ratios are medians over rounds, with 95 %
+intervals from order statistics; above 1 the artifact is faster. With --record an interrupted run resumes.
 
 Usage: python -m benchmarks.tuned_artifacts [NAME ...] [--budget 60s] [--threads N [N ...]] [--rounds N]
        [--share SECONDS] [--copies N] [--record FILE.jsonl] [--json] [--markdown]
@@ -80,11 +79,11 @@ request = program.create_infer_request()
 run = lambda: request.infer(given, share_inputs=True, share_outputs=True)
 """,
 }
-"""For each contender what a process does with a file, inputs, and a number of threads."""
+"""Scripts of the contenders. Arguments: the file, a file of inputs, the number of threads."""
 
 
 class Contender:
-    """A process that has loaded a file and runs when it is told to."""
+    """A process that has loaded a file and runs it on request."""
 
     def __init__(self, kind: str, file: Path, inputs: Path, threads: int) -> None:
         script = _BEGIN + _LOADERS[kind] + _END
@@ -94,21 +93,21 @@ class Contender:
         )
 
     def __enter__(self) -> Self:
-        self._answer()
+        self._read_line()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 
-    def seconds(self, share: float) -> float:
-        """The median time of runs for so many seconds."""
+    def time_runs(self, share: float) -> float:
+        """Run for `share` seconds, and return the median time of a run."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{share}\n")
         self._process.stdin.flush()
-        return float(self._answer())
+        return float(self._read_line())
 
-    def _answer(self) -> str:
+    def _read_line(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -117,10 +116,10 @@ class Contender:
         return line
 
 
-def measured(name: str, threads: int, options: argparse.Namespace) -> dict[str, Any]:
-    """The record of a model with a number of threads."""
+def measure(name: str, threads: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Tune a model, time it against the engines, and return the record."""
     with tempfile.TemporaryDirectory() as folder:
-        model, artifact, inputs = (Path(folder) / each for each in ("m.onnx", "m.intarsia", "inputs.npz"))
+        model, artifact, inputs = (Path(folder) / file for file in ("m.onnx", "m.intarsia", "inputs.npz"))
         content = build_model(name)
         model.write_bytes(content.SerializeToString())
         given: dict[str, Any] = dict(random_inputs(ia.from_onnx(content)["main"]))
@@ -139,34 +138,37 @@ def measured(name: str, threads: int, options: argparse.Namespace) -> dict[str, 
                 for _ in range(options.copies)
                 for kind, file in files.items()
             ]
-            rounds = [_round(contenders, options.share) for _ in range(options.rounds)]
-    ratios = {kind: _interval([each[kind] / each["artifact"] for each in rounds]) for kind in ENGINES}
+            rounds = [_run_round(contenders, options.share) for _ in range(options.rounds)]
+    ratios = {
+        kind: _interval([medians[kind] / medians["artifact"] for medians in rounds]) for kind in ENGINES
+    }
     return {
         "chosen": chosen,
         "tuned_in": tuned_in,
-        "seconds": {kind: statistics.median(each[kind] for each in rounds) for kind in _LOADERS},
+        "seconds": {kind: statistics.median(medians[kind] for medians in rounds) for kind in _LOADERS},
         "ratios": ratios,
         "best_engine": min(ratio[0] for ratio in ratios.values()),
     }
 
 
-def _round(contenders: Sequence[tuple[str, Contender]], share: float) -> dict[str, float]:
-    """By kind the mean of the medians of its processes."""
-    found: dict[str, list[float]] = {}
+def _run_round(contenders: Sequence[tuple[str, Contender]], share: float) -> dict[str, float]:
+    """Run each process once, and return the mean of the medians of its processes for each contender."""
+    medians: dict[str, list[float]] = {}
     for kind, contender in contenders:
-        found.setdefault(kind, []).append(contender.seconds(share))
-    return {kind: statistics.mean(times) for kind, times in found.items()}
+        medians.setdefault(kind, []).append(contender.time_runs(share))
+    return {kind: statistics.mean(times) for kind, times in medians.items()}
 
 
 def _interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and where it lies with 95 % by the ranks of the ratios."""
+    """Return the median with its 95 % interval from order statistics."""
     ordered, count = sorted(ratios), len(ratios)
+    # The rank of the median is binomial(count, 1/2), of deviation sqrt(count) / 2: 1.96 / 2 = 0.98.
     rank = max(0, floor(count / 2 - 0.98 * sqrt(count)))
     return statistics.median(ordered), ordered[rank], ordered[count - 1 - rank]
 
 
 def cells(name: str, threads: int, record: dict[str, Any]) -> tuple[str, ...]:
-    """The line of a table."""
+    """Return the cells of a row of the table."""
     if "error" in record:
         return name, str(threads), record["error"]
     ratios = (f"{ratio:.3f} ({low:.3f} to {high:.3f})" for ratio, low, high in record["ratios"].values())
@@ -175,13 +177,13 @@ def cells(name: str, threads: int, record: dict[str, Any]) -> tuple[str, ...]:
     return *begin, *ratios, f"{record['best_engine']:.3f}"
 
 
-def summary(found: Sequence[tuple[str, int, dict[str, Any]]]) -> list[str]:
-    """For each number of threads the geometric mean of the best engine's ratio, and the least."""
+def summary(results: Sequence[tuple[str, int, dict[str, Any]]]) -> list[str]:
+    """Return the geometric mean and the minimum of the best engine's ratio for each number of threads."""
     lines = []
-    for count in sorted({threads for _, threads, _ in found}):
+    for count in sorted({threads for _, threads, _ in results}):
         ratios = {
             name: record["best_engine"]
-            for name, threads, record in found
+            for name, threads, record in results
             if threads == count and "error" not in record
         }
         if ratios:
@@ -204,7 +206,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     records, separator = Records(options.record), " | " if options.markdown else "  "
-    found: list[tuple[str, int, dict[str, Any]]] = []
+    results: list[tuple[str, int, dict[str, Any]]] = []
     if not options.json:
         print(separator.join(HEADER), flush=True)
         if options.markdown:
@@ -213,19 +215,19 @@ def main() -> None:
     for name in options.names:
         for threads in options.threads:
             try:
-                record = records.found(
+                record = records.load_or_measure(
                     {"model": name, "threads": threads, **settings},
-                    partial(measured, name, threads, options),
+                    partial(measure, name, threads, options),
                 )
             except IntarsiaError as error:
                 record = {"error": str(error)}
-            found.append((name, threads, record))
+            results.append((name, threads, record))
             if not options.json:
                 print(separator.join(cells(name, threads, record)), flush=True)
     if options.json:
-        print(json.dumps([{"model": n, "threads": t, **record} for n, t, record in found], indent=2))
+        print(json.dumps([{"model": n, "threads": t, **record} for n, t, record in results], indent=2))
     else:
-        print("\n".join(summary(found)))
+        print("\n".join(summary(results)))
 
 
 if __name__ == "__main__":

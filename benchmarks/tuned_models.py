@@ -1,9 +1,9 @@
-"""Whole models on native kernels whose schedules were searched, against each engine.
+"""Whole models on native kernels with searched schedules, against each engine.
 
-For each model schedules are searched for so long; then native with what was found, native with its default
-schedules, and each engine are timed in turns in one process. A ratio is that of the other's median to the
-one with searched schedules: above 1 the search, or native, is ahead. Measurements are kept in the database:
-the same command again goes on where it was.
+The schedules of each model are searched for SECONDS. Then native with the searched schedules, native with its
+default schedules, and each engine are measured interleaved in one process. A ratio is the median of the other
+contender over that of native with searched schedules; above 1 the latter is faster. Measurements are kept in
+the database: the same command resumes.
 
 Usage: python benchmarks/tuned_models.py [NAME ...] [--seconds 600] [--threads N] [--budget 40s]
        [--database tuned_models.db] [--kernels] [--json] [--markdown]
@@ -50,8 +50,8 @@ HEADER = (
 KERNELS = ("kernel", "calls", "schedules", "default, us", "best, us", "of peak", "chosen")
 
 
-def measured(module: IRModule, targets: Mapping[str, Target], seconds: float) -> Comparison:
-    """All contenders in turns."""
+def time_contenders(module: IRModule, targets: Mapping[str, Target], seconds: float) -> Comparison:
+    """Build all contenders, and time them interleaved."""
     programs = {name: build(partition_whole(module, target)) for name, target in targets.items()}
     inputs = random_inputs(module["main"])
     arrays = [inputs[info.name] for info in programs[DEFAULT].inputs]
@@ -59,28 +59,30 @@ def measured(module: IRModule, targets: Mapping[str, Target], seconds: float) ->
     return time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
 
 
-def tuned(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The record of a model."""
+def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Search the schedules of a model, time it against the engines, and return the record."""
     module = from_onnx(build_model(name))
     native = Target.for_toolchain("native", threads=options.threads)
     begin = time.perf_counter()
     with Database.open(options.database) as database:
-        run = BookedRun(module, this_host(), database, 0, _silent, _told, lambda: False)
-        found = run.booked([native], ScheduleRequest(options.seconds, None))
+        run = BookedRun(module, this_host(), database, 0, _ignore_progress, _print_note, lambda: False)
+        searched = run.booked([native], ScheduleRequest(options.seconds, None))
     seconds = time.perf_counter() - begin
-    engines = {each: Target.for_toolchain(each, threads=options.threads) for each in ENGINES}
-    contenders = {SEARCHED: found.targets[-1], DEFAULT: native, **engines}
-    timings = measured(module, contenders, parse_budget(options.budget))
-    ratios = {each: timings.ratio(each, SEARCHED) for each in (DEFAULT, *ENGINES)}
+    engines = {contender: Target.for_toolchain(contender, threads=options.threads) for contender in ENGINES}
+    contenders = {SEARCHED: searched.targets[-1], DEFAULT: native, **engines}
+    timings = time_contenders(module, contenders, parse_budget(options.budget))
+    ratios = {contender: timings.ratio(contender, SEARCHED) for contender in (DEFAULT, *ENGINES)}
     return {
         "model": name,
         "threads": options.threads,
         "search_seconds": seconds,
         "native_seconds": timings.timings[SEARCHED].median,
-        "ratios": {each: [ratio.ratio, ratio.low, ratio.high] for each, ratio in ratios.items()},
-        "best": min(ratios[each].ratio for each in ENGINES),
-        "kernels": [row.to_json() for row in found.rows],
-        "lines": _lines(name, options.threads, seconds, found.rows, timings.timings[SEARCHED].median, ratios),
+        "ratios": {contender: [ratio.ratio, ratio.low, ratio.high] for contender, ratio in ratios.items()},
+        "best": min(ratios[contender].ratio for contender in ENGINES),
+        "kernels": [row.to_json() for row in searched.rows],
+        "lines": _lines(
+            name, options.threads, seconds, searched.rows, timings.timings[SEARCHED].median, ratios
+        ),
     }
 
 
@@ -93,8 +95,8 @@ def _lines(
     ratios: Mapping[str, RatioInterval],
 ) -> tuple[str, ...]:
     chosen, trials = sum(row.is_chosen for row in rows), sum(row.trials for row in rows)
-    best = min(ratios[each].ratio for each in ENGINES)
-    shown = (f"{each.ratio:.3f} ({each.low:.3f} to {each.high:.3f})" for each in ratios.values())
+    best = min(ratios[engine].ratio for engine in ENGINES)
+    shown = (f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" for ratio in ratios.values())
     counts = (f"{seconds:.0f}", str(trials), f"{chosen} of {len(rows)}", f"{1e3 * median:.3f}")
     return (name, str(threads), *counts, *shown, f"{best:.3f}")
 
@@ -109,11 +111,11 @@ def _kernel(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["name"], str(row["weight"]), str(row["trials"]), *times, peak, "yes" if row["chosen"] else "")
 
 
-def _silent(_: Progress) -> None:
+def _ignore_progress(_: Progress) -> None:
     return None
 
 
-def _told(note: str) -> None:
+def _print_note(note: str) -> None:
     print(note, file=sys.stderr)
 
 
@@ -135,7 +137,7 @@ def main() -> None:
         if options.markdown:
             print("|".join("---" for _ in HEADER))
     for name in options.names:
-        record = tuned(name, options)
+        record = tune_model(name, options)
         line = record.pop("lines")
         records.append(record)
         if options.json:

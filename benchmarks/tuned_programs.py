@@ -1,16 +1,16 @@
-"""What deciding on the program by measuring adds to dividing it: `default_tuning` against Collage alone.
+"""Gain of tuning passes over partitioning alone: `default_tuning` against Collage alone.
 
 For each model `tune` runs twice, with the same budget and a new database: without tuning passes, and with
-those of `--pipeline`. Then both winners are timed in turns in one process. A ratio is the median
-time of the winner without by that of the winner with them: above 1 the passes gain; where both are the same
-program there is nothing to compare. What is neither building nor running in workers, nor timing kernels of
-the winner, is overhead, as a share of the time of the run: of the tuning passes, of the whole run with them
-(importing, Collage's search, explaining and loading the winner), and of the whole run without.
+those of `--pipeline`. Then both winners are measured interleaved in one process. A ratio is the median time
+of the winner without the passes over that of the winner with them: above 1 the passes gain. There is no ratio
+if both are the same program. Overhead is the time in which nothing is built, run in workers, or profiled, as
+a share of the time of the run: of the tuning passes, of the whole run with them (importing, Collage's search,
+explaining and loading the winner), and of the whole run without them.
 
 Usage: python benchmarks/tuned_programs.py [NAME ...] [--budget 60s] [--race 20s] [--target T ...]
        [--pipeline default_tuning] [--results FILE] [--json] [--markdown]
 
-Results are kept in FILE, a line of JSON a model; models that are in it are not run again.
+Results are kept in FILE, one line of JSON for each model; models in it are not run again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.native_kernels import shown
+from benchmarks.native_kernels import format_table
 
 import intarsia as ia
 from intarsia.driver import tune_run
@@ -53,30 +53,35 @@ HEADER = (
 
 @dataclass
 class Clock:
-    """How long something was built or measured."""
+    """Clock of the time in which something is built or measured.
+
+    Attributes:
+        seconds: Seconds counted so far.
+        depth: Number of timed calls that are running; only the outermost one counts.
+    """
 
     seconds: float = 0.0
     depth: int = 0
 
-    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed; what it yields is timed as well."""
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with its calls timed; for a generator each item is timed."""
 
         @wraps(function)
-        def timed(*args: Any, **named: Any) -> Any:
-            found = self._timed(function, *args, **named)
-            return self._each(found) if isinstance(found, Iterator) else found
+        def timed_function(*args: Any, **named: Any) -> Any:
+            result = self._time_call(function, *args, **named)
+            return self._time_items(result) if isinstance(result, Iterator) else result
 
-        return timed
+        return timed_function
 
-    def _each(self, found: Iterator[Any]) -> Iterator[Any]:
+    def _time_items(self, items: Iterator[Any]) -> Iterator[Any]:
         while True:
             try:
-                each = self._timed(next, found)
+                item = self._time_call(next, items)
             except StopIteration:
                 return
-            yield each
+            yield item
 
-    def _timed(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _time_call(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         begun, self.depth = time.perf_counter(), self.depth + 1
         try:
             return function(*args, **named)
@@ -87,47 +92,52 @@ class Clock:
 
 @dataclass
 class PassesClock:
-    """How long tuning passes ran, but for what `testbed` counts."""
+    """Clock of the tuning passes, without the time that `testbed` counts.
+
+    Attributes:
+        testbed: Clock of building and measuring.
+        seconds: Seconds counted so far.
+    """
 
     testbed: Clock
     seconds: float = 0.0
 
-    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function that runs them, timed."""
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with its calls timed."""
 
         @wraps(function)
-        def timed(*args: Any, **named: Any) -> Any:
+        def timed_function(*args: Any, **named: Any) -> Any:
             begun = time.perf_counter() - self.testbed.seconds
             try:
                 return function(*args, **named)
             finally:
                 self.seconds += time.perf_counter() - self.testbed.seconds - begun
 
-        return timed
+        return timed_function
 
 
 @contextmanager
-def clocks() -> Iterator[tuple[Clock, PassesClock]]:
-    """Times the testbeds of this process and its timing of kernels; and the tuning passes of a run."""
+def install_clocks() -> Iterator[tuple[Clock, PassesClock]]:
+    """Time the testbeds and kernel profiles of this process, and the tuning passes of a run."""
     clock = Clock()
     passes = PassesClock(clock)
     with (
-        patch.object(tune_run, "enter_tuned_programs", passes.around(enter_tuned_programs)),
-        patch.object(LocalTestbed, "prepare", clock.around(LocalTestbed.prepare)),
-        patch.object(LocalTestbed, "measure", clock.around(LocalTestbed.measure)),
-        patch.object(LocalTestbed, "race", clock.around(LocalTestbed.race)),
-        patch.object(Executable, "profile", clock.around(Executable.profile)),
+        patch.object(tune_run, "enter_tuned_programs", passes.wrap(enter_tuned_programs)),
+        patch.object(LocalTestbed, "prepare", clock.wrap(LocalTestbed.prepare)),
+        patch.object(LocalTestbed, "measure", clock.wrap(LocalTestbed.measure)),
+        patch.object(LocalTestbed, "race", clock.wrap(LocalTestbed.race)),
+        patch.object(Executable, "profile", clock.wrap(Executable.profile)),
     ):
         yield clock, passes
 
 
-def tuned(
+def tune_model(
     module: IRModule, options: argparse.Namespace, passes: list[str] | None
 ) -> tuple[TuneResult, list[float]]:
-    """The result, and the shares of the time in which nothing was built or measured: of passes, of all."""
+    """Tune a model, and return the result with the overheads: of the passes, and of the whole run."""
     begun = time.perf_counter()
     with (
-        clocks() as (clock, of_passes),
+        install_clocks() as (clock, of_passes),
         TemporaryDirectory() as folder,
         Database.open(Path(folder) / "measurements.db") as database,
     ):
@@ -143,23 +153,25 @@ def tuned(
     return result, [of_passes.seconds / whole, 1 - clock.seconds / whole]
 
 
-def raced(module: IRModule, programs: dict[str, Executable], seconds: float) -> tuple[float, RatioInterval]:
-    """The median time of the first, and by how much it is that of the second."""
+def time_winners(
+    module: IRModule, programs: dict[str, Executable], seconds: float
+) -> tuple[float, RatioInterval]:
+    """Time two programs interleaved; return the median of the first, and its ratio to the second."""
     inputs = random_inputs(module["main"])
     first, second = programs
     arrays = [inputs[info.name] for info in programs[first].inputs]
     calls = {name: (lambda program=program: program.run_flat(*arrays)) for name, program in programs.items()}
-    found = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
-    return found.timings[first].median, found.ratio(first, second)
+    comparison = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
+    return comparison.timings[first].median, comparison.ratio(first, second)
 
 
-def record_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What is to be told of a model."""
+def measure_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Tune a model without and with tuning passes, and return the record."""
     module = from_onnx(build_model(name))
-    without, overhead_without = tuned(module, options, [])
-    result, overhead = tuned(module, options, None)
+    without, overhead_without = tune_model(module, options, [])
+    result, overhead = tune_model(module, options, None)
     programs = {"without": without.executable, "with": result.executable}
-    seconds, ratio = raced(module, programs, parse_budget(options.race))
+    seconds, ratio = time_winners(module, programs, parse_budget(options.race))
     explained = result.explanation
     is_same = result.plan.is_same(without.plan)
     return {
@@ -169,25 +181,25 @@ def record_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "with": result.chosen.name,
         "ratio": None if is_same else [ratio.ratio, ratio.low, ratio.high],
         "decisions": list(explained.decisions),
-        "tried": sum(each.candidates for each in explained.tuning),
+        "tried": sum(tuning.candidates for tuning in explained.tuning),
         "shares": [note for note in explained.notes if "slices" in note],
         "overhead": overhead,
         "overhead_without": overhead_without,
     }
 
 
-def row(found: dict[str, Any]) -> tuple[str, ...]:
-    """A line of the table."""
-    ratio = "the same" if found["ratio"] is None else "{:.3f} ({:.3f} to {:.3f})".format(*found["ratio"])
+def table_row(record: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row of the table."""
+    ratio = "the same" if record["ratio"] is None else "{:.3f} ({:.3f} to {:.3f})".format(*record["ratio"])
     return (
-        found["model"],
-        f"{found['seconds'] * 1e3:.3f}",
-        found["without"],
-        found["with"],
+        record["model"],
+        f"{record['seconds'] * 1e3:.3f}",
+        record["without"],
+        record["with"],
         ratio,
-        "; ".join(found["decisions"]) or "-",
-        str(found["tried"]),
-        ", ".join(f"{each:.1%}" for each in (*found["overhead"], found["overhead_without"][1])),
+        "; ".join(record["decisions"]) or "-",
+        str(record["tried"]),
+        ", ".join(f"{share:.1%}" for share in (*record["overhead"], record["overhead_without"][1])),
     )
 
 
@@ -203,23 +215,23 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     options.targets = options.targets or list(TARGETS)
-    known: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     if options.results and options.results.exists():
         lines = options.results.read_text().splitlines()
-        known = {each["model"]: each for each in map(json.loads, lines)}
+        records = {record["model"]: record for record in map(json.loads, lines)}
     for name in options.names:
-        if name not in known:
-            known[name] = record_of(name, options)
+        if name not in records:
+            records[name] = measure_model(name, options)
             if options.results:
                 with options.results.open("a") as file:
-                    file.write(json.dumps(known[name]) + "\n")
+                    file.write(json.dumps(records[name]) + "\n")
         if not options.json:
-            print(" | ".join(row(known[name])), flush=True)
-    found = [known[name] for name in options.names]
+            print(" | ".join(table_row(records[name])), flush=True)
+    listed = [records[name] for name in options.names]
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(listed))
     else:
-        print(f"\n{shown(HEADER, [row(each) for each in found], options.markdown)}")
+        print(f"\n{format_table(HEADER, [table_row(record) for record in listed], options.markdown)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """An environment of its own for apache-tvm, and the processes that search and time kernels there.
 
-The project does not depend on it: the environment is made, once, by `python -m venv` and pip, outside the
-repository.
+The project does not depend on apache-tvm. The environment is created once by `python -m venv` and pip,
+outside the repository.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ READY = "ready.json"
 
 @dataclass(frozen=True)
 class TvmEnvironment:
-    """A Python that has apache-tvm.
+    """A Python environment that has apache-tvm.
 
     Attributes:
-        python: Its executable.
+        python: Path of its Python.
     """
 
     python: Path
 
     @classmethod
-    def made(cls, folder: Path) -> Self:
-        """The environment of a folder; a few hundred MB, made the first time.
+    def install(cls, folder: Path) -> Self:
+        """Install the environment into a folder, unless it is there; it takes a few hundred MB.
 
         Raises:
-            subprocess.CalledProcessError: It cannot be made, for want of a network for instance.
+            subprocess.CalledProcessError: Creating or installing failed, for example without a network.
         """
-        found, ready = cls(folder / "bin" / "python"), folder / READY
-        wanted = json.dumps(REQUIREMENTS)
-        if not ready.exists() or ready.read_text("utf-8") != wanted:
+        environment, ready = cls(folder / "bin" / "python"), folder / READY
+        requirements = json.dumps(REQUIREMENTS)
+        if not ready.exists() or ready.read_text("utf-8") != requirements:
             print(f"installing {REQUIREMENTS[0]} into {folder}", file=sys.stderr)
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            pip = [str(found.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            pip = [str(environment.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             subprocess.run([*pip, *REQUIREMENTS], check=True)
-            ready.write_text(wanted, "utf-8")
-        return found
+            ready.write_text(requirements, "utf-8")
+        return environment
 
     def search(
         self, task: Mapping[str, Any], folder: Path, options: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
-        """Search one task; what `tvm_search.py search` says, as it says it.
+        """Search one task, and yield the lines of `tvm_search.py search` as they are printed.
 
         Raises:
-            RuntimeError: The process failed; with the end of what it said.
+            RuntimeError: The process failed; the message has the end of its error output.
         """
         command = [
             str(self.python),
@@ -70,29 +70,31 @@ class TvmEnvironment:
             *options,
         ]
         folder.mkdir(parents=True, exist_ok=True)
-        said = folder / "errors.txt"
+        error_file = folder / "errors.txt"
         with (
-            said.open("w") as errors,
+            error_file.open("w") as errors,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
         ):
             assert process.stdout is not None, "it is a pipe"
             try:
                 for line in process.stdout:
-                    if line.startswith("{"):  # its log is there too
+                    if line.startswith("{"):  # other lines are its log
                         yield json.loads(line)
             except BaseException:
                 process.terminate()
                 raise
         if process.returncode:
-            raise RuntimeError(f"tvm_search.py ended with {process.returncode}: {said.read_text()[-2000:]}")
+            raise RuntimeError(
+                f"tvm_search.py ended with {process.returncode}: {error_file.read_text()[-2000:]}"
+            )
 
     @contextmanager
-    def serving(self, folders: Sequence[Path], threads: int) -> Iterator[TvmKernels]:
-        """Kernels that searches have left, in a process that is told when to run them."""
+    def serve_kernels(self, folders: Sequence[Path], threads: int) -> Iterator[TvmKernels]:
+        """Start a process that times the kernels of searches on request, and yield it."""
         command = [str(self.python), str(SCRIPT), "serve", *map(str, folders), "--threads", str(threads)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             kernels = TvmKernels(process)
-            kernels.answer()
+            kernels.read_answer()
             yield kernels
             assert process.stdin is not None, "it is a pipe"
             process.stdin.close()
@@ -100,19 +102,19 @@ class TvmEnvironment:
 
 @dataclass(frozen=True)
 class TvmKernels:
-    """Kernels in their process."""
+    """Kernels of apache-tvm in a process of their own."""
 
     process: subprocess.Popen[str]
 
-    def seconds(self, index: int, window: float) -> float:
-        """Seconds of a call of a kernel, the mean of as many calls as fill a window of time."""
+    def time_call(self, index: int, window: float) -> float:
+        """Return the mean seconds of the calls of a kernel that fill a window of time."""
         assert self.process.stdin is not None, "it is a pipe"
         self.process.stdin.write(f"{index} {window}\n")
         self.process.stdin.flush()
-        return float(self.answer()["cost"])
+        return float(self.read_answer()["cost"])
 
-    def answer(self) -> dict[str, Any]:
-        """What the process says next.
+    def read_answer(self) -> dict[str, Any]:
+        """Read the next answer of the process.
 
         Raises:
             RuntimeError: It has ended.

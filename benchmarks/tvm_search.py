@@ -1,4 +1,4 @@
-"""One schedule search of apache-tvm (MetaSchedule), run by the Python of an environment that has it.
+"""Run a schedule search of apache-tvm (MetaSchedule); needs a Python environment that has it.
 
 Not part of the project: `benchmarks/autoschedule.py --against tvm` makes the environment and calls this.
 
@@ -10,10 +10,10 @@ for one that failed), then one with the split of the time, and leaves the best k
 shared library. `serve` loads kernels and answers each line `INDEX SECONDS` on its input with the seconds of
 one call of that kernel, the mean of as many as fill these seconds.
 
-Weights may be laid out as the schedule wants (`layout_free_placeholders`), which is not part of the time: so
-TVM's own builder has it. That builder imports the tensor intrinsics of all targets in every new worker, and
-has new workers in every round; more than ten seconds each time. No task needs them, so that the import is
-left out, in favour of TVM (`--as-shipped`: it is not).
+The schedule may choose the layout of weights (`layout_free_placeholders`); packing them is not part of the
+time, as in TVM's own builder. That builder imports the tensor intrinsics of all targets in every new worker,
+and starts new workers in every round, which takes more than ten seconds each time. No task needs the
+intrinsics, so this script leaves out the import, in favour of TVM. `--as-shipped` uses the builder unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIBRARY, DESCRIPTION, TIMEOUT_SECONDS = "kernel.so", "kernel.json", 30
 
 
 def tensors(te: Any, kind: str, sizes: Mapping[str, int]) -> list[Any]:
-    """The declaration of a task: inputs, then the result."""
+    """Return the declaration of a task: inputs, then the result."""
     match kind:
         case "convolution" | "depthwise":
             return _convolution(te, sizes, is_depthwise=kind == "depthwise")
@@ -51,9 +51,9 @@ def tensors(te: Any, kind: str, sizes: Mapping[str, int]) -> list[Any]:
 
 def _convolution(te: Any, sizes: Mapping[str, int], *, is_depthwise: bool) -> list[Any]:
     size, taps, stride, pad, channels = (sizes[key] for key in ("size", "taps", "stride", "pad", "channels"))
-    made, count = sizes["made"], (size + 2 * pad - taps) // stride + 1
+    filters, count = sizes["made"], (size + 2 * pad - taps) // stride + 1
     x = te.placeholder((1, size, size, channels), name="x")
-    w = te.placeholder((taps, taps, channels) if is_depthwise else (taps, taps, channels, made), name="w")
+    w = te.placeholder((taps, taps, channels) if is_depthwise else (taps, taps, channels, filters), name="w")
     read = _padded(te, x, pad) if pad else x
     p, q, c = (
         te.reduce_axis((0, extent), name=name) for extent, name in ((taps, "p"), (taps, "q"), (channels, "c"))
@@ -66,19 +66,21 @@ def _convolution(te: Any, sizes: Mapping[str, int], *, is_depthwise: bool) -> li
         return te.sum(read[n, i * stride + p, j * stride + q, c] * w[p, q, c, o], axis=[p, q, c])
 
     free = {"layout_free_placeholders": [w]}
-    shape = (1, count, count, made)
+    shape = (1, count, count, filters)
     return [x, w, te.compute(shape, of_channel if is_depthwise else of_all, name="y", attrs=free)]
 
 
 def _blocked(te: Any, sizes: Mapping[str, int], *, is_depthwise: bool) -> list[Any]:
     size, taps, stride, pad, lanes = (sizes[key] for key in ("size", "taps", "stride", "pad", "lanes"))
-    count, blocks, made = (
+    count, blocks, filter_blocks = (
         (size + 2 * pad - taps) // stride + 1,
         sizes["channels"] // lanes,
         sizes["made"] // lanes,
     )
     x = te.placeholder((1, blocks, size, size, lanes), name="x")
-    weight = (blocks, taps, taps, lanes) if is_depthwise else (made, blocks, taps, taps, lanes, lanes)
+    weight = (
+        (blocks, taps, taps, lanes) if is_depthwise else (filter_blocks, blocks, taps, taps, lanes, lanes)
+    )
     w, read = te.placeholder(weight, name="w"), _padded(te, x, pad) if pad else x
     axes = (taps, "p"), (taps, "q"), (blocks, "b"), (lanes, "c")
     p, q, b, c = (te.reduce_axis((0, extent), name=name) for extent, name in axes)
@@ -91,12 +93,12 @@ def _blocked(te: Any, sizes: Mapping[str, int], *, is_depthwise: bool) -> list[A
         return te.sum(read[at] * w[o, b, p, q, c, v], axis=[b, p, q, c])
 
     free = {"layout_free_placeholders": [w]}
-    shape = (1, made, count, count, lanes)
+    shape = (1, filter_blocks, count, count, lanes)
     return [x, w, te.compute(shape, of_channel if is_depthwise else of_all, name="y", attrs=free)]
 
 
 def _padded(te: Any, x: Any, pad: int) -> Any:
-    """With zeros around the two dimensions before the last one."""
+    """Pad the two dimensions before the last one with zeros."""
     tirx = import_module("tvm.tirx")
     *leading, size, _, last = map(int, x.shape)
 
@@ -128,11 +130,11 @@ def _softmax(te: Any, sizes: Mapping[str, int]) -> list[Any]:
 
 @dataclass
 class Progress:
-    """What has happened.
+    """Progress of a search.
 
     Attributes:
-        began: When the search began.
-        trials: How many candidates were built and, if that worked, measured.
+        began: Start of the search, by `time.perf_counter`.
+        trials: Number of candidates that were measured or failed to build.
         build: Seconds spent waiting for builders.
         run: Seconds spent waiting for runners.
     """
@@ -142,10 +144,10 @@ class Progress:
     build: float = 0.0
     run: float = 0.0
 
-    def say(self, cost: float | None) -> None:
-        """Tell about one candidate."""
+    def report(self, cost: float | None) -> None:
+        """Print a line for one candidate."""
         self.trials += 1
-        _say(trial=self.trials, seconds=time.perf_counter() - self.began, cost=cost)
+        _print_facts(trial=self.trials, seconds=time.perf_counter() - self.began, cost=cost)
 
 
 def _timed_builder(progress: Progress, given: argparse.Namespace) -> Any:
@@ -154,19 +156,19 @@ def _timed_builder(progress: Progress, given: argparse.Namespace) -> Any:
     class Builder(builders.LocalBuilder._cls):  # type: ignore[misc, name-defined]  # tvm is not installed beside the project
         def build(self, build_inputs: Any) -> Any:
             start = time.perf_counter()
-            made = super().build(build_inputs)
+            results = super().build(build_inputs)
             progress.build += time.perf_counter() - start
-            for each in made:
-                if each.error_msg is not None:
-                    progress.say(None)
-            return made
+            for result in results:
+                if result.error_msg is not None:
+                    progress.report(None)
+            return results
 
-    options = {} if given.as_shipped else {"f_build": _built}
+    options = {} if given.as_shipped else {"f_build": _build}
     return derived.derived_object(Builder)(max_workers=given.threads, timeout_sec=TIMEOUT_SECONDS, **options)
 
 
-def _built(module: Any, target: Any, _params: Any) -> Any:
-    # Runs in a worker, which knows nothing of this file
+def _build(module: Any, target: Any, _params: Any) -> Any:
+    # Runs in a worker of TVM, which does not import this file: names must be imported here.
     from importlib import import_module
 
     passes, driver = import_module("tvm.s_tir.transform"), import_module("tvm.driver")
@@ -181,12 +183,12 @@ def _timed_runner(progress: Progress, given: argparse.Namespace) -> Any:
     class Runner(runners.LocalRunner._cls):  # type: ignore[misc, name-defined]  # as above
         def run(self, runner_inputs: Any) -> Any:
             futures = []
-            for each in runner_inputs:
+            for runner_input in runner_inputs:
                 start = time.perf_counter()
-                futures += super().run([each])
+                futures += super().run([runner_input])
                 progress.run += time.perf_counter() - start
-                found = futures[-1].result().run_secs
-                progress.say(statistics.median(map(float, found)) if found else None)
+                run_seconds = futures[-1].result().run_secs
+                progress.report(statistics.median(map(float, run_seconds)) if run_seconds else None)
             return futures
 
     evaluator = runners.EvaluatorConfig(number=1, repeat=given.repeats, min_repeat_ms=given.repeat_ms)
@@ -194,16 +196,16 @@ def _timed_runner(progress: Progress, given: argparse.Namespace) -> Any:
 
 
 def search(given: argparse.Namespace) -> None:
-    """Search, and say what happens line by line."""
+    """Run a search, and print a JSON line for each event."""
     tvm, schedules = import_module("tvm"), import_module("tvm.s_tir.meta_schedule")
-    import_module("tvm.s_tir.tensor_intrin")  # no import counts
+    import_module("tvm.s_tir.tensor_intrin")  # imports before the clock starts
     import_module("xgboost")
     task = json.loads(given.task)
     function = tvm.te.create_prim_func(tensors(tvm.te, task["kind"], task["sizes"]))
     cpu = str(tvm.get_global_func("target.llvm_get_system_cpu")())
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": given.threads})
-    _say(version=tvm.__version__, target=str(target))
-    progress = Progress()  # starting workers counts
+    _print_facts(version=tvm.__version__, target=str(target))
+    progress = Progress()  # the time of starting the workers counts
     builder, runner = _timed_builder(progress, given), _timed_runner(progress, given)
     with tempfile.TemporaryDirectory() as folder, schedules.Profiler() as profiler:
         database = schedules.tir_integration.tune_tir(
@@ -216,44 +218,46 @@ def search(given: argparse.Namespace) -> None:
             runner=runner,
             database="memory",
             num_tuning_cores=given.threads,
-            seed=given.seed + 1,  # it takes none below 1
+            seed=given.seed + 1,  # TVM accepts seeds from 1
         )
         seconds = time.perf_counter() - progress.began
-        parts = {str(name): float(each) for name, each in profiler.get().items()}
-    _say(whole=seconds, build=progress.build, run=progress.run, profile=parts)
+        parts = {str(name): float(seconds_) for name, seconds_ in profiler.get().items()}
+    _print_facts(whole=seconds, build=progress.build, run=progress.run, profile=parts)
     chosen = schedules.tir_integration.compile_tir(database, function, target)
     _export(chosen.mod, target, Path(given.folder))
 
 
 def _export(module: Any, target: Any, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _built(module, target, None).export_library(str(folder / LIBRARY))
+    _build(module, target, None).export_library(str(folder / LIBRARY))
     arguments = import_module("tvm.s_tir.meta_schedule.arg_info").ArgInfo
-    packed = arguments.from_entry_func(module, remove_preproc=True)  # weights as the schedule lays them out
-    shapes = [[int(extent) for extent in each.shape] for each in packed]
+    packed = arguments.from_entry_func(
+        module, remove_preproc=True
+    )  # with the layout of the weights that the schedule chose
+    shapes = [[int(extent) for extent in argument.shape] for argument in packed]
     (folder / DESCRIPTION).write_text(json.dumps({"shapes": shapes}), "utf-8")
 
 
 def serve(given: argparse.Namespace) -> None:
-    """Time kernels when told to."""
+    """Load kernels, and time one for each line of the input."""
     tvm, numpy = import_module("tvm"), import_module("numpy")
     device, random, kernels = tvm.cpu(), numpy.random.default_rng(0), []
     for folder in map(Path, given.folders):
         shapes = json.loads((folder / DESCRIPTION).read_text("utf-8"))["shapes"]
         numbers = [random.standard_normal(shape).astype("float32") for shape in shapes]
-        arrays = [tvm.runtime.tensor(each, device) for each in numbers]
+        arrays = [tvm.runtime.tensor(array, device) for array in numbers]
         kernels.append((tvm.runtime.load_module(str(folder / LIBRARY)), arrays))
-    _say(ready=len(kernels))
+    _print_facts(ready=len(kernels))
     for line in sys.stdin:
         index, seconds = line.split()
         module, arrays = kernels[int(index)]
         clock = module.time_evaluator(
             "main", device, number=1, min_repeat_ms=max(1, round(1e3 * float(seconds)))
         )
-        _say(cost=float(clock(*arrays).mean))
+        _print_facts(cost=float(clock(*arrays).mean))
 
 
-def _say(**facts: object) -> None:
+def _print_facts(**facts: object) -> None:
     print(json.dumps(facts), flush=True)
 
 

@@ -1,10 +1,10 @@
-"""How far an outlier of the input spreads outside of its own windows, by algorithm of the convolution.
+"""Error that an outlier of the input causes outside of its own windows, by convolution algorithm.
 
     python -m benchmarks.winograd_locality
 
-Native on one thread, a convolution of 64 to 64 channels of 3 by 3 on 56 x 56 pixels, against sums in float64.
-Errors are relative to the sum of the absolute products of the same result, which is what rounding is
-proportional to. Accuracy only: a busy machine makes no difference.
+A 3x3 convolution of 64 to 64 channels on 56 x 56 pixels by native on one thread, against float64. Errors are
+relative to the sum of the absolute products of the same output, to which rounding errors are proportional.
+Only accuracy is measured: a busy machine makes no difference.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Floats = npt.NDArray[Any]
 Convolution = Callable[[Floats], Floats]
 
 
-def convolution(weights: Floats, algorithm: str) -> Convolution:
-    """A convolution by native."""
+def build_convolution(weights: Floats, algorithm: str) -> Convolution:
+    """Build a convolution with native."""
     x = Var("x", checked_type=TensorType((1, CHANNELS, PIXELS, PIXELS), DType.FLOAT32))
     body = call("Conv", x, Constant(weights), kernel_shape=(3, 3), pads=(1, 1, 1, 1))
     target = ia.Target(f"cpu -toolchain=native -threads=1 -convolutions={algorithm}")
@@ -36,8 +36,8 @@ def convolution(weights: Floats, algorithm: str) -> Convolution:
     return lambda data: np.array(executable.run_flat(data)[0], np.float64)
 
 
-def exact(data: Floats, weights: Floats) -> Floats:
-    """The same in float64."""
+def convolve_in_float64(data: Floats, weights: Floats) -> Floats:
+    """Compute the convolution in float64."""
     padded = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     result = np.zeros(data.shape)
     for row in range(3):
@@ -48,7 +48,7 @@ def exact(data: Floats, weights: Floats) -> Floats:
 
 
 def activations(rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
-    """Inputs as networks have them."""
+    """Yield inputs with distributions that occur in networks."""
     normal = rng.standard_normal((1, CHANNELS, PIXELS, PIXELS))
     relu = np.maximum(normal, 0)
     yield "N(0,1)", normal
@@ -64,17 +64,18 @@ def activations(rng: np.random.Generator) -> Iterator[tuple[str, Floats]]:
     yield "ReLU, one channel x 1500", hot
 
 
-def spread(run: Convolution, weights: Floats, normal: Floats, value: float) -> str:
-    """What one pixel does to results outside of its windows, at the worst of all places in a tile."""
+def measure_spread(run: Convolution, weights: Floats, normal: Floats, value: float) -> str:
+    """Return the largest error that one pixel causes outside of its windows, over all positions in a tile."""
     largest, lost = 0.0, 0
-    for place in range(24, 36):
+    # 12 is a multiple of the tile sizes 2, 4 and 6: the pixel takes each position of a tile.
+    for position in range(24, 36):
         data = normal.astype(np.float32)
-        data[0, 3, place, place] = 0
-        wanted, scale = exact(data, weights), exact(np.abs(data), np.abs(weights))
-        data[0, 3, place, place] = value
+        data[0, 3, position, position] = 0
+        wanted, scale = convolve_in_float64(data, weights), convolve_in_float64(np.abs(data), np.abs(weights))
+        data[0, 3, position, position] = value
         results = run(data)
         outside = np.ones((PIXELS, PIXELS), bool)
-        outside[place - 1 : place + 2, place - 1 : place + 2] = False
+        outside[position - 1 : position + 2, position - 1 : position + 2] = False
         finite = np.isfinite(results) & outside
         lost = max(lost, int((~np.isfinite(results) & outside).sum()))
         largest = max(largest, float((np.abs(results - wanted) / scale)[finite].max()))
@@ -86,11 +87,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((CHANNELS, CHANNELS, 3, 3)) * np.sqrt(2 / (9 * CHANNELS))
     weights = weights.astype(np.float32)
-    runs = {name: convolution(weights, name) for name in ALGORITHMS}
+    runs = {name: build_convolution(weights, name) for name in ALGORITHMS}
     print("input: largest error; relative L2 |", " | ".join(ALGORITHMS))
     for name, numbers in activations(rng):
         data = numbers.astype(np.float32)
-        wanted, scale = exact(data, weights), exact(np.abs(data), np.abs(weights))
+        wanted, scale = convolve_in_float64(data, weights), convolve_in_float64(np.abs(data), np.abs(weights))
         off = [run(data) - wanted for run in runs.values()]
         cells = (
             f"{(np.abs(item) / scale).max():.0e}; {np.linalg.norm(item) / np.linalg.norm(wanted):.0e}"
@@ -101,7 +102,7 @@ def main() -> None:
     normal = rng.standard_normal((1, CHANNELS, PIXELS, PIXELS))
     for value in (1e2, 1e3, 1e6, 3e38, np.inf, np.nan):
         with np.errstate(all="ignore"):
-            cells = (spread(run, weights, normal, value) for run in runs.values())
+            cells = (measure_spread(run, weights, normal, value) for run in runs.values())
             print(f"{value:g}", "|", " | ".join(cells))
 
 

@@ -12,7 +12,7 @@ from benchmarks.judge_candidates import (
     Maker,
     Program,
     best_scores,
-    program_findings,
+    judge_program,
     rounding,
     suppression,
 )
@@ -60,7 +60,7 @@ def test_what_is_missed_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     table, program = judge.Table(), rounding(0)
     (trial, *_) = trials_for(program.module, random_inputs(program.module["main"]))
     missed = Program(program.module, {}, {"the right result": lambda _: list(trial.gate.expected)})
-    for finding in program_findings(missed, [trial]):
+    for finding in judge_program(missed, [trial]):
         table.note(finding, "rounding")
     table.print()
     assert [note.split(":")[0] for note in table.notes] == ["the right result on rounding"]
