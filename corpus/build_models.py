@@ -1,7 +1,7 @@
 """Build the models that the cache lacks; runs in the environment .corpus.
 
-The packages are imported once. Each model is then built in a process that is forked from there, within a time
-limit, so that no recipe sees what another one left behind.
+The packages are imported once. Each model is then built in a forked process, within a time limit, so that
+recipes do not share state.
 
 Usage: python -m corpus.build_models [NAME ...] [--draw SEED] [--jobs N]
 """
@@ -29,11 +29,11 @@ from corpus.model_cache import Entry, entry_of
 from corpus.recipe import BuiltModel, Recipe, recipes
 
 TIME_LIMIT: Final = 240
-"""Seconds for one model; the slowest takes 20 on a quiet machine."""
+"""Seconds for one model; the slowest takes 20 s on a quiet machine with two cores."""
 
 
 def main() -> None:
-    """Build what is missing."""
+    """Build the models that the cache lacks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--draw", type=int)
@@ -82,7 +82,7 @@ def _save(built: BuiltModel, folder: Path) -> None:
         onnx.save(whole, path)
     arrays: dict[str, Any] = dict(built.inputs)
     for name, array in built.inputs.items():
-        if array.dtype.kind == "V" or array.dtype.name == "bfloat16":  # .npz does not keep its type
+        if array.dtype.kind == "V" or array.dtype.name == "bfloat16":  # .npz files lose the type bfloat16
             arrays[name] = array.view(np.uint16)
             arrays[f"{name}:bfloat16"] = np.zeros(0)
     np.savez(folder / "inputs.npz", **arrays)
@@ -92,7 +92,7 @@ def _is_text(info: onnx.ValueInfoProto) -> bool:
     kind = info.type.WhichOneof("value")
     if kind == "tensor_type":
         return bool(info.type.tensor_type.elem_type == onnx.TensorProto.STRING)
-    return kind == "sequence_type" and "key_type: 8" in str(info.type)  # ZipMap with labels that are texts
+    return kind == "sequence_type" and "key_type: 8" in str(info.type)  # ZipMap with labels of strings
 
 
 def _operators(graph: onnx.GraphProto) -> list[str]:
@@ -120,12 +120,14 @@ def _import_packages() -> None:
     import timm  # noqa: F401
     import transformers.modeling_utils  # noqa: F401
 
-    # The first export imports the compiler and reads all translations of operators.
+    # The first export imports the compiler and loads all translations of operators.
     torch.onnx.export(torch.nn.ReLU(), (torch.zeros(1),), dynamo=True, verbose=False)
 
 
 def _build_all(missing: list[Recipe], seed: int | None, jobs: int) -> None:
-    entries = {recipe.name: entry_of(recipe, seed) for recipe in missing}  # before a file can change
+    entries = {
+        recipe.name: entry_of(recipe, seed) for recipe in missing
+    }  # digests are computed once, before a source file can change
     waiting, running, built = list(reversed(missing)), dict[int, tuple[Recipe, Entry, Path, float]](), 0
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -147,6 +149,7 @@ def _build_all(missing: list[Recipe], seed: int | None, jobs: int) -> None:
             if status and not (partial / "failed.txt").exists():
                 (partial / "failed.txt").write_text(f"the process ended with status {status}")
             shutil.rmtree(entry.folder, ignore_errors=True)
+            # A rename is atomic: another process sees a complete entry or none.
             partial.rename(entry.folder)
             failure = entry.failure
             text = f"failed: {failure.strip().splitlines()[-1]}" if failure else f"{seconds:.1f} s"

@@ -1,11 +1,12 @@
-"""All models: build what is missing, check each in a worker process, print the verdict, write docs/models.md.
+"""Build missing models, check each model in a worker process, print the verdicts, and write docs/models.md.
 
 Usage: python -m corpus.check_corpus [NAME ...] [--draw SEED] [--jobs N] [--json FILE] [--write]
 
-Without names and --draw the page is compared with what it would be now; --write writes it. The exit code is 1
-where a model that onnxruntime runs does not load, no toolchain runs the whole of it, a toolchain computes it
-wrong or is not usable, or an exception is not ours; where all models are checked, also where native runs less
-than 95 % of the models of floats whole. A page that differs is a note: engines differ from CPU to CPU.
+Without names and --draw the page is compared with the results; --write writes it. The exit code is 1 if, for
+a model that onnxruntime runs, the import fails, no toolchain runs the whole model, a toolchain computes a
+wrong result, or an exception is not an IntarsiaError; if a toolchain is not usable; and, if all models are
+checked, if native runs less than 95 % of the float models whole. A page that differs is only a note, because
+engines differ from CPU to CPU.
 """
 
 from __future__ import annotations
@@ -38,13 +39,16 @@ TIME_LIMIT: Final = 240
 """Seconds for one model with every toolchain."""
 
 MEMORY_LIMIT: Final = 6 * 2**30
-"""Bytes for one model: engines and the reference at once."""
+"""Bytes of memory for one model, with all engines and the reference loaded."""
 
 MODELS_OF_A_PROCESS: Final = 12
-"""Models that a process checks: importing the engines takes half as long as a small model does."""
+"""Models that a process checks before a new one replaces it.
+
+Importing the engines takes half as long as checking a small model.
+"""
 
 CRASHES: Final = 4
-"""How many crashes of a model are taken up; each fails one step, and a new process goes on behind it."""
+"""Largest number of processes that check a model; a crash fails one step, and a new process continues."""
 
 
 def main() -> int:
@@ -53,9 +57,11 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--draw", type=int, help="check random configurations of this seed instead")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--json", type=Path, help="where the outcome of every step is written")
+    parser.add_argument("--json", type=Path, help="write the outcome of every step to this file")
     parser.add_argument("--write", action="store_true", help="write docs/models.md")
-    parser.add_argument("--builder", default=".corpus/bin/python", help="the Python that builds models")
+    parser.add_argument(
+        "--builder", default=".corpus/bin/python", help="Python of the environment that builds models"
+    )
     options = parser.parse_args()
     _find_torch(Path(options.builder))
     table = recipes()
@@ -80,25 +86,25 @@ def main() -> int:
 
 
 def _find_torch(builder: Path) -> None:
-    """Let this process and its workers import PyTorch, which stands in the environment that builds models.
+    """Let this process and its workers import PyTorch from the environment that builds models.
 
-    Its packages come last: all that .venv has is taken from there.
+    Its packages come last on the path, so that packages of .venv take precedence.
 
     Args:
-        builder: The Python of that environment.
+        builder: Path of the Python of that environment.
     """
     sys.path += [str(folder.resolve()) for folder in builder.parent.parent.glob("lib/python*/site-packages")]
 
 
 def _unusable_toolchains() -> Iterator[str]:
-    """Yield why no model was really given to a toolchain."""
+    """Yield why a toolchain is not usable; its models were not really tried."""
     for status in installed_toolchains():
         if status.name in TOOLCHAINS and isinstance(status.availability, Unavailable):
             yield missing(status.name, status.availability).problem
 
 
 def _build(chosen: list[Recipe], options: argparse.Namespace) -> None:
-    """Let the other environment build what the cache lacks."""
+    """Build the models that the cache lacks, in the other environment."""
     missing = [recipe.name for recipe in chosen if not entry_of(recipe, options.draw).is_built]
     if not missing:
         return
@@ -106,12 +112,12 @@ def _build(chosen: list[Recipe], options: argparse.Namespace) -> None:
     if options.draw is not None:
         command += ["--draw", str(options.draw)]
     began = time.monotonic()
-    subprocess.run(command, check=False)  # a model that failed has its reason in the cache
+    subprocess.run(command, check=False)  # the error of a failed build is in the cache
     print(f"{len(missing)} models built in {time.monotonic() - began:.0f} s\n", flush=True)
 
 
 def _check_all(chosen: list[Recipe], options: argparse.Namespace) -> list[Verdict]:
-    """Check the models in worker processes, and print a line for each as it is done."""
+    """Check the models in worker processes, and print a line for each when it is done."""
     with (
         tempfile.TemporaryDirectory(prefix="intarsia-corpus-") as folder,
         _pool(options.jobs) as checking,
@@ -133,35 +139,35 @@ def _pool(jobs: int) -> WorkerPool:
     return WorkerPool(jobs, max_tasks=MODELS_OF_A_PROCESS, preload=("corpus.check_model",))
 
 
-def _check(recipe: Recipe, entry: Entry, place: Path, checking: WorkerPool, loading: WorkerPool) -> Verdict:
-    """Check one model, and what was saved of it in a process that compiles nothing.
+def _check(recipe: Recipe, entry: Entry, folder: Path, checking: WorkerPool, loading: WorkerPool) -> Verdict:
+    """Check one model, and check its artifacts in a process that compiles nothing.
 
     Args:
-        recipe: The recipe of the model.
-        entry: The built model.
-        place: An empty folder for steps and artifacts.
-        checking: The pool whose processes import, compile and judge.
-        loading: The pool whose processes only load artifacts.
+        recipe: Recipe of the model.
+        entry: Cache entry of the model.
+        folder: Path of a new folder for steps and artifacts.
+        checking: Pool of processes that import, compile and judge.
+        loading: Pool of processes that only load artifacts.
     """
     if not entry.is_built:
         reason = (entry.failure or "the builder did not run").strip().splitlines()[-1]
         return Verdict(recipe, {}, {"build": {"status": "failed", "message": reason}})
-    place.mkdir()
-    steps = Steps(place / "steps.jsonl")
-    _run_to_the_end(Task(check_model, (entry.folder, place), {}, TIME_LIMIT, MEMORY_LIMIT), steps, checking)
-    _run_to_the_end(Task(check_artifacts, (place,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, loading)
+    folder.mkdir()
+    steps = Steps(folder / "steps.jsonl")
+    _run_until_done(Task(check_model, (entry.folder, folder), {}, TIME_LIMIT, MEMORY_LIMIT), steps, checking)
+    _run_until_done(Task(check_artifacts, (folder,), {}, TIME_LIMIT, MEMORY_LIMIT), steps, loading)
     verdict = Verdict(recipe, entry.record(), steps.outcomes(), steps.seconds())
-    shutil.rmtree(place)
+    shutil.rmtree(folder)
     return verdict
 
 
-def _run_to_the_end(task: Task[None], steps: Steps, pool: WorkerPool) -> None:
-    """Run a task, and again without the step that ended its process."""
+def _run_until_done(task: Task[None], steps: Steps, pool: WorkerPool) -> None:
+    """Run a task, and again after each crash; the steps that ended or crashed are not repeated."""
     for _ in range(CRASHES):
         try:
             pool.submit_task(task).result()
         except TaskFailedError as error:
-            if steps.fail_interrupted(error.problem) is None:  # it failed between two steps
+            if steps.fail_interrupted(error.problem) is None:  # the process ended between two steps
                 steps.run("check", lambda text=str(error): {"status": "crashed", "message": text})  # type: ignore[misc]
                 return
         else:
@@ -169,7 +175,7 @@ def _run_to_the_end(task: Task[None], steps: Steps, pool: WorkerPool) -> None:
 
 
 def _facts(verdict: Verdict) -> dict[str, Any]:
-    """Return what a file of outcomes has of a model: its configuration, and each step with its seconds."""
+    """Return the JSON form of a verdict: the configuration, and each step with its seconds."""
     steps = {
         name: {**outcome, "seconds": verdict.seconds.get(name)} for name, outcome in verdict.outcomes.items()
     }
@@ -194,12 +200,12 @@ def _step_kind(name: str) -> str:
 
 
 def _compare_page(page: str, write: bool) -> None:
-    """Write the page, or print what differs from it: engines refuse other things on other CPUs."""
+    """Write the page, or print the difference to it; engines differ from CPU to CPU."""
     before = PAGE.read_text() if PAGE.exists() else ""
     if write:
         PAGE.write_text(page)
     elif before != page:
-        print(f"note: {PAGE} differs from this run; `make corpus-page` writes it anew")
+        print(f"note: {PAGE} differs from this run; `make corpus-page` updates it")
         lines = difflib.unified_diff(before.splitlines(), page.splitlines(), "page", "run", lineterm="", n=0)
         print("\n".join(line[:200] for line in lines))
 

@@ -1,6 +1,6 @@
-"""One model in one process: import, the expected result, every toolchain against the judge, artifacts.
+"""Check one model in one process: import, expected result, every toolchain against the judge, artifacts.
 
-Each step is written to a file when it begins and when it ends, so that what a crash interrupted is known.
+Each step is written to a file when it begins and when it ends, so that a crash can be assigned to its step.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Array = npt.NDArray[Any]
 Outcome = dict[str, Any]
 
 THREADS: Final = 2
-"""Threads of each toolchain, so that code that runs on several is checked everywhere."""
+"""Threads of each toolchain; more than one, so that multithreaded code is checked on every machine."""
 
 REFERENCE_LIMIT: Final = 30_000_000
 """Multiply-adds that onnx.reference computes within seconds; larger models are not given to it."""
 
 MIXED: Final = "mixed"
-"""The program in which native takes what it can, and onnxruntime the rest."""
+"""Name of the program in which native runs what it supports, and onnxruntime the rest."""
 
 TOOLCHAINS: Final = ("native", "onnxruntime", "openvino", "torch", "reference")
 
@@ -49,13 +49,13 @@ class Steps:
     """The steps of one model, kept in a file of lines.
 
     Attributes:
-        file: One JSON document for each step that began or ended.
+        file: Path of the file, with one JSON document for each step that began or ended.
     """
 
     file: Path
 
     def run(self, name: str, work: Callable[[], Outcome]) -> Outcome:
-        """Run a step, unless the file has its outcome already, and write down what became of it."""
+        """Run a step and append its outcome to the file, unless the file has its outcome already."""
         ended = self.outcomes()
         if name in ended:
             return ended[name]
@@ -74,7 +74,7 @@ class Steps:
         return {line["step"]: line["seconds"] for line in self._lines() if "seconds" in line}
 
     def fail_interrupted(self, message: str) -> str | None:
-        """Give the step that began and did not end an outcome; return its name, or None if there is none."""
+        """Mark the step that began and did not end as crashed; return its name, or None if there is none."""
         lines = self._lines()
         if not lines or "outcome" in lines[-1]:
             return None
@@ -91,9 +91,9 @@ class Steps:
 
 
 def attempt(work: Callable[[], Outcome]) -> Outcome:
-    """Return the outcome of some work, or that of the error that it raised.
+    """Return the outcome of a step, or the outcome for the error that it raised.
 
-    An error of ours is a refusal, or a failure where it comes from running; any other is foreign.
+    An ExecutionError is a failure, any other IntarsiaError a refusal; other exceptions are foreign.
     """
     try:
         return work()
@@ -106,21 +106,21 @@ def attempt(work: Callable[[], Outcome]) -> Outcome:
         return {"status": "foreign", "message": text, "traceback": traceback.format_exc()}
 
 
-def check_model(folder: Path, place: Path) -> None:
-    """Check a model, and save an artifact for each toolchain that runs it right.
+def check_model(folder: Path, output: Path) -> None:
+    """Check a model, and save an artifact for each toolchain that computes the right result.
 
     Args:
-        folder: The model's folder in the cache.
-        place: Where the steps and artifacts are written.
+        folder: Path of the model in the cache.
+        output: Path of the folder for the steps and artifacts.
     """
-    entry, steps = Entry(folder), Steps(place / "steps.jsonl")
+    entry, steps = Entry(folder), Steps(output / "steps.jsonl")
     inputs = load_inputs(entry)
     expected: list[list[Any]] = []
     outcome = steps.run("expected", lambda: _expect(entry, inputs, expected))
     imported: list[IRModule] = []
     if steps.run("import", lambda: _import(entry, inputs, imported))["status"] != "right":
         return
-    if not imported:  # a step after it had crashed, and the process is a new one
+    if not imported:  # a later step crashed, and this is a new process: import again
         _import(entry, inputs, imported)
     if not expected and outcome["status"] == "right":
         _expect(entry, inputs, expected)
@@ -131,14 +131,14 @@ def check_model(folder: Path, place: Path) -> None:
     if gate is None:
         return
     for name in (*TOOLCHAINS, MIXED):
-        steps.run(name, lambda name=name: _run(module, name, given, gate, place))  # type: ignore[misc]
+        steps.run(name, lambda name=name: _run(module, name, given, gate, output))  # type: ignore[misc]
     steps.run("cover", lambda: native_cover(module, steps.outcomes()["native"]))
 
 
-def check_artifacts(place: Path) -> None:
+def check_artifacts(output: Path) -> None:
     """Load and run the artifacts that `check_model` saved; this runs in a process of its own."""
-    steps = Steps(place / "steps.jsonl")
-    for artifact in sorted(place.glob("*.intarsia")):
+    steps = Steps(output / "steps.jsonl")
+    for artifact in sorted(output.glob("*.intarsia")):
         steps.run(f"{artifact.stem} artifact", lambda artifact=artifact: _reload(artifact))  # type: ignore[misc]
 
 
@@ -156,7 +156,7 @@ def load_inputs(entry: Entry) -> dict[str, Array]:
 
 
 def _expect(entry: Entry, inputs: Mapping[str, Array], expected: list[list[Any]]) -> Outcome:
-    """Compute the expected result by onnxruntime without optimisations, from the file itself."""
+    """Compute the expected result from the file, with unoptimised onnxruntime."""
     import onnx
     import onnxruntime
 
@@ -165,13 +165,13 @@ def _expect(entry: Entry, inputs: Mapping[str, Array], expected: list[list[Any]]
     try:
         session = onnxruntime.InferenceSession(entry.model, options, providers=["CPUExecutionProvider"])
         expected.append(_run_session(session, inputs))
-    except Exception as error:  # onnxruntime has no common class of errors
+    except Exception as error:  # onnxruntime's errors have no common base class
         return {"status": "refused", "message": f"{type(error).__name__}: {error}"}
     return {"status": "right"}
 
 
 def _run_session(session: Any, inputs: Mapping[str, Array]) -> list[Any]:
-    """Run a session; bfloat16 has to be passed in values of onnxruntime's own."""
+    """Run a session. NumPy has no bfloat16, so arrays of it are passed as OrtValues."""
     import onnxruntime
 
     if not any(array.dtype.name == "bfloat16" for array in inputs.values()):
@@ -190,13 +190,13 @@ def _import(entry: Entry, inputs: Mapping[str, Array], imported: list[IRModule])
     """Import the file as it is, then with the shapes of the inputs where it leaves them open."""
     module = from_onnx(entry.model)
     types = {param.name: param.checked_type for param in module["main"].params}
-    open_ = any(isinstance(type_, TensorType) and not type_.is_static for type_ in types.values())
-    if open_:
+    is_symbolic = any(isinstance(type_, TensorType) and not type_.is_static for type_ in types.values())
+    if is_symbolic:
         module = from_onnx(
             entry.model, {name: array.shape for name, array in inputs.items() if name in types}
         )
     imported.append(module)
-    return {"status": "right", "symbolic": open_}
+    return {"status": "right", "symbolic": is_symbolic}
 
 
 def _for_module(module: IRModule, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -206,7 +206,7 @@ def _for_module(module: IRModule, inputs: Mapping[str, Array]) -> dict[str, Arra
 def _judge(
     module: IRModule, inputs: Mapping[str, Array], expected: Sequence[Any] | None, gates: list[Gate]
 ) -> Outcome:
-    """Compute the judge's result, and compare what onnxruntime computes from the file itself with it."""
+    """Compute the reference result of the judge, and check the expected result against it."""
     gate = Gate.for_module(module, inputs)
     gates.append(gate)
     outcome: Outcome = {"status": "right", "reference": gate.reference}
@@ -225,9 +225,9 @@ def _judge(
 def _gate(
     module: IRModule, inputs: Mapping[str, Array], judged: Outcome, expected: Sequence[Sequence[Any]]
 ) -> Gate | None:
-    """Return a judge in a process that goes on after a crash, or where the judge failed.
+    """Return a gate if this process has none: after a crash, or because the judge failed.
 
-    There what onnxruntime computes stands in, so that the toolchains are checked all the same.
+    If the judge failed, the expected result of onnxruntime is the reference, so that toolchains are checked.
     """
     if judged["status"] in {"right", "wrong"}:
         return Gate.for_module(module, inputs)
@@ -239,7 +239,7 @@ def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _run(module: IRModule, name: str, inputs: Mapping[str, Array], gate: Gate, place: Path) -> Outcome:
+def _run(module: IRModule, name: str, inputs: Mapping[str, Array], gate: Gate, output: Path) -> Outcome:
     """Build the program for a toolchain, run it twice, judge both results, and save it."""
     if name == "reference" and work_of(module).multiply_adds > REFERENCE_LIMIT:
         return {"status": "skipped", "message": "takes too long"}
@@ -249,10 +249,10 @@ def _run(module: IRModule, name: str, inputs: Mapping[str, Array], gate: Gate, p
             report = gate.check(result)
             if not report.passed:
                 return {"status": "wrong", "message": report.message}
-        executable.save(place / f"{name}.intarsia")
+        executable.save(output / f"{name}.intarsia")
     arrays: dict[str, Any] = {f"output{number}": array for number, array in enumerate(_storable(results[0]))}
     arrays |= {f"input {key}": value for key, value in _named(inputs)}
-    np.savez(place / f"{name}.npz", **arrays)
+    np.savez(output / f"{name}.npz", **arrays)
     return {"status": "right", "error": float(report.max_rel_error or 0)}
 
 
@@ -276,7 +276,7 @@ def _named(inputs: Mapping[str, Array]) -> list[tuple[str, Array]]:
 
 
 def _reload(artifact: Path) -> Outcome:
-    """Run an artifact in this process, which has seen nothing of the model."""
+    """Load an artifact in a process that did not build it, and compare its results with the saved ones."""
     import ml_dtypes
 
     from intarsia.runtime.artifact_load import load
@@ -293,12 +293,12 @@ def _reload(artifact: Path) -> Outcome:
     for number, result in enumerate(results):
         saved = arrays[f"output{number}"]
         if not _same(result, saved):
-            return {"status": "wrong", "message": f"output {number} is not what it was before it was saved"}
+            return {"status": "wrong", "message": f"output {number} differs from that before saving"}
     return {"status": "right"}
 
 
 def _same(result: Array, saved: Array) -> bool:
-    """Whether results are equal but for the rounding of another order of sums."""
+    """Whether results are equal up to rounding: threads may sum in another order."""
     if result.shape != saved.shape or result.dtype != saved.dtype:
         return False
     if result.dtype.kind != "f":

@@ -12,11 +12,11 @@ Choice = TypeVar("Choice")
 
 
 class Draw:
-    """Gives a recipe its configuration: the defaults, or random ones.
+    """Configuration of a recipe: the default choices, or random ones.
 
     Args:
-        recipe: The name of the recipe, so that recipes draw independently.
-        seed: The seed of a random configuration, or None for the defaults.
+        recipe: Name of the recipe, so that recipes draw independently.
+        seed: Seed of a random configuration, or None for the defaults.
     """
 
     def __init__(self, recipe: str, seed: int | None = None) -> None:
@@ -27,11 +27,11 @@ class Draw:
         self.drawn: dict[str, Any] = {}
 
     def choose(self, what: str, *choices: Choice) -> Choice:
-        """Return the first choice, or a random one where a configuration is drawn.
+        """Return the first choice, or a random one if the configuration is random.
 
         Args:
-            what: What is chosen, for the record of the model.
-            choices: The default, then the alternatives.
+            what: Name of the choice in the record of the model.
+            choices: Default value, then the alternatives.
         """
         number = 0 if self._choices is None else int(self._choices.integers(len(choices)))
         self.drawn[what] = choices[number]

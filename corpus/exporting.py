@@ -1,4 +1,4 @@
-"""PyTorch modules to ONNX, by either exporter."""
+"""Export PyTorch modules to ONNX with either exporter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corpus.recipe import BuiltModel
 Array = npt.NDArray[Any]
 
 _SPREAD = 0.05
-"""Standard deviation of what is added to parameters that begin as constants."""
+"""Standard deviation of the noise that is added to parameters with a constant initial value."""
 
 
 def export(
@@ -34,14 +34,14 @@ def export(
     """Export a module with random weights.
 
     Args:
-        draw: The choices of the recipe.
-        module: The module; its forward method takes the inputs in order.
+        draw: Choices of the recipe.
+        module: Module to export; its forward method takes the inputs in order.
         inputs: Example inputs by name.
-        outputs: The names of the outputs.
-        opset: The opset of the file.
-        script: Whether the older exporter writes it, by tracing or from TorchScript.
+        outputs: Names of the outputs.
+        opset: Opset of the file.
+        script: Whether the older exporter (tracing or TorchScript) is used.
         dynamic: Names of symbolic axes by input name and axis.
-        half: The element type of weights and float inputs where it is not float32.
+        half: Element type of weights and float inputs; None for float32.
     """
     if isinstance(module, torch.nn.Module) and not isinstance(module, torch.jit.ScriptModule):
         randomize(module, draw.seed)
@@ -51,14 +51,16 @@ def export(
     arguments = tuple(_tensor(array, half) for array in inputs.values())
     names = {"input_names": list(inputs), "output_names": list(outputs), "opset_version": opset}
     with torch.no_grad():
-        proto = (_by_script if script else _by_dynamo)(module, arguments, names, dynamic or {})
-    given = {info.name for info in proto.graph.input}  # an exporter drops inputs that nothing reads
-    arrays = {name: _array(tensor) for name, tensor in zip(inputs, arguments, strict=True) if name in given}
+        proto = (_export_by_script if script else _export_by_dynamo)(module, arguments, names, dynamic or {})
+    graph_inputs = {info.name for info in proto.graph.input}  # exporters drop unused inputs
+    arrays = {
+        name: _array(tensor) for name, tensor in zip(inputs, arguments, strict=True) if name in graph_inputs
+    }
     return BuiltModel(proto, arrays)
 
 
 def randomize(module: Any, seed: int) -> None:
-    """Make the weights random, those of normalisations and layer scales too: constants would hide faults."""
+    """Make all weights random, also those of normalisations: constants would hide defects."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -72,7 +74,7 @@ def randomize(module: Any, seed: int) -> None:
 
 
 class Positional(torch.nn.Module):
-    """A module called by keywords, as one that takes positional arguments and returns chosen outputs."""
+    """Adapter of a module with keyword arguments to positional arguments and selected outputs."""
 
     def __init__(
         self, module: Any, names: Sequence[str], pick: Callable[[Any], Any], **constants: Any
@@ -84,14 +86,14 @@ class Positional(torch.nn.Module):
         return self.pick(self.module(**dict(zip(self.names, arguments, strict=True)), **self.constants))
 
 
-def _by_script(module: Any, arguments: Any, names: dict[str, Any], dynamic: Mapping[str, Any]) -> Any:
+def _export_by_script(module: Any, arguments: Any, names: dict[str, Any], dynamic: Mapping[str, Any]) -> Any:
     file = io.BytesIO()
     axes = {name: dict(numbered) for name, numbered in dynamic.items()}
     torch.onnx.export(module, arguments, file, dynamo=False, dynamic_axes=axes or None, **names)
     return onnx.load_from_string(file.getvalue())
 
 
-def _by_dynamo(module: Any, arguments: Any, names: dict[str, Any], dynamic: Mapping[str, Any]) -> Any:
+def _export_by_dynamo(module: Any, arguments: Any, names: dict[str, Any], dynamic: Mapping[str, Any]) -> Any:
     shapes: Any = None
     if dynamic:
         sizes = {text: torch.export.Dim(text) for axes in dynamic.values() for text in axes.values()}

@@ -1,4 +1,4 @@
-"""Realistic inputs: what the models' users would give them, in small."""
+"""Small realistic inputs: images, texts, sounds and tables."""
 
 from __future__ import annotations
 

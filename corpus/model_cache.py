@@ -21,37 +21,37 @@ _SHARED: Final = ("draw.py", "recipe.py", "constraints.txt")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The place of one model in the cache.
+    """The entry of one model in the cache.
 
     Attributes:
-        folder: Its folder: `model.onnx`, `inputs.npz` and `model.json`, or the error in `failed.txt`.
+        folder: Folder with `model.onnx`, `inputs.npz` and `model.json`, or with the error in `failed.txt`.
     """
 
     folder: Path
 
     @property
     def model(self) -> Path:
-        """The ONNX file."""
+        """Path of the ONNX file."""
         return self.folder / "model.onnx"
 
     @property
     def inputs(self) -> Path:
-        """The inputs as an .npz file; texts are pickled."""
+        """Path of the .npz file of inputs; texts are pickled."""
         return self.folder / "inputs.npz"
 
     @property
     def failure(self) -> str | None:
-        """Why the model could not be built, or None."""
+        """Error of the build, or None."""
         file = self.folder / "failed.txt"
         return file.read_text() if file.exists() else None
 
     @property
     def is_built(self) -> bool:
-        """Whether there is a model; its record is written last."""
+        """Whether the model is complete: its record is written last."""
         return (self.folder / "model.json").exists()
 
     def record(self) -> dict[str, Any]:
-        """Return what was written about the model: its configuration, opset, nodes and domains."""
+        """Return the record of the model: its configuration, opset, nodes and domains."""
         return dict(json.loads((self.folder / "model.json").read_text()))
 
 
@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 
 
 def entry_of(recipe: Recipe, seed: int | None) -> Entry:
-    """Return the place of a recipe's model, whether it is built or not."""
+    """Return the entry of a recipe's model, built or not."""
     return Entry(cache_folder() / f"{recipe.name}-{digest_of(recipe, seed)}")
 
 
@@ -84,7 +84,7 @@ def _file_of(recipe: Recipe) -> Path:
 
 @cache
 def _sources(file: Path, name: str) -> tuple[str, str]:
-    """Return the code of a recipe, and that of its file which is no recipe, both without comments."""
+    """Return the code of a recipe and the helper code of its file, both without comments."""
     body = ast.parse(file.read_text()).body
     recipes = [node for node in body if isinstance(node, ast.FunctionDef) and node.decorator_list]
     helpers = [node for node in body if node not in recipes]
@@ -94,13 +94,13 @@ def _sources(file: Path, name: str) -> tuple[str, str]:
 
 @cache
 def _plain(file: Path) -> str:
-    """Return the text of a file; code without its comments and format."""
+    """Return the text of a file; Python code without comments and formatting."""
     text = file.read_text()
     return ast.unparse(ast.parse(text)) if file.suffix == ".py" else text
 
 
 def _add_imported(source: str, files: set[Path]) -> None:
-    """Add the files of this package that some code imports, and what these import."""
+    """Add the files of this package that some code imports, recursively."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("corpus."):
             file = _HERE.joinpath(*str(node.module).split(".")[1:]).with_suffix(".py")

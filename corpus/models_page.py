@@ -1,4 +1,4 @@
-"""docs/models.md: the models of the corpus, which toolchains run them, and what refuses them and why."""
+"""Write docs/models.md: the models of the corpus, the toolchains that run them, and reasons of refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ texts.
 _COLUMNS: Final = ("model", "exporter", "opset", "nodes", "special", *TOOLCHAINS, MIXED, "cover", "refused")
 _CELLS: Final = {"right": "yes", "refused": "no", "skipped": "-", "missing": ""}
 _LENGTH: Final = 110
-"""Characters of a reason; most are shorter."""
+"""Largest number of characters of a reason; longer ones are cut."""
 
 
 def models_page(verdicts: Sequence[Verdict]) -> str:
@@ -51,13 +51,15 @@ def models_page(verdicts: Sequence[Verdict]) -> str:
     for family in families:
         members = [verdict for verdict in verdicts if verdict.recipe.family == family]
         lines = [f"## {family[0].upper()}{family[1:]}", "", _line(_COLUMNS), _line(["---"] * len(_COLUMNS))]
-        lines += [_line(_cells(verdict)) for verdict in sorted(members, key=lambda each: each.recipe.name)]
+        lines += [
+            _line(_cells(verdict)) for verdict in sorted(members, key=lambda member: member.recipe.name)
+        ]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
-    """Return what holds of all models."""
+    """Return the summary of all models."""
     total = len(verdicts)
     whole, floats = native_share(verdicts)
     runs = [verdict for verdict in verdicts if verdict.status("expected") == "right"]
@@ -73,8 +75,8 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
     for name in (*TOOLCHAINS, MIXED):
         right = sum(verdict.status(name) == "right" for verdict in verdicts)
         skipped = sum(verdict.status(name) == "skipped" for verdict in verdicts)
-        given = total - skipped
-        lines.append(f"* {name}: {right} of {given} models given to it ({_percent(right, given)}).")
+        tried = total - skipped
+        lines.append(f"* {name}: {right} of {tried} models given to it ({_percent(right, tried)}).")
     return "\n".join(lines) + "\n"
 
 
@@ -93,7 +95,7 @@ def _cells(verdict: Verdict) -> Iterator[str]:
 
 
 def _reasons(verdict: Verdict) -> Iterator[str]:
-    """Yield why a model is refused: by the importer, or by toolchains."""
+    """Yield the reasons why the importer or toolchains refuse a model."""
     for step in ("build", "expected", "import", "judge", *TOOLCHAINS, MIXED):
         outcome = verdict.outcomes.get(step, {"status": "missing"})
         if outcome["status"] in {"right", "skipped", "missing"}:
@@ -108,7 +110,7 @@ def _reasons(verdict: Verdict) -> Iterator[str]:
 
 
 def short_reason(message: str) -> str:
-    """Return the first line of a message, short, without what differs between machines or breaks a table."""
+    """Return the first line of a message, cut short, without paths, addresses, and characters of tables."""
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
     first = re.sub(r"^\w+ cannot compile this: ", "", first)
     first = re.sub(r"(/[\w.+-]+){2,}", "...", first)

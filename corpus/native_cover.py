@@ -1,4 +1,4 @@
-"""What native takes of a model, and why it refuses the rest."""
+"""Count the operators of a model that native has kernels for, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ _REPEATING: Final = frozenset({"Loop", "Scan"})
 
 
 def native_cover(module: IRModule, whole: dict[str, Any]) -> dict[str, Any]:
-    """Return how many operator calls native has kernels for, and the operators without one.
+    """Return the number of operator calls that native has kernels for, and the operators without one.
 
-    Where native takes the whole program, the calls are those of what is built of it: loops may be unrolled
-    there. Else they are those of the model.
+    If native runs the whole program, the calls are those of the partitioned program, in which loops may be
+    unrolled; otherwise they are those of the model.
 
     Args:
-        module: The imported model.
-        whole: What became of the program that was given to native as a whole.
+        module: Imported model.
+        whole: Outcome of the step that runs the whole program on native.
 
     Returns:
         `whole`: whether native runs the program, and computes all but control flow, sequences and optionals;
-        `calls` and `covered`: the number of calls, and of those that native computes; `refused`: how often it
-        refuses which operator; `opaque`: whether it refuses some, and these are all opaque.
+        `calls` and `covered`: number of calls, and of those that native computes; `refused`: number of calls
+        of each refused operator; `opaque`: whether there are refused calls, all of opaque operators.
     """
-    divided = _divided(module) if whole["status"] in {"right", "wrong"} else None
-    calls = _calls_of(FoldConstant()(module)) if divided is None else _calls_of(divided)
+    partitioned = _partition(module) if whole["status"] in {"right", "wrong"} else None
+    calls = _calls_of(FoldConstant()(module)) if partitioned is None else _calls_of(partitioned)
     native = toolchain(_NATIVE)
-    if divided is None:
+    if partitioned is None:
         covered = [call for call in calls if native.supports(call)]
     else:
-        covered = _calls_of(divided, compiler=_NATIVE)
-    taken = set(covered)
+        covered = _calls_of(partitioned, compiler=_NATIVE)
+    covered_set = set(covered)
     refused = [
         call
         for call in calls
-        if call not in taken and not (is_control_flow(call) or is_of_data_structure(call))
+        if call not in covered_set and not (is_control_flow(call) or is_of_data_structure(call))
     ]
     return {
         "status": "right",
-        "whole": divided is not None and not refused,
+        "whole": partitioned is not None and not refused,
         "calls": len(calls),
         "covered": len(covered),
         "refused": dict(Counter(str(call.op) for call in refused).most_common()),
@@ -60,7 +60,7 @@ def is_control_flow(call: Call) -> bool:
     return isinstance(call.op, Op) and not call.op.domain and call.op.name in _REPEATING
 
 
-def _divided(module: IRModule) -> IRModule | None:
+def _partition(module: IRModule) -> IRModule | None:
     """Return the program as it is built for native as a whole; None if it is refused."""
     try:
         return partition_whole(module, Target.for_toolchain(_NATIVE))
@@ -69,9 +69,9 @@ def _divided(module: IRModule) -> IRModule | None:
 
 
 def _calls_of(module: IRModule, compiler: str | None = None) -> list[Call]:
-    """Return the calls of operators in all functions, or in those that are given to a toolchain."""
+    """Return the operator calls of all functions, or of those that a toolchain compiles."""
     functions = [item for item in module.functions.values() if isinstance(item, Function)]
     if compiler is not None:
         functions = [item for item in functions if item.attrs.get("Compiler") == compiler]
-    found = [expr for item in functions for expr in post_order(item) if isinstance(expr, Call)]
-    return [call for call in found if isinstance(call.op, Op)]
+    calls = [expr for item in functions for expr in post_order(item) if isinstance(expr, Call)]
+    return [call for call in calls if isinstance(call.op, Op)]

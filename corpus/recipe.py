@@ -1,4 +1,4 @@
-"""What a recipe is, and the registry of all."""
+"""Recipes of models, and the registry of all recipes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class BuiltModel:
     """A model with inputs for it.
 
     Attributes:
-        proto: The model.
+        proto: ONNX model.
         inputs: Arrays by input name; texts are arrays of dtype object.
-        storage: Where weights are stored: inside the file, in a file beside it, or in a file that was loaded
-            from such a pair and saved as one.
+        storage: Storage of the weights: inside the file, in a second file, or inside a file that was
+        converted
+            from such a pair.
     """
 
     proto: ModelProto
@@ -42,14 +43,14 @@ class BuiltModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """Builds one model of the corpus.
+    """Recipe of one model of the corpus.
 
     Attributes:
-        name: The name of the model.
-        family: What such models are for, a heading of the table.
-        exporter: The program that writes the ONNX file.
-        features: What is special about the file, in a few words each.
-        build: The function that builds it.
+        name: Name of the model.
+        family: Purpose of such models; a heading of the page.
+        exporter: Program that writes the ONNX file.
+        features: Special features of the file, a few words each.
+        build: Function that builds the model.
     """
 
     name: str
@@ -65,12 +66,12 @@ def recipe(
     """Register a function as the recipe of a model with the function's name.
 
     Args:
-        family: What such models are for.
-        exporter: The program that writes the file.
-        features: What is special about the file.
+        family: Purpose of such models.
+        exporter: Program that writes the file.
+        features: Special features of the file.
 
     Raises:
-        ValueError: There is a recipe of that name.
+        ValueError: There is another recipe of that name.
     """
 
     def register(build: Callable[[Draw], BuiltModel]) -> Callable[[Draw], BuiltModel]:
@@ -84,7 +85,7 @@ def recipe(
 
 
 def recipes() -> Mapping[str, Recipe]:
-    """Return all recipes by name, those of a file together and the files by name."""
+    """Import all recipes, and return them by name, in the order of their files."""
     import corpus.recipes
 
     for module in sorted(iter_modules(corpus.recipes.__path__), key=lambda module: module.name):

@@ -1,7 +1,7 @@
-"""torchvision beside a PyTorch without its compiled operators.
+"""Import torchvision for a PyTorch that lacks its compiled operators.
 
-There is no torchvision for the CPU build of this PyTorch. Its Python works once the operators that it
-registers shapes for are defined; only two of them compute something while a model is traced.
+There is no torchvision for the CPU build of this PyTorch. Its Python code works once the operators that it
+registers shapes for are defined; only two of them run while a model is traced.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ def torchvision() -> Any:
         "int sampling_ratio, bool aligned) -> Tensor"
     )
     library.impl("nms", _suppress, "CPU")
-    _KEPT.append(library)  # the definitions end with the library
+    _KEPT.append(library)  # the definitions are removed when the library object is
     import torchvision
     from torchvision.ops.roi_align import _roi_align
 
-    library.impl("roi_align", unwrap(_roi_align), "CPU")  # what is traced must not be compiled
-    for name in ("torchvision.extension", "torchvision.ops.roi_align"):  # the second has the name of its own
+    library.impl("roi_align", unwrap(_roi_align), "CPU")  # tracing needs the uncompiled function
+    for name in (
+        "torchvision.extension",
+        "torchvision.ops.roi_align",
+    ):  # roi_align has imported the test by name
         vars(sys.modules[name])["_has_ops"] = _has_operators
 
     return torchvision
@@ -40,12 +43,12 @@ _KEPT: list[Any] = []
 
 
 def _has_operators() -> bool:
-    """Replace torchvision's test for its compiled operators; it is compiled by TorchScript, so no lambda."""
+    """Replace torchvision's test for its compiled operators. TorchScript compiles it, so it is no lambda."""
     return True
 
 
 def _suppress(boxes: Any, scores: Any, threshold: float) -> Any:
-    """Return the indices of boxes that no better one overlaps by more than a threshold."""
+    """Return the indices of boxes that survive non-maximum suppression with an IoU threshold."""
     import torch
 
     order = scores.argsort(descending=True, stable=True)

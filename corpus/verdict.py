@@ -1,4 +1,4 @@
-"""What became of one model, and what of it is a problem."""
+"""The verdict on one model, and its problems."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 from corpus.check_model import MIXED, TOOLCHAINS
 from corpus.recipe import Recipe
 
-_OURS: Final = {"right", "refused", "skipped"}
+_EXPECTED_STATUSES: Final = {"right", "refused", "skipped"}
 
 _QUANTISED: Final = re.compile(r"[Qq]uantize|QLinear|Integer|MatMulNBits|QAttention|QEmbed|QGemm")
-"""Operators of models that are no models of floats: weights behind DequantizeLinear are quantised, too."""
+"""Operators of models that are not float models; DequantizeLinear of weights counts too."""
 
 LEAST_NATIVE_PERCENT: Final = 95
-"""Percentage of the models of floats that native must run whole, or whole but for opaque operators."""
+"""Percentage of the float models that native must run whole, opaque operators excepted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,9 +24,9 @@ class Verdict:
     """The outcomes of a model's steps.
 
     Attributes:
-        recipe: The recipe of the model.
-        record: What the cache knows of the file: opset, operators, size.
-        outcomes: By step: its status, and a message where it is not right.
+        recipe: Recipe of the model.
+        record: Record of the file in the cache: opset, operators, size.
+        outcomes: Status of each step, with a message if it is not right.
         seconds: Wall time by step, for the table of times.
     """
 
@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def served_by(self) -> tuple[str, ...]:
-        """The toolchains that run the whole model right."""
+        """The toolchains that run the whole model with the right result."""
         return tuple(name for name in TOOLCHAINS if self.status(name) == "right")
 
     @property
@@ -52,9 +52,9 @@ class Verdict:
 
     @property
     def native_whole(self) -> bool:
-        """Whether native runs the whole model right, or all of it but opaque operators.
+        """Whether native runs the whole model, opaque operators excepted, with the right result.
 
-        The interpreter may branch, repeat, and store values in sequences and optionals.
+        The interpreter may run control flow, sequences and optionals.
         """
         cover = self.outcomes.get("cover", {})
         if self.status("native") == "right":
@@ -63,22 +63,22 @@ class Verdict:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What must not be, in words."""
+        """Descriptions of the problems of the model."""
         if "build" in self.outcomes:
             return (f"its recipe fails: {self.outcomes['build']['message']}",)
-        found = []
+        problems = []
         runs = self.status("expected") == "right"
         for step, outcome in self.outcomes.items():
             if step == "expected":
                 continue
-            bad = outcome["status"] not in _OURS
+            is_bad = outcome["status"] not in _EXPECTED_STATUSES
             if step in {"import", "judge"} or step.endswith(" artifact"):
-                bad = bad or outcome["status"] == "refused"
-            if bad and (runs or outcome["status"] in {"foreign", "crashed"}):
-                found.append(f"{step} is {outcome['status']}: {outcome.get('message', '')}".strip())
-        if runs and not self.served_by and not found:
-            found.append("no toolchain runs the whole of it")
-        return tuple(found)
+                is_bad = is_bad or outcome["status"] == "refused"
+            if is_bad and (runs or outcome["status"] in {"foreign", "crashed"}):
+                problems.append(f"{step} is {outcome['status']}: {outcome.get('message', '')}".strip())
+        if runs and not self.served_by and not problems:
+            problems.append("no toolchain runs the whole of it")
+        return tuple(problems)
 
     def line(self) -> str:
         """Return one line for the terminal."""
@@ -89,13 +89,13 @@ class Verdict:
 
 
 def native_share(verdicts: Sequence[Verdict]) -> tuple[int, int]:
-    """Return how many models of floats native runs whole, and how many there are."""
+    """Return the number of float models that native runs whole, and of all float models."""
     floats = [verdict for verdict in verdicts if verdict.is_float]
     return sum(verdict.native_whole for verdict in floats), len(floats)
 
 
 def share_problems(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Return what is wrong with all models together, in words."""
+    """Return the problem that native runs too few float models whole, if it does."""
     whole, total = native_share(verdicts)
     if 100 * whole >= LEAST_NATIVE_PERCENT * total:
         return ()

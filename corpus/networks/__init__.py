@@ -1,1 +1,1 @@
-"""PyTorch modules that recipes export; imported where PyTorch is."""
+"""PyTorch modules that recipes export; they import PyTorch."""

@@ -20,7 +20,7 @@ class PlainDecoder(torch.nn.Module):
 
 
 class CachedDecoder(torch.nn.Module):
-    """A decoder that reads one more token, with the keys and values of those before."""
+    """A decoder that reads one more token, with cached keys and values of earlier tokens."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class EarlyExit(nn.Module):
-    """A second stage is run only where the first one is not sure: If."""
+    """A network that runs its second stage only if the first one has low confidence: If."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class EarlyExit(nn.Module):
 
 
 class GreedyDecoder(nn.Module):
-    """A token after another until there are enough: Loop."""
+    """A decoder that generates a fixed number of tokens: Loop."""
 
     def __init__(self, width: int, steps: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class GreedyDecoder(nn.Module):
 
 
 class Pieces(nn.Module):
-    """A list of parts, each computed alone: sequences."""
+    """A network that computes a list of parts one at a time: sequences."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Pieces(nn.Module):
         parts = torch.split(x, 2, dim=1)
         done: list[Tensor] = []
         for part in parts:
-            done.append(  # noqa: PERF401  # a list that a loop grows is the point
+            done.append(  # noqa: PERF401  # the recipe tests a list that grows in a loop
                 torch.sigmoid(self.line(part))
             )
         return torch.cat(done, dim=1)

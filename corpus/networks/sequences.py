@@ -9,7 +9,7 @@ from torch import nn
 
 
 class StreamingGru(nn.Module):
-    """One block of sound features at a time; the state is an input and an output."""
+    """A recurrent network over one block of sound features; its state is an input and an output."""
 
     def __init__(self, features: int, width: int, layers: int) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Dlrm(nn.Module):
 
 
 class Ncf(nn.Module):
-    """Products of factors beside a perceptron, of users and items."""
+    """Neural collaborative filtering: products of factors and a perceptron, of users and items."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

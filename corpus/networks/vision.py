@@ -45,7 +45,7 @@ class UNet(nn.Module):
 
 
 class DeepLab(nn.Module):
-    """Dilated convolutions of several rates beside each other, over a small backbone."""
+    """Parallel dilated convolutions of several rates over a small backbone (DeepLab)."""
 
     def __init__(self, width: int, rates: tuple[int, ...]) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class DeepLab(nn.Module):
 
 
 class Yolo(nn.Module):
-    """Anchor-free detector with two scales, decoded boxes and, if wanted, non-maximum suppression."""
+    """Anchor-free detector with two scales, decoded boxes and optional non-maximum suppression."""
 
     def __init__(self, width: int, classes: int, suppress: bool) -> None:
         super().__init__()
@@ -90,11 +90,11 @@ class Yolo(nn.Module):
         lower = self.lower(low)
         lower = self.reduce(torch.cat([lower, *(pool(lower) for pool in self.pool)], 1))
         merged = self.merge(torch.cat([low, self.up(lower)], 1))
-        found = [
+        decoded = [
             self._decode(head(x), step)
             for head, x, step in zip(self.heads, (merged, lower), (8, 16), strict=True)
         ]
-        boxes, scores = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+        boxes, scores = (torch.cat(parts, 1) for parts in zip(*decoded, strict=True))
         if not self.suppress:
             return boxes, scores
         import torchvision
@@ -232,7 +232,7 @@ class _SpatialAttention(nn.Module):
             normed = self.norms[number](rest)
             memory = normed if number == 0 else text
             key, value = self.keys[number](memory).chunk(2, -1)
-            query, key, value = (self._split(each) for each in (self.queries[number](normed), key, value))
+            query, key, value = (self._split(tensor) for tensor in (self.queries[number](normed), key, value))
             mixed = nn.functional.scaled_dot_product_attention(query, key, value)
             rest = rest + self.outs[number](mixed.transpose(1, 2).reshape(batch, rows * columns, width))
         value, gate = self.gate(self.norms[2](rest)).chunk(2, -1)

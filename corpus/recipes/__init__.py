@@ -1,1 +1,1 @@
-"""The recipes, a file for each family. They import heavy packages inside: .venv lists them too."""
+"""The recipes, a file for each family. They import heavy packages in functions: .venv imports them too."""

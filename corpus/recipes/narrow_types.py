@@ -35,7 +35,7 @@ def small_cnn(draw: Draw, opset: int, half: Any = None, script: bool = True) -> 
 
 
 def through_files(built: BuiltModel, convert: Callable[[Path, Path], object]) -> BuiltModel:
-    """Return a model after a tool that reads a file and writes another."""
+    """Convert a model with a tool that reads a file and writes another."""
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:

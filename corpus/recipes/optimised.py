@@ -14,7 +14,7 @@ FAMILY = "optimised by onnxruntime"
 
 
 def _fused(built: BuiltModel, kind: str, heads: int, hidden: int, quantised: bool = False) -> BuiltModel:
-    """Return a transformer after onnxruntime's fusions, quantised dynamically after them if wanted."""
+    """Return a transformer after onnxruntime's fusions, optionally followed by dynamic quantisation."""
     from onnx import TensorProto
     from onnxruntime.quantization import quantize_dynamic
     from onnxruntime.transformers import optimizer
@@ -25,7 +25,7 @@ def _fused(built: BuiltModel, kind: str, heads: int, hidden: int, quantised: boo
         )
         model.save_model_to_file(str(after))
         if quantised:
-            types = {"DefaultTensorType": TensorProto.FLOAT}  # onnx cannot infer behind fused operators
+            types = {"DefaultTensorType": TensorProto.FLOAT}  # onnx cannot infer types after fused operators
             quantize_dynamic(str(after), str(after), extra_options=types)
 
     return through_files(built, convert)

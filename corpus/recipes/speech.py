@@ -1,4 +1,4 @@
-"""Speech: encoders, a decoder, and models that hear block by block."""
+"""Speech: encoders, a decoder, and streaming models."""
 
 from __future__ import annotations
 

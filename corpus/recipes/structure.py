@@ -1,4 +1,4 @@
-"""What files hold beside operators: control flow, sequences, texts, functions, weights in other files."""
+"""Structure of files: control flow, sequences, texts, functions, external weights."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from intarsia.transform import FunctionPass, PassContext, Sequential, register_p
 @register_pass
 @dataclass(frozen=True)
 class FuseMish(FunctionPass, opt_level=1, required=("InferType",)):
-    """Writes `x * tanh(softplus(x))` as one Mish, which exporters to old opsets take apart.
+    """Fuse `x * tanh(softplus(x))`, as exporters to old opsets write it, into Mish.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { Mul(%x, Tanh(Softplus(%x))) }
@@ -21,19 +21,19 @@ class FuseMish(FunctionPass, opt_level=1, required=("InferType",)):
     """
 
     def transform_function(self, function: Function, mod: IRModule, ctx: PassContext) -> Function:
-        """The function with its Mish calls whole."""
-        after = rewrite_typed(function, _fused)
+        """Return the function with fused Mish calls."""
+        after = rewrite_typed(function, _fuse)
         assert isinstance(after, Function)
         return after
 
 
 @register_pipeline("mish")
 def mish() -> Sequential:
-    """InferType, because FuseMish requires it, then FuseMish."""
+    """Return the pipeline: FuseMish, after InferType, which it requires."""
     return Sequential([FuseMish()])
 
 
-def _fused(expr: Expr) -> Expr:
+def _fuse(expr: Expr) -> Expr:
     match expr:
         case Call(op=Op(name="Mul", domain=""), args=(x, gate)) if _is_gate(gate, x):
             return call("Mish", x)

@@ -1,6 +1,7 @@
-"""Who runs which call, decided call by call on measured parts (seed relax_pass_infra, Collage).
+"""Choose a toolchain for each call by measuring the call alone (seed relax_pass_infra, Collage).
 
-The real search, over whole covers of the graph and with what borders cost, is the pass `CollagePartition`.
+The real search, over whole covers of the graph and with the costs of boundaries, is the pass
+`CollagePartition`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from intarsia.tune import (
 
 @transformation
 def placed(mod: IRModule, targets: dict[str, str]) -> IRModule:
-    """Each call, by its number, goes to a target; neighbours with one target become one region."""
+    """Assign each call, by its number, to a target; neighbours with the same target become one region."""
     numbers = count()
 
     def rule(expr: Expr) -> Expr:
@@ -45,12 +46,12 @@ def placed(mod: IRModule, targets: dict[str, str]) -> IRModule:
 
 @dataclass(frozen=True)
 class Collage(TuningPass):
-    """As many candidates for each call as there are targets; equal calls share their measurements."""
+    """Try every target for each call; equal calls share their measurements."""
 
     targets: tuple[str, ...] = ("cpu -toolchain=onnxruntime", "cpu -toolchain=openvino")
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
-        """The program with each call given to who was fastest at it alone."""
+        """Return the program with each call on the target that was fastest for it alone."""
         mod = trace.out_mod
         calls: list[Expr] = [expr for expr in post_order(mod["main"].body) if isinstance(expr, Call)]
         names = dict.fromkeys(
@@ -59,12 +60,14 @@ class Collage(TuningPass):
         backend = Instruction(
             "backend", {text: Choice("PartitionWhole", {"target": text}) for text in self.targets}
         )
-        found: dict[str, str] = {}
+        chosen: dict[str, str] = {}
         for name in names:
             for match, part in extract_subgraph(mod, is_op(name)(...)):
                 candidates = generate_candidates(backend, Trace(part), ctx, self.eval_passes)
                 evaluate(candidates, ctx)
-                found[str(calls.index(match.root))] = select_best_candidate(candidates).steps[0].decision
-        trace.add(Instruction("Collage", {"placement": Choice(placed, {"targets": found})}), "placement", ctx)
+                chosen[str(calls.index(match.root))] = select_best_candidate(candidates).steps[0].decision
+        trace.add(
+            Instruction("Collage", {"placement": Choice(placed, {"targets": chosen})}), "placement", ctx
+        )
         evaluate([trace], ctx)
         return trace

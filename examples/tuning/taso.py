@@ -1,4 +1,4 @@
-"""A search with a loop of its own: rewrite while it pays, or nearly so (seed relax_pass_infra, TASO)."""
+"""A best-first search over rewrites, as in TASO (seed relax_pass_infra)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ REWRITES = ("SimplifyExpr", "CombineParallelConv2D", "CombineParallelMatMul", "F
 
 @dataclass(frozen=True)
 class Taso(TuningPass):
-    """Expands the cheapest program first; those up to `alpha` times the best cost are expanded too."""
+    """Expand the cheapest program first, and others up to `alpha` times the best cost."""
 
     alpha: float = 1.05
     expansions: int = 10
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
-        """The cheapest program that rewrites lead to."""
+        """Return the cheapest program that was reached."""
         evaluate([trace], ctx)
         best, seen, number = trace, {structural_digest(trace.out_mod)}, 0
         queue = [(trace.perf or 0.0, number, trace)]
@@ -29,12 +29,12 @@ class Taso(TuningPass):
             _, _, current = heappop(queue)
             rewrite = Instruction("rewrite", {name: Choice(name) for name in REWRITES})
             candidates = generate_candidates(rewrite, current, ctx, self.eval_passes)
-            new = {structural_digest(each.out_mod): each for each in candidates}
-            new = {digest: each for digest, each in new.items() if digest not in seen}
+            new = {structural_digest(candidate.out_mod): candidate for candidate in candidates}
+            new = {digest: candidate for digest, candidate in new.items() if digest not in seen}
             evaluate(list(new.values()), ctx)
             seen |= new.keys()
-            for each in new.values():
+            for candidate in new.values():
                 number += 1
-                heappush(queue, (each.perf or 0.0, number, each))
-                best = min(best, each, key=lambda one: one.perf or 0.0)
+                heappush(queue, (candidate.perf or 0.0, number, candidate))
+                best = min(best, candidate, key=lambda item: item.perf or 0.0)
         return best

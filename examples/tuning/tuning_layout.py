@@ -9,9 +9,9 @@ from intarsia.tune import Choice, Instruction, Trace, TuningContext, TuningPass
 
 @dataclass(frozen=True)
 class TuningLayout(TuningPass):
-    """Three candidates."""
+    """Try two layouts and the unchanged program."""
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """Channels last, channels first, or as they are."""
+        """Return a choice of channels last, channels first, or no change."""
         layouts = {name: Choice("ConvertLayout", {"layout": name}) for name in ("NHWC", "NCHW")}
         return [Instruction("TuningLayout", {**layouts, "NoApply": Choice()})]

@@ -9,9 +9,9 @@ from intarsia.tune import Choice, Instruction, Trace, TuningContext, TuningPass
 
 @dataclass(frozen=True)
 class TuningParallelConv2d(TuningPass):
-    """Two candidates."""
+    """Try the program with and without combined parallel convolutions."""
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """On or off."""
+        """Return a choice of on or off."""
         choices = {"On": Choice("CombineParallelConv2D", {"min_num_branches": 2}), "Off": Choice()}
         return [Instruction("TuningParallelConv2d", choices)]

@@ -1,4 +1,4 @@
-"""What the toolchain compiles to: a list of NumPy calls."""
+"""Kernels of the toolchain: a list of NumPy calls."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TYPES: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call.
+    """One NumPy call.
 
     Attributes:
         operator: Name of the operator.
         operands: Names of the values that it reads.
         result: Name of the value that it computes.
-        unread: Values of earlier steps that nothing reads after this one.
-        reusable: Those of `unread` that the result may overwrite.
+        unread: Names of values of earlier steps that are dead after this one.
+        reusable: Names of the values of `unread` that the result may overwrite.
     """
 
     operator: str
@@ -47,11 +47,11 @@ class NumpyKernel:
     """Steps in order, and the weights that they read.
 
     Args:
-        source: What the kernel is made from.
+        source: Source of the kernel: the exported function.
         inputs: Names of the inputs, in order.
         results: Names of the results, in order.
         weights: Constants by name.
-        steps: The calls.
+        steps: NumPy calls, in order.
     """
 
     def __init__(
@@ -69,20 +69,20 @@ class NumpyKernel:
         self._steps = tuple(steps)
 
     def blob(self) -> bytes | None:
-        """None: the steps are made from the source in no time."""
+        """Return None: making the steps from the source is fast."""
         return None
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """As `intarsia.runtime.kernel.Kernel.run`."""
+        """Run the steps; see `intarsia.runtime.kernel.Kernel.run`."""
         values = {**self._weights, **dict(zip(self._inputs, cast("Sequence[Array]", inputs), strict=True))}
-        given = dict(zip(self._results, outputs, strict=True))
+        output_arrays = dict(zip(self._results, outputs, strict=True))
         try:
-            with np.errstate(all="ignore"):  # infinities and NaNs are results like others
+            with np.errstate(all="ignore"):  # infinities and NaNs are valid results
                 for step in self._steps:
-                    values[step.result] = _computed(step, values, given.get(step.result))
+                    values[step.result] = _compute(step, values, output_arrays.get(step.result))
                     for name in step.unread:
                         del values[name]
-        except ValueError as error:  # shapes that do not fit
+        except ValueError as error:  # NumPy raises it for shapes that do not match
             raise ExecutionError(f"numpy failed: {error}") from error
         return deliver_all([values[name] for name in self._results], outputs)
 
@@ -91,7 +91,7 @@ def load_kernel(source: KernelSource) -> NumpyKernel:
     """Return the kernel of a source.
 
     Raises:
-        CompileError: An operator or an element type is not one of this toolchain's.
+        CompileError: The toolchain does not support an operator or an element type.
     """
     graph = parse_model(source, "numpy").graph
     ports = (*input_ports(graph), *output_ports(graph))
@@ -125,14 +125,14 @@ def _step(
     return Step(node.op_type, tuple(node.input), node.output[0], unread, reusable)
 
 
-def _computed(step: Step, values: Mapping[str, Array], given: Array | None) -> Array:
-    """Compute a step: into the given array, an operand that nothing reads any more, or a new array."""
+def _compute(step: Step, values: Mapping[str, Array], output: Array | None) -> Array:
+    """Compute a step into the output array, a dead operand, or a new array."""
     operands = [values[name] for name in step.operands]
     compute = ELEMENTWISE.get(step.operator)
     if compute is None:
         return np.asarray(np.matmul(*operands))
     shape, dtype = np.broadcast_shapes(*(operand.shape for operand in operands)), operands[0].dtype
-    for array in (given, *(values[name] for name in step.reusable)):
+    for array in (output, *(values[name] for name in step.reusable)):
         if array is not None and array.shape == shape and array.dtype == dtype:
             compute(*operands, out=array)
             return array

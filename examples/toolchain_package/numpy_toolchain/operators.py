@@ -39,7 +39,7 @@ ELEMENTWISE: Final[Mapping[str, Compute]] = {
     "Sub": np.subtract,
     "Tanh": np.tanh,
 }
-"""Each element of the result depends on the elements at its position alone: `out` may be an operand."""
+"""Elementwise operators. Each reads an element before it writes the result there: `out` may be an operand."""
 
 MATMUL: Final = "MatMul"
 

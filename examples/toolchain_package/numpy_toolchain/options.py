@@ -1,4 +1,4 @@
-"""The option of NumPy's targets. It is imported to parse targets: it imports nothing of the toolchain."""
+"""The option of NumPy's targets. Parsing a target imports this module: it must not import the toolchain."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ REUSE_BUFFERS: Final = TargetOption(
     toolchains=("numpy",),
     default=True,
 )
-"""It changes speed and memory, not results, so that the pass TuneFlags decides on it."""
+"""The option changes speed and memory, not results, so that the pass TuneFlags tunes it."""

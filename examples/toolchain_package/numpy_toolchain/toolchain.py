@@ -17,7 +17,7 @@ _TYPES: Final = frozenset({DType.FLOAT32, DType.FLOAT64})
 
 
 class Numpy:
-    """What `intarsia.toolchain.protocol.Toolchain` asks for; made without arguments by Intarsia."""
+    """Implementation of `intarsia.toolchain.protocol.Toolchain`; Intarsia creates it without arguments."""
 
     name: ClassVar[str] = "numpy"
     fusion_style: ClassVar[FusionStyle] = FusionStyle.NONE
@@ -31,31 +31,31 @@ class Numpy:
         return package_availability("numpy", "pip install numpy")
 
     def supports(self, call: Call) -> bool:
-        """Whether the operator is one of `OPERATORS`, on and to tensors of float32 or float64.
+        """Whether the operator is one of `OPERATORS` with operands and results of float32 or float64.
 
-        A type that is not inferred yet counts as fitting: `compile` has the last word.
+        A type that is not inferred yet counts as supported; `compile` checks again.
         """
         if not isinstance(call.op, Op) or call.op.domain or call.op.name not in OPERATORS:
             return False
         types = (call.checked_type, *(argument.checked_type for argument in call.args))
         return all(
-            known is None or (isinstance(known, TensorType) and known.dtype in _TYPES) for known in types
+            type_ is None or (isinstance(type_, TensorType) and type_.dtype in _TYPES) for type_ in types
         )
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
-        """Compile a function: export it as an ONNX model, and `load` that.
+        """Export a function as an ONNX model, and `load` it.
 
         Raises:
-            CompileError: It has an operator or an element type that this toolchain lacks.
+            CompileError: The toolchain does not support an operator or an element type.
             MissingToolchainError: NumPy is not usable here.
         """
         return compile_onnx(self, function, target, module)
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
-        """Make the kernel of an exported function, here or from a saved artifact.
+        """Make the kernel of an exported function, after compiling or from a saved artifact.
 
         Raises:
-            CompileError: It has an operator or an element type that this toolchain lacks.
+            CompileError: The toolchain does not support an operator or an element type.
             MissingToolchainError: NumPy is not usable here.
         """
         require(self)
