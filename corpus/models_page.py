@@ -14,28 +14,28 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "models.md"
 
 _HEAD: Final = """# Models
 
-`make corpus` builds these models with the programs that people export with, small and with seeded random
-weights, and checks each: it is imported; the whole of it is given to every toolchain, which has to
-refuse it or agree with the judge twice; what runs is saved, and loaded and run in a new process. It
-fails where a model that unoptimised onnxruntime runs does not load, where no toolchain runs the whole of
-it, where one computes it wrong, where an exception is not one of Intarsia's, and where native runs less
-than 95 % of the models of floats whole. `make corpus-page` writes this page anew.
-`python -m corpus.check_corpus --draw SEED` checks other widths, depths and options of the same recipes.
+`make corpus` builds these models with the exporters that people use, small and with seeded random weights,
+and checks each of them. The model is imported and given as a whole to every toolchain, which must refuse it
+or agree with the judge twice. What runs is saved, and loaded and run in a new process. `make corpus` fails
+if a model that unoptimised onnxruntime runs does not load, if no toolchain runs the whole of it, if a
+toolchain computes a wrong result, if an exception is not an IntarsiaError, or if native runs less than 95 %
+of the float models whole. `make corpus-page` updates this page. `python -m corpus.check_corpus --draw SEED`
+checks other widths, depths and options of the same recipes.
 
-CI runs it within minutes on two cores. For this, models have few layers and narrow ones; each is judged
-on the one set of inputs that it was exported with, images and texts as users give them; onnx.reference is
-not given more than 30 million multiply-adds; a process checks 12 models one after the other, and others
-that compile nothing load the artifacts.
+CI runs the corpus within minutes on two cores. To make that possible, models are shallow and narrow; each
+is judged on the one set of realistic inputs that it was exported with; onnx.reference gets no models above
+30 million multiply-adds; one process checks 12 models in sequence, and other processes, which compile
+nothing, load the artifacts.
 
-PyTorch is taken from the environment that exports the models. It runs the operators that it has rules for
-(`src/intarsia/toolchain/torch/operators.py`), one by one; a model with another one it refuses.
+PyTorch comes from the environment that exports the models. It runs the operators that have a rule in
+`src/intarsia/toolchain/torch/operators.py`, one at a time, and refuses models with other operators.
 
-**yes**: runs the whole model and agrees with the judge. **no**: refuses it, for the reason given. **-**:
-not tried, because the reference would take minutes. **mixed**: native runs what it has kernels for, and
-onnxruntime the rest. *Cover* is the share of operators that native has kernels for. In a model that native
-runs whole, the interpreter branches and repeats, and stores values in sequences and optionals, which are not
-counted as covered; all that computes runs on native. A model of floats has no quantised operators and no
-texts.
+**yes**: runs the whole model and agrees with the judge. **no**: refuses it, for the reason in the last
+column. **-**: not tried, because the reference would take minutes. **mixed**: native runs the operators
+that it has kernels for, and onnxruntime the rest. *Cover* is the share of operators that native has kernels
+for. If native runs a model whole, the interpreter still runs control flow, sequences and optionals, which
+do not count as covered; everything else runs on native. A float model has no quantised operators and no
+strings.
 """
 
 _COLUMNS: Final = ("model", "exporter", "opset", "nodes", "special", *TOOLCHAINS, MIXED, "cover", "refused")

@@ -16,16 +16,16 @@ _HEAD = """\
 
 Written by `tests/unit/native/te/operators/test_node_cases.py` with `--update-golden`; do not edit.
 
-Shapes must be static. Element types are float16, bfloat16, float32, float64, the integers of 8 to 64 bits and
-bool, as far as ONNX has the operator for them; float16 and bfloat16 are computed in float32. The last column
-counts ONNX's backend node tests that call the operator, and none that is not on this page: how many are
-right, of how many.
+Shapes must be static. Element types are float16, bfloat16, float32, float64, the integers of 8 to 64 bits
+and bool, where ONNX defines the operator for them; float16 and bfloat16 are computed in float32. The last
+column gives the number of passed tests, and of all tests, among the ONNX backend node tests that call the
+operator and no operator that is missing on this page.
 
 | operator | covered | rule | node tests |
 |---|---|---|---|
 """
 _REASONS = """
-## What the node tests ask for that is not covered
+## Forms in the node tests that are not covered
 
 Element types of fewer than 8 bits, of 8-bit floats, and strings are left out of this list, as are results
 whose shape cannot be inferred.
