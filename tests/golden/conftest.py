@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     def check(name: str, text: str) -> None:
         path = Path(__file__).parent / name
         if request.config.getoption("--update-golden"):
-            with written_whole(path) as part:
+            with write_atomically(path) as part:
                 part.write_text(text, encoding="utf-8")
         assert path.exists(), f"{path.name} is missing; make it with: pytest tests/golden --update-golden"
         assert text == path.read_text(encoding="utf-8")

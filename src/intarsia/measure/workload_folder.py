@@ -21,7 +21,7 @@ from intarsia.measure.judge.gate_files import read_gate, write_gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.measure_input import Workload
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +69,7 @@ class WorkloadFolder:
             return folder
         inputs = workload.inputs(seed)
         program = print_module(workload.module)
-        with written_whole(folder.path) as temporary:
+        with write_atomically(folder.path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_text(program.text)
             constants = {f"constant{number}": array for number, array in enumerate(program.constants)}

@@ -11,7 +11,7 @@ from intarsia.measure.arrays.array_files import read_arrays, read_facts, write_a
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.digest import digest_text
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +36,7 @@ def note_wrong_answer(workload: WorkloadFolder, target: str, outputs: Sequence[A
     others = {other: found for other, found in _known(workload) if other != target}
     pairs = (gate.agreeing({target: outputs, other: found}) for other, found in others.items())
     agreeing = next((pair for pair in pairs if pair is not None), ("", ""))
-    with written_whole(folder / digest_text((target,))) as temporary:
+    with write_atomically(folder / digest_text((target,))) as temporary:
         temporary.mkdir()
         arrays = {f"output{number}": array for number, array in enumerate(outputs)}
         write_arrays(temporary, _OUTPUTS, arrays, {"target": target})

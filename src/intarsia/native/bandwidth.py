@@ -18,7 +18,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.native.schedule import ScheduledDag
 from intarsia.native.tir import default_tir
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.transform import PassContext
 
 _BYTES: Final = 1 << 28
@@ -56,7 +56,7 @@ def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time
     loops = IRModule({GlobalVar("read"): ScheduledDag(dag, state.parallel("sums", "p"), ()).lowered()})
     function = default_tir(isa.vector_bytes, isa.vector_registers)(loops, PassContext()).prim_func("read")
     kernel, best = compile_kernel(function, isa).load(), math.inf
-    given = aligned_bytes(math.prod(x.shape) * 4).view(np.float32).reshape(x.shape)
+    given = allocate_aligned(math.prod(x.shape) * 4).view(np.float32).reshape(x.shape)
     given.fill(1)
     found = np.empty(shape, np.float32)
     with ThreadPool(threads) as pool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, Scalar
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,9 @@ class Packing:
             array = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
         places = sorted(range(len(self.parts)), key=lambda place: self.parts[place].axis)
         digits = array.reshape([self.parts[place].extent for place in places])
-        packed: npt.NDArray[Any] = aligned_bytes(digits.nbytes).view(digits.dtype).reshape(self.packed_shape)
+        packed: npt.NDArray[Any] = (
+            allocate_aligned(digits.nbytes).view(digits.dtype).reshape(self.packed_shape)
+        )
         np.copyto(packed, digits.transpose(np.argsort(places)))
         return packed
 

@@ -11,7 +11,7 @@ from intarsia.runtime.artifact_writer import artifact_writer
 from intarsia.runtime.bounded_json import MOST_BYTES
 from intarsia.runtime.manifest import Manifest
 from intarsia.runtime.signature import sign_manifest
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 
 def sign_artifact(path: str | os.PathLike[str], private_key: str | os.PathLike[str]) -> None:
@@ -34,7 +34,7 @@ def sign_artifact(path: str | os.PathLike[str], private_key: str | os.PathLike[s
     files = reader.read_all(Manifest.from_bytes(manifest, file).files)
     content = sign_manifest(manifest, Path(private_key)).to_bytes()
     if file.is_dir():
-        with written_whole(file / SIGNATURE) as temporary:
+        with write_atomically(file / SIGNATURE) as temporary:
             temporary.write_bytes(content)
         return
     with artifact_writer(file, ArtifactFormat.ZIP) as writer:

@@ -15,7 +15,7 @@ from typing import IO, Final
 from intarsia.runtime.artifact_format import MANIFEST, ArtifactFormat
 from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.errors import OutputError
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 _LARGE: Final = 1 << 20
 """Bytes from which it pays to have another thread digest them."""
@@ -96,7 +96,7 @@ def artifact_writer(path: Path, form: ArtifactFormat) -> Iterator[ArtifactWriter
         OutputError: The file system refused, or something that is no artifact is in the way.
     """
     _refuse_to_replace(path, form)
-    with written_whole(path) as temporary, ThreadPoolExecutor(1) as thread:
+    with write_atomically(path) as temporary, ThreadPoolExecutor(1) as thread:
         if form is ArtifactFormat.DIRECTORY:
             (temporary / "kernels").mkdir(parents=True)
             yield ArtifactWriter(lambda name: (temporary / name).open("wb"), thread)

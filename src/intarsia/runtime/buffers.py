@@ -14,7 +14,7 @@ from intarsia.runtime.arena import Lifetime, plan_arena
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import Block, Copy, RunKernel, TensorInfo
 from intarsia.runtime.tensor_info import static_shape
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
 
 ShapeAndDType: TypeAlias = "tuple[tuple[int, ...], np.dtype[Any]]"
@@ -58,7 +58,7 @@ def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInf
     }
     plan = plan_arena(list(lifetimes.values()))
     try:
-        arena = aligned_bytes(plan.size)
+        arena = allocate_aligned(plan.size)
     except MemoryError as error:
         raise no_memory("intermediate values", plan.size) from error
     lasting = {

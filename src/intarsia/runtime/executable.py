@@ -32,7 +32,7 @@ from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
 from intarsia.support.errors import UsageError
-from intarsia.support.forks import begin_anew_in_children
+from intarsia.support.forks import reset_in_children
 
 
 class Executable:
@@ -75,9 +75,9 @@ class Executable:
         self._runner = self._new_runner(self._named)
         self._lock = threading.Lock()
         self._is_closed = self._is_of_parent = False
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Have a free lock in a forked child, and new buffers: those of a call under way are half written."""
         self._lock = threading.Lock()
         self._is_of_parent = True

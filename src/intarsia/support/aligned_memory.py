@@ -10,7 +10,7 @@ ALIGNMENT: Final = 64
 """Bytes: a cache line, and the widest vector register."""
 
 
-def aligned_bytes(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def allocate_aligned(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Uninitialised memory of `size` bytes, the first of which is aligned.
 
     Raises:
@@ -30,6 +30,6 @@ def aligned_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     if array.flags.c_contiguous and not array.ctypes.data % ALIGNMENT:
         return array
-    copy: np.ndarray[Any, Any] = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
+    copy: np.ndarray[Any, Any] = allocate_aligned(array.nbytes).view(array.dtype).reshape(array.shape)
     np.copyto(copy, array)
     return copy

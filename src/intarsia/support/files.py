@@ -37,7 +37,7 @@ def is_out_of_space(error: OutputError) -> bool:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; the file or folder written there replaces `path` at the end.
 
     On any exception, Ctrl-C included, the temporary is removed and `path` is as it was. A folder cannot be
@@ -89,7 +89,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         OutputError: The file system refused.
     """
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_text(text)
 
 

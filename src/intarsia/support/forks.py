@@ -16,27 +16,27 @@ from types import TracebackType
 from typing import Final, Protocol
 
 
-class BeginsInChild(Protocol):
+class ResetInChild(Protocol):
     """An object with a method that is called in each forked child."""
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Forget what belongs to the parent's threads; called in the child before anything else runs."""
 
 
-_REGISTERED: Final[weakref.WeakSet[BeginsInChild]] = weakref.WeakSet()
+_REGISTERED: Final[weakref.WeakSet[ResetInChild]] = weakref.WeakSet()
 # Held across the fork, so that no other thread is changing the set while its memory is copied.
 _LOCK: Final = threading.RLock()
 # Held by blocks in which a fork would leave a lock of foreign code behind, and across every fork.
 _WITHOUT_FORKS: Final = threading.RLock()
 
 
-def begin_anew_in_children(item: BeginsInChild) -> None:
-    """Have `item.begin_in_child` called in every child that this process forks while the item lives."""
+def reset_in_children(item: ResetInChild) -> None:
+    """Have `item.reset_in_child` called in every child that this process forks while the item lives."""
     with _LOCK:
         _REGISTERED.add(item)
 
 
-def leave_to_parent(item: object) -> None:
+def prevent_destruction(item: object) -> None:
     """Keep an object of an engine from ever being destroyed in this process, a forked child.
 
     Its destructor would join threads that only the parent has, and wait for ever.
@@ -45,7 +45,7 @@ def leave_to_parent(item: object) -> None:
 
 
 @contextmanager
-def without_forks() -> Iterator[None]:
+def hold_off_forks() -> Iterator[None]:
     """Let forks of this process wait for the end of the block; one such block runs at a time.
 
     For code with locks of its own that nobody can free in a child: OpenBLAS, which NumPy calls, hangs in a
@@ -70,7 +70,7 @@ class ForkSafeLock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -80,7 +80,7 @@ class ForkSafeLock:
     ) -> None:
         self._lock.release()
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Replace the lock."""
         self._lock = threading.Lock()
 
@@ -88,7 +88,7 @@ class ForkSafeLock:
 def _begin_all_in_child() -> None:
     _end_fork()
     for item in list(_REGISTERED):
-        item.begin_in_child()
+        item.reset_in_child()
 
 
 if hasattr(os, "register_at_fork"):

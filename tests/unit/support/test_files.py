@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from intarsia.support.errors import OutputError
-from intarsia.support.files import write_text, written_whole
+from intarsia.support.files import write_atomically, write_text
 
 
 def write_half(path: Path, error: BaseException) -> None:
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_text("half")
         raise error
 
@@ -20,7 +20,7 @@ def write_half(path: Path, error: BaseException) -> None:
 def test_a_file_replaces_the_old_one_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -30,7 +30,7 @@ def test_a_file_replaces_the_old_one_at_the_end(tmp_path: Path) -> None:
 def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "artifact"
     for content in ("old", "new"):
-        with written_whole(path) as temporary:
+        with write_atomically(path) as temporary:
             temporary.mkdir()
             (temporary / "file").write_text(content)
     assert (path / "file").read_text() == "new"
@@ -43,7 +43,7 @@ def old_folder(path: Path) -> None:
 
 
 def replace_folder(path: Path) -> None:
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.mkdir()
         (temporary / "file").write_text("new")
 

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from intarsia.support.forks import ForkSafeLock, begin_anew_in_children, without_forks
+from intarsia.support.forks import ForkSafeLock, hold_off_forks, reset_in_children
 
 
 def exit_status_of_child(action: Callable[[], bool]) -> int:
@@ -44,11 +44,11 @@ def test_registered_objects_begin_in_the_child_and_not_in_the_parent() -> None:
     class Counter:
         begun = 0
 
-        def begin_in_child(self) -> None:
+        def reset_in_child(self) -> None:
             self.begun += 1
 
     counter = Counter()
-    begin_anew_in_children(counter)
+    reset_in_children(counter)
     assert exit_status_of_child(lambda: counter.begun == 1) == 0
     assert counter.begun == 0
 
@@ -58,7 +58,7 @@ def test_a_fork_waits_for_blocks_without_forks() -> None:
     is_inside = threading.Event()
 
     def work() -> None:
-        with without_forks():
+        with hold_off_forks():
             is_inside.set()
             threading.Event().wait(0.05)
             events.append("end of the block")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.support.errors import DatabaseError
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 LEAST_WEIGHT: Final = 0.1
 """Weight of a program that is much slower than the best of its task."""
@@ -105,7 +105,7 @@ class Samples:
         """
         programs = self.programs
         about = json.dumps({"names": self.names, "tasks": self.tasks})
-        with written_whole(path) as temporary, temporary.open("wb") as file:
+        with write_atomically(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(
                 file,
                 allow_pickle=False,

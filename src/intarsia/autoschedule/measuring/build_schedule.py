@@ -16,7 +16,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.step_json import step_from_json
 from intarsia.native.loop_state.step_record import StepJson
 from intarsia.native.schedule import with_state
-from intarsia.support.paused_collection import collection_paused
+from intarsia.support.garbage_collection import pause_garbage_collection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ def build_schedule(folder: Path, steps: Sequence[StepJson], most_stores: int | N
         steps: The history, as the log has it.
         most_stores: See `compile_schedule`.
     """
-    with collection_paused():
+    with pause_garbage_collection():
         return _built(folder, steps, most_stores)
 
 

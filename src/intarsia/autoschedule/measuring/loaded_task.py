@@ -17,7 +17,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.packing import Packing
-from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
+from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, allocate_aligned
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +45,7 @@ class GuardedOutput:
     @classmethod
     def of(cls, expected: Array) -> Self:
         """For an output of which the reference result is known."""
-        memory = aligned_bytes(expected.nbytes + 2 * _GUARD)
+        memory = allocate_aligned(expected.nbytes + 2 * _GUARD)
         inner = memory[_GUARD : _GUARD + expected.nbytes]
         return cls(inner.view(expected.dtype).reshape(expected.shape), memory, _unlike(expected))
 
@@ -121,7 +121,7 @@ class LoadedTask:
         if not known or known[0] is not array:  # an array of before was at that address
             known = [array]
         while len(known) < count:
-            copy: Array = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
+            copy: Array = allocate_aligned(array.nbytes).view(array.dtype).reshape(array.shape)
             np.copyto(copy, array)
             known.append(copy)
         while len(self.copies) >= _KEPT_PACKED:

@@ -19,7 +19,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,7 @@ class TaskFolder:
             OutputError: The folder cannot be written.
         """
         program = TaskProgram(task.dag, isa, task.hardware.num_cores, task.layout_rewrite_option)
-        with written_whole(path) as temporary:
+        with write_atomically(path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_bytes(pickle.dumps(program, protocol=5))
             write_arrays(temporary, _GIVEN, task_contents(task, seed))

@@ -21,7 +21,7 @@ from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
-from intarsia.support.paused_collection import collection_paused
+from intarsia.support.garbage_collection import pause_garbage_collection
 
 
 class SketchPolicy:
@@ -202,7 +202,7 @@ class SketchPolicy:
     @contextmanager
     def _searching(self) -> Iterator[None]:
         start = self._clock()
-        with collection_paused():
+        with pause_garbage_collection():
             yield
         self.search_seconds += self._clock() - start
 

@@ -81,12 +81,12 @@ def save_npz(path: Path, values: Mapping[str, Value]) -> int:
     Raises:
         OutputError: The file system refused, or a value is no array.
     """
-    from intarsia.support.files import written_whole
+    from intarsia.support.files import write_atomically
 
     for name, value in values.items():
         if not isinstance(value, np.ndarray):
             raise OutputError(f"cannot write {path}: output {name!r} is no array, and .npz holds arrays only")
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
             for name, value in values.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:

@@ -39,12 +39,12 @@ def export_model(
     """Write a model as an ONNX file."""
     from intarsia.cli.arguments.output import check_writable
     from intarsia.frontend.zoo import build_model, zoo_model
-    from intarsia.support.files import written_whole
+    from intarsia.support.files import write_atomically
 
     path = Path(f"{zoo_model(name).name}.onnx") if output is None else output
     check_writable(path)
     data = build_model(name, seed).SerializeToString()
-    with written_whole(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_bytes(data)
     document = {"model": name, "seed": seed, "file": str(path), "bytes": len(data)}
     return Report(document, (f"wrote {path} ({size_text(len(data))})",))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from intarsia.measure.arrays.array_files import read_arrays, write_arrays
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +46,7 @@ class ConstantStore:
         # Never the number of places: a new array with the identity of a dead one replaces its entry, so that
         # number would be given twice, and the second array would overwrite the first one's files.
         place = self.path / str(next(self._numbers))
-        with written_whole(place) as temporary:
+        with write_atomically(place) as temporary:
             temporary.mkdir()
             write_arrays(temporary, _NAME, {_NAME: array})
         self._places[id(array)] = (weakref.ref(array), place)

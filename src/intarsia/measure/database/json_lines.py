@@ -32,7 +32,7 @@ from intarsia.measure.database.record import MeasureRecord
 from intarsia.measure.database.rows import compact_json, plain_record, read_record, read_text, record_of
 from intarsia.measure.database.tables import HOSTS, WORKLOADS
 from intarsia.support.errors import DatabaseError
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 FORMAT: Final = "intarsia measurements"
 VERSION: Final = 1
@@ -47,7 +47,7 @@ def export_lines(connection: Connection, path: Path) -> LineCounts:
         OutputError: The file cannot be written.
     """
     counts = {"workload": 0, "host": 0, "record": 0}
-    with written_whole(path) as temporary, temporary.open("w", encoding="ascii") as file:
+    with write_atomically(path) as temporary, temporary.open("w", encoding="ascii") as file:
         file.write(compact_json({"format": FORMAT, "version": VERSION}) + "\n")
         for kind, data in _items(connection):
             file.write(compact_json({kind: data}) + "\n")

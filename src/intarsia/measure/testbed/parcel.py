@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.measure.workload_folder import WorkloadFolder
-from intarsia.support.files import written_whole
+from intarsia.support.files import write_atomically
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -67,7 +67,7 @@ class PackedFolder:
         folder = WorkloadFolder(parent / self.name)
         if folder.path.exists():
             return folder
-        with written_whole(folder.path) as temporary:
+        with write_atomically(folder.path) as temporary:
             temporary.mkdir()
             for name, content in self.files:
                 _write(temporary / name, content)

@@ -12,7 +12,7 @@ from intarsia.measure.timing.cache_flush import cache_flush_of_this_machine
 from intarsia.measure.timing.clock import MONOTONIC_CLOCK, Clock
 from intarsia.measure.timing.median_interval import SMALLEST_SAMPLE, median_interval
 from intarsia.support.errors import UsageError
-from intarsia.support.paused_collection import collection_paused
+from intarsia.support.garbage_collection import pause_garbage_collection
 
 MAX_CALLS = 1_000_000
 """The most calls of one warm-up or repeat: a function that takes no time on the clock must end as well."""
@@ -181,7 +181,7 @@ def take_sample(
     if policy.flush_cache:
         calls, shortest = 1, 0.0
         (flush or cache_flush_of_this_machine())()
-    with collection_paused():
+    with pause_garbage_collection():
         start = clock()
         while done == 0 or (elapsed < shortest and done < MAX_CALLS):
             for _ in itertools.repeat(None, calls):

@@ -22,7 +22,7 @@ import numpy as np
 from intarsia.native.execution.driver import Driver
 from intarsia.native.execution.driver_records import PoolRecord, WorkerRecord
 from intarsia.native.execution.process_cores import process_cores
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
 
 CHUNKS_PER_THREAD: Final = 4
@@ -48,7 +48,7 @@ class Crew:
 
     def __init__(self, threads: int, driver: Driver) -> None:
         self.threads = threads
-        self._memory = aligned_bytes(ctypes.sizeof(PoolRecord))
+        self._memory = allocate_aligned(ctypes.sizeof(PoolRecord))
         self._memory[:] = 0
         record = PoolRecord.from_buffer(self._memory.data)
         record.most_chunks = CHUNKS_PER_THREAD * threads
@@ -169,7 +169,7 @@ class Scratch:
 
     def __init__(self, threads: int, size: int) -> None:
         self.stride = _stride(size)
-        self._memory: np.ndarray[Any, np.dtype[np.uint8]] = aligned_bytes(self.stride * threads)
+        self._memory: np.ndarray[Any, np.dtype[np.uint8]] = allocate_aligned(self.stride * threads)
         self.address = int(self._memory.ctypes.data)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
-from intarsia.support.forks import begin_anew_in_children
+from intarsia.support.forks import reset_in_children
 
 
 class _Resident:
@@ -19,9 +19,9 @@ class _Resident:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Forget the parent's thread."""
         self._lock, self._thread = threading.Lock(), None
 

@@ -10,7 +10,7 @@ from intarsia.native.execution.crew import Crew, Scratch
 from intarsia.native.execution.driver import Driver, process_driver
 from intarsia.native.execution.driver_records import RuntimeRecord
 from intarsia.support.errors import UsageError
-from intarsia.support.forks import begin_anew_in_children
+from intarsia.support.forks import reset_in_children
 
 MOST_THREADS: Final = 4096
 
@@ -62,7 +62,7 @@ class ThreadPool:
         self._is_closed = False
         self._crew: Crew | None = None
         self._idle: list[Runtime] = []
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
     @property
     def threads(self) -> int:
@@ -135,7 +135,7 @@ class ThreadPool:
         if self._is_closed:
             raise UsageError("this thread pool is closed", help="make a new one")
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Forget the workers, which the parent has kept, and locks that threads of the parent may hold."""
         self._lock = threading.Lock()
         self._crew, self._idle = None, []

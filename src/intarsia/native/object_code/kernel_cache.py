@@ -18,7 +18,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.support.errors import OutputError
-from intarsia.support.files import output_error, written_whole
+from intarsia.support.files import output_error, write_atomically
 from intarsia.support.version import VERSION
 
 DEFAULT_LIMIT: Final = 1 << 29
@@ -101,7 +101,7 @@ class KernelCache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise output_error(path.parent, error) from error
-        with written_whole(path) as temporary:
+        with write_atomically(path) as temporary:
             temporary.write_bytes(content)
         self._unseen += len(content)
         if self._unseen > self.limit // 16:  # other processes write too

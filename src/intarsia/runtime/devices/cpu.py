@@ -14,7 +14,7 @@ from intarsia.runtime.devices.fitting import copied_into, own_results
 from intarsia.runtime.devices.worker import Worker
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
 
 
@@ -31,7 +31,7 @@ class CpuDevice:
 
     def allocate(self, size: int) -> Array:
         """As `Device.allocate`."""
-        return aligned_bytes(size)
+        return allocate_aligned(size)
 
     def view(self, block: Array, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """As `Device.view`."""

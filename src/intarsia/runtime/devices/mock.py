@@ -15,7 +15,7 @@ from intarsia.runtime.devices.fitting import copied_into, own_results
 from intarsia.runtime.devices.worker import Worker
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
 
 
@@ -47,7 +47,7 @@ class MockDevice:
 
     def allocate(self, size: int) -> MockBuffer:
         """As `Device.allocate`."""
-        return self._kept(aligned_bytes(size))
+        return self._kept(allocate_aligned(size))
 
     def view(
         self, block: MockBuffer, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]

@@ -22,7 +22,7 @@ from intarsia.native.execution.native_function import NativeFunction
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.runtime.devices.core_groups import CoreGroup, allowed_cores
 from intarsia.runtime.kernel import Array, KernelSource, Value
-from intarsia.support.aligned_memory import aligned_bytes
+from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
@@ -149,7 +149,7 @@ def _fitting(value: Value, port: RegionPort) -> Array:
 
 
 def _aligned(port: RegionPort) -> Array:
-    return aligned_bytes(port.nbytes).view(port.dtype).reshape(port.shape)
+    return allocate_aligned(port.nbytes).view(port.dtype).reshape(port.shape)
 
 
 def _table(region: NativeRegion) -> CallTable:
@@ -185,7 +185,7 @@ def _arena(size: int) -> Array:
         CompileError: There is not so much.
     """
     try:
-        return aligned_bytes(size)
+        return allocate_aligned(size)
     except MemoryError as error:
         raise too_large_arena(size) from error
 

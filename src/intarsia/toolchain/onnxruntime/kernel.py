@@ -15,7 +15,7 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
-from intarsia.support.forks import begin_anew_in_children, leave_to_parent
+from intarsia.support.forks import prevent_destruction, reset_in_children
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.input_identity import put_identity_behind_inputs
@@ -66,7 +66,7 @@ class BoundKernel:
         self._output_ports = outputs
         self._is_of_parent = False
         self._use(session, lent)
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
     def _use(self, session: Any, lent: object) -> None:
         self._session: Any = session
@@ -75,11 +75,11 @@ class BoundKernel:
         self._bound_inputs = tuple(BoundMemory() for _ in self._input_ports)
         self._bound_outputs = tuple(BoundMemory() for _ in self._output_ports)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Leave the session to the parent, which has its threads; the next run creates one."""
         if self._session is not None:
-            leave_to_parent(self._session)
-            leave_to_parent(self._binding)
+            prevent_destruction(self._session)
+            prevent_destruction(self._binding)
             self._is_of_parent = True
 
     def blob(self) -> bytes | None:
@@ -155,12 +155,12 @@ class FedKernel:
         self._lent = lent
         self._names = tuple(port.name for port in inputs)
         self._is_of_parent = False
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Leave the session to the parent, which has its threads; the next run creates one."""
         if self._session is not None:
-            leave_to_parent(self._session)
+            prevent_destruction(self._session)
             self._is_of_parent = True
 
     def blob(self) -> bytes | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
-from intarsia.support.forks import begin_anew_in_children, leave_to_parent
+from intarsia.support.forks import prevent_destruction, reset_in_children
 from intarsia.target import Target
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.delivery import deliver
@@ -71,9 +71,9 @@ class _InThisProcess:
 
     def __init__(self) -> None:
         self.is_used = self.is_of_parent = False
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Remember that OpenVINO's threads and locks are the parent's."""
         self.is_of_parent = self.is_used
 
@@ -114,13 +114,13 @@ class OpenVinoKernel:
         self._limits = limits
         self._is_of_parent = False
         self._substitute: OpenVinoProcess | None = None
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Leave the compiled model to the parent, which has its threads; the next run starts a process."""
         if self._request is not None:
-            leave_to_parent(self._compiled)
-            leave_to_parent(self._request)
+            prevent_destruction(self._compiled)
+            prevent_destruction(self._request)
             self._is_of_parent = True
 
     def blob(self) -> bytes | None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from intarsia.runtime.kernel import Array, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, IntarsiaError, UsageError
-from intarsia.support.forks import begin_anew_in_children
+from intarsia.support.forks import reset_in_children
 from intarsia.toolchain.delivery import deliver_all
 
 _START: Final = (
@@ -59,9 +59,9 @@ class OpenVinoProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_of_parent = False
         self._start()
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Forget the process: it answers the one that started it, and the next run starts another."""
         if self._connection is not None:
             self._connection.close()

@@ -10,7 +10,7 @@ import numpy as np
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
-from intarsia.support.forks import without_forks
+from intarsia.support.forks import hold_off_forks
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.external_weights import weight_of
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
@@ -73,7 +73,7 @@ class ReferenceKernel:
             raise UsageError("the kernel is closed")
         feeds = dict(zip(self._names, inputs, strict=True))
         try:
-            with without_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
+            with hold_off_forks(), np.errstate(all="ignore"):  # infinities and NaNs are results like others
                 results = self._evaluator.run(None, feeds)
         except Exception as error:  # the evaluator raises whatever its operators do
             raise ExecutionError(f"reference failed: {exception_text(error)}") from error

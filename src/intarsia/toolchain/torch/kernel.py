@@ -11,7 +11,7 @@ import torch
 
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import ExecutionError, UsageError
-from intarsia.support.forks import begin_anew_in_children
+from intarsia.support.forks import reset_in_children
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.delivery import deliver
@@ -75,9 +75,9 @@ class TorchKernel:
         self.source = source
         self._program: Computation | None = program
         self._threads = threads
-        begin_anew_in_children(self)
+        reset_in_children(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Compute on one thread: the threads of OpenMP do not survive a fork, and it starts no others."""
         self._threads = 1
 

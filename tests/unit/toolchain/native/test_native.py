@@ -17,7 +17,7 @@ from intarsia.ir import Call, Constant, DType, Function, IRModule, SymbolicDim, 
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import Array, KernelSource
-from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, aligned_bytes
+from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, allocate_aligned
 from intarsia.support.errors import (
     ArtifactError,
     CompileError,
@@ -259,7 +259,7 @@ def test_constants_of_a_blob_are_not_copied() -> None:
     kernel = Native().compile(function, Target("cpu -toolchain=native -threads=1"))
     given = kernel.blob()
     assert given is not None
-    memory = aligned_bytes(len(given))
+    memory = allocate_aligned(len(given))
     memory[...] = np.frombuffer(given, np.uint8)
     region = read_blob(memory.data, kernel.source.weights)
     assert all(np.shares_memory(constant.array, memory) for constant in region.constants)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from intarsia.support.paused_collection import collection_paused
+from intarsia.support.garbage_collection import pause_garbage_collection
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])
@@ -13,7 +13,7 @@ def test_it_is_afterwards_as_it_was_before(was_enabled: bool) -> None:
     before = gc.isenabled()
     try:
         gc.enable() if was_enabled else gc.disable()
-        with suppress(ValueError), collection_paused():
+        with suppress(ValueError), pause_garbage_collection():
             assert not gc.isenabled()
             raise ValueError("work that fails")
         assert gc.isenabled() == was_enabled

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Let no cycles be looked for meanwhile.
 
     A search costs milliseconds that belong to the whole process, not to a function that is timed. And where
