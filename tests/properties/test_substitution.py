@@ -13,7 +13,7 @@ from intarsia.ir import IRModule
 from intarsia.measure.inputs import random_inputs
 from intarsia.op import verify
 from intarsia.tune.passes.rewrite_estimate import ProgramEstimate, estimated_cost
-from intarsia.tune.substitution import Dataflow, applied, find_substitutions, substitute
+from intarsia.tune.substitution import Dataflow, apply_replacement, find_substitutions, substitute
 
 STEPS = 6
 
@@ -60,4 +60,4 @@ def test_what_a_substitution_changes_is_estimated_as_the_whole_program_is(seed: 
     found = list(find_substitutions(flow, EVERY_RULE))
     assert len(found) >= 5
     for one in found:
-        assert estimate.behind(one) == estimated_cost(applied(flow, one.new, one.place)), one
+        assert estimate.cost_after(one) == estimated_cost(apply_replacement(flow, one.new, one.place)), one

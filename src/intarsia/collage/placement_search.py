@@ -136,7 +136,7 @@ class PlacementSearch:
             judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
             own = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
             opened = _through((*self.options.eval_passes, *own), trace, self.ctx, node, judge)
-            placed = judge.given(opened)
+            placed = judge.place_whole(opened)
             if opened.size > trace.size:  # then a cost is that on the target
                 placed.perf, placed.fate = opened.perf, opened.fate
             candidates.append((opened, self._ended(placed, node)))
@@ -233,7 +233,7 @@ def _through(
         return trace.copy()
     inner = copy.copy(ctx)
     inner.evaluator = evaluator or ctx.evaluator
-    inner = inner.on(trace.copy(), node)
+    inner = inner.recording(trace.copy(), node)
     Sequential(passes, name="eval_passes")(trace.out_mod, inner)
     assert isinstance(inner.trace, TraceRecorder)
     return inner.trace.tuned

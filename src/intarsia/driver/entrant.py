@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from intarsia.driver.records import Status
 from intarsia.measure.measure_input import MeasureInput
-from intarsia.tune.tuned_candidate import decided_program, decisions_and_base
+from intarsia.tune.tuned_candidate import apply_decisions, decisions_and_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def after_decisions(item: MeasureInput) -> MeasureInput:
     decisions, base = decisions_and_base(item.candidate)
     if not decisions:
         return item
-    workload = replace(item.workload, module=decided_program(item.workload.module, item.candidate))
+    workload = replace(item.workload, module=apply_decisions(item.workload.module, item.candidate))
     return MeasureInput(workload, item.target, base)
 
 

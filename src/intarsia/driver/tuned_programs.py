@@ -23,8 +23,8 @@ from intarsia.measure.measurer import MeasureBudget, MeasureProgress
 from intarsia.target import Target
 from intarsia.transform import Pass, Sequential
 from intarsia.tune.candidates import evaluate
-from intarsia.tune.made_once import MadeOnce
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.program_memo import ProgramMemo
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
 from intarsia.tune.tune_in_turns import PassShare, TuneInTurns
@@ -89,7 +89,7 @@ def enter_tuned_programs(
     results = contest.results()
     known = {target: results.get((str(target), WHOLE.digest)) for target in targets}
     chosen = _fastest({target: each for target, each in known.items() if each is not None and each.is_ok})
-    tree, lines, made = [], [], MadeOnce()
+    tree, lines, made = [], [], ProgramMemo()
     begun = contest.measurer.spent
 
     def tell(progress: MeasureProgress) -> None:
@@ -111,7 +111,7 @@ class _Run:
     """Tuning for one target."""
 
     def __init__(
-        self, contest: Contest, workload: Workload, target: Target, seconds: float, made: MadeOnce
+        self, contest: Contest, workload: Workload, target: Target, seconds: float, made: ProgramMemo
     ) -> None:
         self.shares: list[PassShare] = []
         self._made = made
@@ -135,7 +135,7 @@ class _Run:
             clock = lambda: measurer.spent  # noqa: E731  # what is known counts as when it was measured
             TuneInTurns(tuple(passes), limits, _SLICE, self.shares.extend, clock)(mod, ctx)
         else:
-            inner = ctx.on(Trace(mod))
+            inner = ctx.recording(Trace(mod))
             Sequential(passes, name="passes")(mod, inner)
             assert isinstance(inner.trace, TraceRecorder)
             evaluate([inner.trace.tuned], ctx)

@@ -1,1 +1,1 @@
-"""What every layer may use: errors, registries, digests, files. It imports nothing of Intarsia."""
+"""Helpers for every layer: errors, registries, digests, files. It imports nothing else of Intarsia."""

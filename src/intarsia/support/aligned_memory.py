@@ -1,4 +1,4 @@
-"""Memory whose first byte is aligned."""
+"""Memory with an aligned first byte."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ ALIGNMENT: Final = 64
 
 
 def allocate_aligned(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Uninitialised memory of `size` bytes, the first of which is aligned.
+    """Allocate `size` bytes of uninitialised memory that begin at a multiple of `ALIGNMENT`.
 
     Raises:
-        MemoryError: There is not so much.
+        MemoryError: The size exceeds the address space or the memory that is free.
     """
     if size > np.iinfo(np.intp).max - ALIGNMENT:
         raise MemoryError(f"{size} bytes are more than any machine can address")
+    # NumPy aligns to 16 bytes only: allocate one cache line more and begin at its first multiple of 64.
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
 
 
 def aligned_array(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array if it is C-contiguous and its first byte is aligned, else such a copy of it.
+    """Return the array if it is C-contiguous and aligned, else a copy that is both.
 
-    Vectors as wide as a cache line take two accesses each where they begin in the middle of one.
+    A vector load as wide as a cache line costs two accesses where it crosses from one line into the next.
     """
     if array.flags.c_contiguous and not array.ctypes.data % ALIGNMENT:
         return array

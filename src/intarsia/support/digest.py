@@ -6,17 +6,19 @@ import hashlib
 from collections.abc import Iterable
 
 DIGEST_BYTES = 16
+"""Bytes of a digest: 128 bits, so that accidental collisions are out of reach."""
 
 
 def digest_bytes(*parts: bytes | memoryview) -> bytes:
-    """BLAKE2b of the parts, each prefixed by its length so that no two lists collide."""
+    """Return the BLAKE2b digest of a list of byte strings."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
+        # The length before each part keeps ("ab", "c") and ("a", "bc") apart.
         state.update(len(part).to_bytes(8, "little"))
         state.update(part)
     return state.digest()
 
 
 def digest_text(parts: Iterable[str]) -> str:
-    """Hexadecimal digest of a list of strings."""
+    """Return the hexadecimal digest of a list of strings."""
     return digest_bytes(*(part.encode() for part in parts)).hex()

@@ -36,9 +36,9 @@
         ├── TaskOutOfMemoryError          it reached its memory limit
         └── TaskStoppedError              its pool was stopped
 
-Those with a module in brackets stand beside what raises them, and are named here so that there is one list.
-An error says what is wrong, what was found and what was expected; `help` says what to do. Layers it
-passes on the way up add where it happened with `add_note` (operator, pass, node of the model).
+An error with a module in brackets is defined there, beside the code that raises it.
+The message states the problem, the actual value and the expected one; `help` states the remedy. The layers
+that an error passes through add its location with `add_note` (operator, pass, node of the model).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class IntarsiaError(Exception):
     """Base of all errors meant for people.
 
     Attributes:
-        problem: One sentence: what is wrong, with what was found and what was expected.
-        help: What the user can do about it, or the empty string.
+        problem: One sentence with the problem, the actual value and the expected one.
+        help: Advice to the user, or the empty string.
     """
 
     problem: str
@@ -92,7 +92,7 @@ class InputError(UsageError):
 
 @dataclass(eq=False)
 class MissingToolchainError(UsageError):
-    """A toolchain was asked for that is unknown, not installed, or broken on this machine."""
+    """A requested toolchain is unknown, not installed, or broken on this machine."""
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class OutputError(UsageError):
 
 @dataclass(eq=False)
 class ModelError(IntarsiaError):
-    """Something about the model."""
+    """The model cannot be used."""
 
     exit_code: ClassVar[int] = 3
 
@@ -169,6 +169,6 @@ class DatabaseError(IntarsiaError):
 
 @dataclass(eq=False)
 class StoppedError(IntarsiaError):
-    """The user has ended a run before its time; what it has found is kept."""
+    """The user has stopped a run; its results so far are kept."""
 
     exit_code: ClassVar[int] = 130

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Atomic writes: a reader never sees half of a file."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _HELP = {
 
 
 def output_error(path: Path, error: OSError) -> OutputError:
-    """The error for people that tells why `path` could not be written."""
+    """Return the error for a failed write to `path`, with the reason and advice."""
     reason = (error.strerror or str(error)).lower()
     return OutputError(f"cannot write {path}: {reason}", help=_HELP.get(error.errno or 0, ""))
 
 
 def is_out_of_space(error: OutputError) -> bool:
-    """Whether nothing else could be written there either: the disk is full, over its quota or read-only."""
+    """Whether further writes to the same disk would fail too: it is full, over its quota or read-only."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
@@ -51,6 +51,7 @@ def write_atomically(path: Path) -> Iterator[Path]:
             f"cannot write {path}: it is neither a file nor a folder", help="choose another name"
         )
     try:
+        # Beside the target, not in /tmp: a rename is atomic only within one file system.
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise output_error(path, error) from error
@@ -65,12 +66,13 @@ def write_atomically(path: Path) -> Iterator[Path]:
         except OSError as error:
             raise output_error(path, error) from error
     finally:
-        _put_back(aside, path)  # where this fails or is interrupted, nothing is removed
+        # First: if it fails or is interrupted, the temporary folder with the only copy of the old one stays.
+        _put_back(aside, path)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_back(aside: Path, path: Path) -> None:
-    """Give the old folder its place again if the new one did not get there."""
+    """Move the old folder back if the new one did not replace it."""
     if not aside.exists() or os.path.lexists(path):
         return
     try:
@@ -84,7 +86,7 @@ def _put_back(aside: Path, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole text file or nothing.
+    """Write a text file atomically.
 
     Raises:
         OutputError: The file system refused.
@@ -94,7 +96,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def folder_size(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder."""
+    """Return the bytes of a file, or of all files below a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(Path(root, name).stat().st_size for root, _, names in os.walk(path) for name in names)

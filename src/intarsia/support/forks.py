@@ -1,7 +1,7 @@
-"""What a forked child has to begin anew: locks that a thread of the parent held, and threads that are gone.
+"""Fork safety: locks and thread pools that a forked child has to replace.
 
-A fork copies the memory of all threads and only the calling thread. So a lock that another thread holds at
-that moment stays locked in the child for ever, and pools wait for threads that do not exist there.
+A fork copies the whole memory but only the calling thread. A lock that another thread holds at that moment
+stays locked in the child for ever, and a pool in the child waits for threads that do not exist there.
 """
 
 from __future__ import annotations
@@ -17,45 +17,46 @@ from typing import Final, Protocol
 
 
 class ResetInChild(Protocol):
-    """An object with a method that is called in each forked child."""
+    """An object that replaces its locks and threads in each forked child."""
 
     def reset_in_child(self) -> None:
-        """Forget what belongs to the parent's threads; called in the child before anything else runs."""
+        """Replace state that the parent's threads own; called in the child before any other code."""
 
 
 _REGISTERED: Final[weakref.WeakSet[ResetInChild]] = weakref.WeakSet()
-# Held across the fork, so that no other thread is changing the set while its memory is copied.
+# Held across the fork, so that no other thread changes the set while its memory is copied.
 _LOCK: Final = threading.RLock()
-# Held by blocks in which a fork would leave a lock of foreign code behind, and across every fork.
+# Held across every fork, and by blocks in which foreign code holds locks that a child could not release.
 _WITHOUT_FORKS: Final = threading.RLock()
 
 
 def reset_in_children(item: ResetInChild) -> None:
-    """Have `item.reset_in_child` called in every child that this process forks while the item lives."""
+    """Call `item.reset_in_child` in every child that this process forks while the item is alive."""
     with _LOCK:
         _REGISTERED.add(item)
 
 
 def prevent_destruction(item: object) -> None:
-    """Keep an object of an engine from ever being destroyed in this process, a forked child.
+    """Leak an object of an engine in this process, a forked child, so that its destructor never runs.
 
-    Its destructor would join threads that only the parent has, and wait for ever.
+    The destructor would join threads that exist in the parent only, and block for ever.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
 
 
 @contextmanager
 def hold_off_forks() -> Iterator[None]:
-    """Let forks of this process wait for the end of the block; one such block runs at a time.
+    """Delay forks of this process until the block ends; only one thread at a time is in such a block.
 
-    For code with locks of its own that nobody can free in a child: OpenBLAS, which NumPy calls, hangs in a
-    child that was forked while another thread multiplied matrices.
+    It protects foreign code with internal locks that a child cannot release. OpenBLAS, which NumPy calls,
+    hangs in a child that was forked while another thread multiplied matrices.
     """
     with _WITHOUT_FORKS:
         yield
 
 
 def _begin_fork() -> None:
+    # A block of `hold_off_forks` that registers an object takes both locks in this order too: no deadlock.
     _WITHOUT_FORKS.acquire()
     _LOCK.acquire()
 
@@ -66,7 +67,7 @@ def _end_fork() -> None:
 
 
 class ForkSafeLock:
-    """A lock for `with` that is free in a forked child, whatever the threads of the parent hold."""
+    """A lock for `with` that is free in a forked child, even if a thread of the parent held it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,6 +87,7 @@ class ForkSafeLock:
 
 
 def _begin_all_in_child() -> None:
+    # The child inherits both locks as acquired by the thread that forked, which is its only thread.
     _end_fork()
     for item in list(_REGISTERED):
         item.reset_in_child()

@@ -1,4 +1,4 @@
-"""How much memory this machine has at all: what needs more is refused before it is tried."""
+"""The physical memory of this machine: the limit beyond which requests are refused up front."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 from typing import Final
 
 _UNKNOWN: Final = 1 << 44
+"""Bytes assumed where the system does not report its memory: large enough that nothing is refused."""
 
 
 @functools.cache
 def machine_memory() -> int:
-    """Return the bytes of physical memory; 16 TiB where the system does not say it."""
+    """Return the bytes of physical memory; 16 TiB where the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def ranges_text(numbers: Sequence[int]) -> str:
-    """Numbers, 0 or more, as text: "3,5..6"; in any order, each once."""
+    """Return non-negative numbers, given in any order, as text: "3,5..6"."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and parts[-1][1] == number - 1:
@@ -18,15 +18,15 @@ def ranges_text(numbers: Sequence[int]) -> str:
 
 
 def parse_ranges(text: str) -> tuple[int, ...]:
-    """The numbers that `ranges_text` wrote.
+    """Parse a text of `ranges_text` into numbers.
 
     Raises:
-        ValueError: It did not write that.
+        ValueError: The text is malformed.
     """
     numbers: list[int] = []
     for part in str(text).split(","):
-        found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", part)
-        if found is None:
+        match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", part)
+        if match is None:
             raise ValueError(f"{part!r} is no range of nodes")
-        numbers += range(int(found[1]), int(found[2] or found[1]) + 1)
+        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
     return tuple(numbers)

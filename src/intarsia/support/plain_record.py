@@ -1,4 +1,4 @@
-"""Dataclasses as plain data, and back, by the types of their fields."""
+"""Conversion of dataclasses to plain data for JSON and back, directed by the types of their fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: object) -> Any:
-    """A dataclass as a dictionary of what JSON holds; tuples as lists, enums as their values."""
+    """Return a dataclass as a dictionary of JSON values; tuples become lists, enums their values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     match value:
@@ -28,19 +28,18 @@ def to_plain(value: object) -> Any:
 
 
 def from_plain(kind: type[T], data: object, where: str) -> T:
-    """The dataclass that `to_plain` took apart.
+    """Return the dataclass that `to_plain` converted.
 
-    Fields may be texts, numbers, truth values, enums, dataclasses, tuples of any length of such, dictionaries
-    from text to such, and each of these or None. Whatever the data has besides is ignored: a newer version
-    may know more.
+    A field may be a text, number, truth value, enum or dataclass, a tuple of any length or a dictionary from
+    text to these, or such a type or None. Unknown keys are ignored: a newer version may write more.
 
     Args:
         kind: The dataclass.
-        data: What was read.
-        where: What it is called in errors.
+        data: The plain data.
+        where: Name of the data in error messages.
 
     Raises:
-        ValueError: The data is something else, in words that say which value is wrong.
+        ValueError: The data does not fit the dataclass; the message names the wrong value.
     """
     return cast("T", _read(kind, data, where))
 
@@ -67,13 +66,13 @@ def _read(kind: Any, data: object, where: str) -> object:
 
 
 def _record(kind: Any, data: object, where: str) -> object:
-    found = data if isinstance(data, dict) else None
-    if found is None:
+    record = data if isinstance(data, dict) else None
+    if record is None:
         raise ValueError(f"{where} is {_shown(data)}, expected an object")
-    missing = [name for name in _hints(kind) if name not in found]
+    missing = [name for name in _hints(kind) if name not in record]
     if missing:
         raise ValueError(f"{where} has no {missing[0]!r}")
-    return kind(**{name: _read(part, found[name], f"{where}.{name}") for name, part in _hints(kind).items()})
+    return kind(**{name: _read(part, record[name], f"{where}.{name}") for name, part in _hints(kind).items()})
 
 
 def _member(kind: type[Enum], data: object, where: str) -> Enum:

@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Maps names to values of one kind; entry points are loaded when they are first asked for.
+    """Maps names to values of one kind; an entry point is loaded when its name is first looked up.
 
     Args:
-        kind: What the values are, for messages ("toolchain", "pass").
-        group: The entry point group that contributes further values, if any.
+        kind: Noun for the values in messages ("toolchain", "pass").
+        group: Entry point group that contributes further values, or None.
     """
 
     def __init__(self, kind: str, group: str | None = None) -> None:
@@ -82,7 +82,7 @@ class Registry(Generic[T]):
 
     def _points(self) -> dict[str, EntryPoint]:
         if self._entry_points is None:
-            from importlib.metadata import entry_points  # 50 ms: only when names are asked for
+            from importlib.metadata import entry_points  # takes 50 ms: import it on first use
 
             points = entry_points(group=self._group) if self._group else ()
             self._entry_points = {point.name: point for point in points}

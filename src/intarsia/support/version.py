@@ -1,3 +1,3 @@
-"""The version of this software; pyproject.toml reads it from here."""
+"""The version of Intarsia; pyproject.toml reads it from here."""
 
 VERSION = "0.1.0"

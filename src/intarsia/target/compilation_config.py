@@ -12,7 +12,7 @@ from intarsia.target.virtual_device import VirtualDevice
 
 @dataclass(frozen=True, slots=True)
 class CompilationConfig:
-    """What may run the primitive functions of a program, what runs the rest, and where values live.
+    """Targets of a program's primitive functions and of its host code, and the device type of its values.
 
     Several targets may share a device kind: the plain target of the device first, then at most one target
     of each toolchain, all of which refine it. A single target may name a toolchain without a plain one.
@@ -86,8 +86,8 @@ class CompilationConfig:
         for target in self.primitive_targets:
             if target.device_type is device_type:
                 return target
-        found = ", ".join(f'"{target}"' for target in self.primitive_targets)
-        raise UsageError(f"no target is for device type {device_type.kind}; found {found}")
+        given = ", ".join(f'"{target}"' for target in self.primitive_targets)
+        raise UsageError(f"no target is for device type {device_type.kind}; found {given}")
 
     def find_primitive_target_for_kind(self, kind: str, toolchain: str | None = None) -> Target | None:
         """The target of a device kind and toolchain (None: the plain one), whatever its options, if any."""
@@ -98,8 +98,8 @@ class CompilationConfig:
 
     def canonical_target(self, target: Target) -> Target:
         """This configuration's own object for an equal target, so that `is` suffices; any other as it is."""
-        known = (*self.primitive_targets, self.host_target)
-        return next((own for own in known if own == target), target)
+        targets = (*self.primitive_targets, self.host_target)
+        return next((same for same in targets if same == target), target)
 
     def canonical_virtual_device(self, device: VirtualDevice) -> VirtualDevice:
         """The virtual device with its target filled in; the only place where a device type becomes a target.

@@ -1,7 +1,7 @@
-"""What the operating system's files say about the CPU: model, instruction sets, caches, usable cores.
+"""Facts about the CPU from the operating system's files: model, instruction sets, caches, usable cores.
 
-Every function takes the root of the file system, so that tests can lay out a machine in a folder. Only files
-are read, no process is started; what is not there is left unknown ("", 0, empty).
+Every function takes the root of the file system, so that tests can lay out a machine in a folder. The
+functions only read files and start no process; a fact without a file is unknown ("", 0, empty).
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-# The instruction sets that decide which kernels run; the rest of the flags do not make a machine another one.
+# Instruction sets that kernels depend on. Other CPU flags are no part of a machine's fingerprint.
 _RELEVANT: Final = re.compile(
     r"ssse3|sse4_[12]|avx.*|amx.*|fma4?|f16c|bmi[12]|neon|asimd.+|fphp|i8mm|bf16|sve.*|sme[0-9]?|vfpv4"
 )
-_KERNEL_NAMES: Final = {
-    "asimd": "neon"
-}  # what arm64 kernels call the 128-bit vectors that all others call neon
+# Linux on arm64 reports the 128-bit vector extension as asimd; 32-bit Arm, LLVM and engines call it neon.
+_KERNEL_NAMES: Final = {"asimd": "neon"}
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def read_cpuinfo(root: Path) -> dict[str, str]:
-    """The fields of the first processor in /proc/cpuinfo, empty where there is no such file."""
+    """Read the fields of the first processor in /proc/cpuinfo; empty without such a file."""
     facts: dict[str, str] = {}
     try:
         with (root / "proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
@@ -39,7 +38,8 @@ def read_cpuinfo(root: Path) -> dict[str, str]:
 
 
 def cpu_model(cpuinfo: dict[str, str]) -> str:
-    """Name and numbers of the model: virtual machines share one name among different CPUs."""
+    """Return the name and numbers of the CPU model."""
+    # The name alone does not identify a CPU: hypervisors report one name for different models.
     name = cpuinfo.get("model name", "")
     keys = {"family": "cpu family", "model": "model", "stepping": "stepping"}
     if "CPU part" in cpuinfo:  # Arm
@@ -49,28 +49,28 @@ def cpu_model(cpuinfo: dict[str, str]) -> str:
 
 
 def instruction_sets(cpuinfo: dict[str, str]) -> tuple[str, ...]:
-    """The relevant instruction sets, sorted, by the kernel's names (arm64's `asimd` as `neon`)."""
+    """Return the relevant instruction sets, sorted, by Linux's names (arm64's `asimd` as `neon`)."""
     flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
     names = (_KERNEL_NAMES.get(flag, flag) for flag in flags)
     return tuple(sorted({name for name in names if _RELEVANT.fullmatch(name)}))
 
 
 def cache_bytes(root: Path) -> dict[tuple[int, str], int]:
-    """Size of each cache that the first core sees, by level and type ("Data", "Instruction", "Unified")."""
+    """Read the bytes of the first core's caches, by level and type ("Data", "Instruction", "Unified")."""
     sizes = {}
     for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
         level, kind, size = (_text(folder / name) for name in ("level", "type", "size"))
-        found = re.fullmatch(r"(\d+)([KMG]?)", size)
-        if found and level.isdigit():
-            sizes[int(level), kind] = int(found[1]) * _UNITS[found[2]]
+        match = re.fullmatch(r"(\d+)([KMG]?)", size)
+        if match and level.isdigit():
+            sizes[int(level), kind] = int(match[1]) * _UNITS[match[2]]
     return sizes
 
 
 def usable_cores(root: Path) -> int:
-    """Count the logical cores that this process may use: its affinity, cut to the CPU quotas of its groups.
+    """Count the logical cores that this process may use: its affinity, limited by the quotas of its cgroups.
 
-    It is read anew by each call, so that `taskset` on a running process counts from then on. The environment
-    is not read: OMP_NUM_THREADS changes nothing, the option `-threads` of a target does.
+    Each call reads the affinity again, so that `taskset` on a running process takes effect. The environment
+    is ignored: set the option `-threads` of a target, not OMP_NUM_THREADS.
     """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -78,7 +78,7 @@ def usable_cores(root: Path) -> int:
 
 
 def _quotas(root: Path) -> Iterator[int]:
-    """Cores that the control groups of this process allow, of version 2 and of version 1, rounded up."""
+    """Yield the cores that each cgroup (v1 and v2) of this process allows, rounded up."""
     for controllers, group in _control_groups(root):
         if not controllers:
             for folder in _with_parents(root / "sys/fs/cgroup", group):
@@ -92,10 +92,10 @@ def _quotas(root: Path) -> Iterator[int]:
 
 
 def _control_groups(root: Path) -> list[tuple[str, str]]:
-    """Controllers ("" for version 2) and path of each group that this process is in.
+    """Return the controllers ("" for cgroup v2) and path of each cgroup of this process.
 
-    Within a container the path may be that of the host, which is not mounted: the root, which is the
-    container's own group, is in the list in any case.
+    Within a container the path may be the host's, which is not mounted. So the list always includes the
+    root, which is the container's cgroup.
     """
     lines = (line.split(":", 2) for line in _text(root / "proc/self/cgroup").splitlines())
     groups = [(fields[1], fields[2]) for fields in lines if len(fields) == 3]
@@ -103,7 +103,7 @@ def _control_groups(root: Path) -> list[tuple[str, str]]:
 
 
 def _with_parents(mount: Path, group: str) -> Iterator[Path]:
-    """The folder of a group and those of the groups around it, whose quotas hold as well."""
+    """Yield the folders of a cgroup and of its ancestors: their quotas limit it as well."""
     parts = [part for part in group.split("/") if part not in ("", "..")]
     return (mount.joinpath(*parts[:count]) for count in range(len(parts) + 1))
 

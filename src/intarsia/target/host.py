@@ -1,4 +1,4 @@
-"""The fingerprint of a machine: what must be equal for a measurement or a compiled kernel to carry over."""
+"""The fingerprint of a machine: measurements and compiled kernels are valid only where it is equal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Host:
         system: Kernel and its version without the patch level ("Linux 6.8").
         python: Version of Python.
         toolchains: Names and versions of the toolchains, sorted.
-        thread_policy: How threads are given to kernels, in the words of the toolchain layer.
+        thread_policy: Text of the toolchain layer's policy for the number of threads of a kernel.
     """
 
     cpu_model: str
@@ -69,13 +69,13 @@ class Host:
         root: Path = Path("/"),
         cores: int | None = None,
     ) -> Host:
-        """The machine that this process runs on; takes about a millisecond and starts no process.
+        """Detect the machine of this process. Takes about a millisecond and starts no process.
 
         Args:
             toolchains: Names and versions, from the toolchain layer.
-            thread_policy: From the toolchain layer.
-            root: Where `proc` and `sys` are.
-            cores: Usable cores, instead of asking the system.
+            thread_policy: Text of the toolchain layer's thread policy.
+            root: Folder with `proc` and `sys`.
+            cores: Number of usable cores; None detects it.
         """
         cpuinfo, caches = read_cpuinfo(root), cache_bytes(root)
         machine = platform.machine()

@@ -31,11 +31,11 @@ class TargetOption:
         help: One line that says what it does.
         minimum: The least number allowed, or None.
         choices: The only values allowed; empty if all are.
-        pattern: What a text must match as a whole; empty if any will do.
-        toolchains: Names of the toolchains that understand it; empty if all may be given it.
-        default: What they do without it, if that is one value on all machines.
-        keeps_results: Whether results are the same to the last few bits whatever the value.
-        is_tuned: Whether TuneFlags tries its values without being given its name.
+        pattern: Regular expression that a whole text value must match; empty for any text.
+        toolchains: Names of the toolchains that understand the option; empty for all.
+        default: Value that a target without the option behaves like; None if that depends on the machine.
+        keeps_results: Whether every value gives the same results up to the last few bits.
+        is_tuned: Whether TuneFlags tries the values when no flags are named.
     """
 
     name: str

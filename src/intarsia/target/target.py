@@ -1,4 +1,4 @@
-"""Where and by whom a piece of program is run: a device kind, a toolchain and its options."""
+"""Compilation targets: a device kind, a toolchain and its options."""
 
 from __future__ import annotations
 
@@ -133,15 +133,15 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
         raise UsageError(f"a target is empty; expected a device kind and options, {_EXAMPLE}")
     written = []
     for word in words[1:]:
-        found = _OPTION.fullmatch(word)
-        if found is None:
+        match = _OPTION.fullmatch(word)
+        if match is None:
             raise UsageError(f"target option {word!r} is malformed; expected -name=value")
-        written.append((found[1], found[2]))
+        written.append((match[1], match[2]))
     return words[0], written
 
 
 def _check_kind(kind: str) -> None:
-    """Refuse an unknown kind; it may be a toolchain's name, of which this package knows none."""
+    """Refuse an unknown kind, with a hint if it may be a toolchain, whose registry is in a higher layer."""
     try:
         DeviceType.of_kind(kind)
     except UsageError as error:
@@ -162,9 +162,9 @@ def _check_understood(names: list[str], toolchain: str | None) -> None:
     for name in names:
         option = TARGET_OPTIONS[name]
         if not option.is_understood_by(toolchain):
-            who = "a target without toolchain" if toolchain is None else f"toolchain {toolchain}"
+            subject = "a target without toolchain" if toolchain is None else f"toolchain {toolchain}"
             raise UsageError(
-                f"{who} does not understand -{name}; expected {' or '.join(option.toolchains)}",
+                f"{subject} does not understand -{name}; expected {' or '.join(option.toolchains)}",
                 help=option.help,
             )
 

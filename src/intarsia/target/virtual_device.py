@@ -1,4 +1,4 @@
-"""Where a value of the program lives, as far as that is known."""
+"""Virtual devices: constraints on the device, target and memory of a value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class VirtualDevice:
     Attributes:
         device_type: The kind of device, or None.
         virtual_device_id: Number of the device among those of its type, 0 or more, or None.
-        target: Who compiles for it, or None.
+        target: Target that compiles for the device, or None.
         memory_scope: Name of the memory ("global"), or "" if unconstrained.
 
     Raises:
@@ -79,7 +79,7 @@ class VirtualDevice:
     def for_device_and_target(
         cls, device_type: DeviceType, virtual_device_id: int, target: Target
     ) -> VirtualDevice:
-        """One device and who compiles for it.
+        """Return one device with the target that compiles for it.
 
         Raises:
             UsageError: The target is for another device type.
@@ -108,7 +108,7 @@ class VirtualDevice:
 
     @staticmethod
     def join(left: VirtualDevice, right: VirtualDevice) -> VirtualDevice | None:
-        """What both say together, field by field; None where they contradict each other."""
+        """Return the constraints of both, field by field; None where they contradict each other."""
         if (
             _contradict(left.device_type, right.device_type)
             or _contradict(left.virtual_device_id, right.virtual_device_id)
@@ -142,18 +142,18 @@ class VirtualDevice:
         Raises:
             ProgramTextError: It is not the text of a virtual device.
         """
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        match = _TEXT.fullmatch(text)
+        if match is None:
             raise ProgramTextError(
                 f"{text!r} is not a virtual device; expected a text such as {_EXAMPLE}",
                 help="a device of any type is written '?'; number, target and scope may be left out",
             )
         try:
             return cls(
-                None if found["kind"] == "?" else DeviceType.of_kind(found["kind"]),
-                None if found["id"] is None else int(found["id"]),
-                None if found["target"] is None else Target(found["target"]),
-                found["scope"] or "",
+                None if match["kind"] == "?" else DeviceType.of_kind(match["kind"]),
+                None if match["id"] is None else int(match["id"]),
+                None if match["target"] is None else Target(match["target"]),
+                match["scope"] or "",
             )
         except UsageError as error:
             raise ProgramTextError(

@@ -33,11 +33,11 @@ def generate_candidates(
     """
     given = (instructions,) if isinstance(instructions, Instruction) else tuple(instructions)
     points = product(*(each.decisions for each in given))
-    found = [one for point in points if (one := decided(given, point, trace, ctx)) is not None]
+    found = [one for point in points if (one := extend_trace(given, point, trace, ctx)) is not None]
     return consider_eval_passes(found, ctx, eval_passes) if eval_passes else found
 
 
-def decided(
+def extend_trace(
     instructions: Sequence[Instruction], decisions: Sequence[str], trace: Trace, ctx: TuningContext
 ) -> Trace | None:
     """A trace that goes on with decisions; None if a choice is not open where it would be applied."""
@@ -46,7 +46,7 @@ def decided(
         choice, mod = instruction.choice(decision), candidate.out_mod
         if not choice.is_open(mod):
             return None
-        after = ctx.made.of(mod, ("choice", choice.text), partial(choice.apply, mod, ctx))
+        after = ctx.memo.get_or_make(mod, ("choice", choice.text), partial(choice.apply, mod, ctx))
         candidate.note(instruction, decision, after)
     return candidate
 
@@ -56,12 +56,12 @@ def consider_eval_passes(
 ) -> list[Trace]:
     """Each trace after passes: heuristic ones add a decision, tuning ones their best decisions."""
     sequence = Sequential(eval_passes, name="eval_passes")
-    return [_after(trace, ctx, sequence) for trace in traces]
+    return [_run_eval_passes(trace, ctx, sequence) for trace in traces]
 
 
-def _after(trace: Trace, ctx: TuningContext, sequence: Sequential) -> Trace:
+def _run_eval_passes(trace: Trace, ctx: TuningContext, sequence: Sequential) -> Trace:
     node = ctx.node.add(decisions_text(trace, ctx.begun))
-    inner = ctx.on(trace.copy(), node)
+    inner = ctx.recording(trace.copy(), node)
     sequence(trace.out_mod, inner)
     recorder = inner.trace
     assert isinstance(recorder, TraceRecorder)

@@ -44,11 +44,11 @@ def lowered_precision(mod: IRModule, toolchain: str, dtype: str, bound: float) -
     if TARGET_OPTIONS[OPTION].is_understood_by(toolchain):
         lowered = set_target_options(mod, toolchain, {OPTION: dtype})
     else:
-        lowered = _rewritten(mod, toolchain, ToMixedPrecision(dtype))
+        lowered = _lower_functions(mod, toolchain, ToMixedPrecision(dtype))
     return mod if lowered is mod else with_error_bound(lowered, bound)
 
 
-def _rewritten(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) -> IRModule:
+def _lower_functions(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) -> IRModule:
     """The program with the functions of a toolchain lowered, which passes otherwise leave alone."""
     ctx = PassContext.current()
     replacements: dict[Expr, Expr] = {}

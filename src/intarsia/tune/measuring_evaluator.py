@@ -112,7 +112,7 @@ class MeasuringEvaluator:
             self._parts[digest] = replace(self, workload=workload, by_decisions=False)
         return _PartEvaluator(self, self._parts[digest])
 
-    def charged(self, part: MeasuringEvaluator, candidates: Sequence[Trace]) -> list[Evaluation]:
+    def evaluate_part(self, part: MeasuringEvaluator, candidates: Sequence[Trace]) -> list[Evaluation]:
         """What candidates for a part cost, at the expense of this one's budget."""
         seconds, trials = part._seconds, part._trials
         part.budget = MeasureBudget(
@@ -176,7 +176,7 @@ class _PartEvaluator:
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
         """What each costs, in order."""
-        return self.whole.charged(self.part, candidates)
+        return self.whole.evaluate_part(self.part, candidates)
 
     def for_part(self, mod: IRModule) -> _PartEvaluator:
         """Who evaluates candidates for a part of the part."""

@@ -13,7 +13,7 @@ from intarsia.tune.instruction import Instruction
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """An instruction with its decision."""
 
     instruction: Instruction
@@ -36,7 +36,7 @@ class Trace:
 
     def __init__(self, in_mod: IRModule) -> None:
         self.in_mod = in_mod
-        self.steps: tuple[Step, ...] = ()
+        self.steps: tuple[TraceStep, ...] = ()
         self.out_mod = in_mod
         self.perf: float | None = None
         self.fate = ""
@@ -72,7 +72,7 @@ class Trace:
             UsageError: The instruction has no such choice.
         """
         instruction.choice(decision)
-        self.steps = (*self.steps, Step(instruction, decision))
+        self.steps = (*self.steps, TraceStep(instruction, decision))
         self.out_mod, self.perf, self.fate = after, None, ""
 
     def verify(self) -> bool:
@@ -115,7 +115,7 @@ class Trace:
         """
         try:
             data = json.loads(text)
-            steps = [Step(Instruction.from_json(each), decision) for each, decision in data["steps"]]
+            steps = [TraceStep(Instruction.from_json(each), decision) for each, decision in data["steps"]]
             perf = None if data["perf"] is None else float(data["perf"])
             before, after, fate = str(data["in"]), str(data["out"]), str(data["fate"])
         except (ValueError, KeyError, TypeError) as error:

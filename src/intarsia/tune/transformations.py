@@ -89,9 +89,9 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     if name not in TRANSFORMATIONS:
         load_pass_packages()  # those that passes decide by come with them
     if name in TRANSFORMATIONS:
-        after = _called(TRANSFORMATIONS[name], name, mod, args)
+        after = _call_with_note(TRANSFORMATIONS[name], name, mod, args)
     elif name in pass_names():
-        after = _with_required(made_pass(name, args), mod, ctx)
+        after = _run_with_required(made_pass(name, args), mod, ctx)
     else:
         close = get_close_matches(name, [*TRANSFORMATIONS, *pass_names()], n=3)
         hint = "@transformation registers one; the name of a pass is one too (intarsia passes lists them)"
@@ -103,10 +103,10 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     return after
 
 
-def _with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
+def _run_with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
     """A pass behind those that it requires, whatever the context enables: it is a decision."""
     for name in item.info.required:
-        mod = _with_required(get_pass(name), mod, ctx)
+        mod = _run_with_required(get_pass(name), mod, ctx)
     return item(mod, ctx)
 
 
@@ -116,10 +116,12 @@ def holds(name: str, args: Mapping[str, object], mod: IRModule) -> bool:
     Raises:
         UsageError: There is none of that name, or it does not take these arguments.
     """
-    return bool(_called(CONSTRAINTS[name], name, mod, args))
+    return bool(_call_with_note(CONSTRAINTS[name], name, mod, args))
 
 
-def _called(function: Callable[..., object], name: str, mod: IRModule, args: Mapping[str, object]) -> object:
+def _call_with_note(
+    function: Callable[..., object], name: str, mod: IRModule, args: Mapping[str, object]
+) -> object:
     try:
         return function(mod, **args)
     except TypeError as error:

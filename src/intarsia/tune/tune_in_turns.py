@@ -101,10 +101,10 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         Raises:
             UsageError: The context has no evaluator.
         """
-        tuning = TuningContext.of(ctx, self.info.name)
-        return tuning.continued(mod, lambda begun: self._tuned(begun, tuning))
+        tuning = TuningContext.require(ctx, self.info.name)
+        return tuning.record_decisions(mod, lambda begun: self._tune(begun, tuning))
 
-    def _tuned(self, begun: Trace, ctx: TuningContext) -> Trace:
+    def _tune(self, begun: Trace, ctx: TuningContext) -> Trace:
         shares = {
             place: PassShare(item.info.name)
             for place, item in enumerate(self.passes)
@@ -121,12 +121,12 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             spent = sum(each.seconds for each in shares.values())
             overall = sum(each.gain for each in shares.values()) / spent if spent else 0.0
             share = max(open_ones, key=lambda each: each.expected(overall))
-            found = self._slice(share, shares, begun, best, ctx, limits)
+            found = self._run_slice(share, shares, begun, best, ctx, limits)
             best = min(best, found, key=lambda each: inf if each.perf is None else each.perf)
         self.on_report(tuple(shares.values()))
         return best
 
-    def _slice(
+    def _run_slice(
         self,
         share: PassShare,
         shares: dict[int, PassShare],
@@ -165,7 +165,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             for place, item in enumerate(self.passes)
             if place not in shares or shares[place].trials
         ]
-        inner = ctx.on(begun.copy(), TuningNode("row"))
+        inner = ctx.recording(begun.copy(), TuningNode("row"))
         Sequential(row, name="row")(begun.out_mod, inner)
         assert isinstance(inner.trace, TraceRecorder)
         found = inner.trace.tuned

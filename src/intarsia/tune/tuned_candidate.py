@@ -60,7 +60,7 @@ def decisions_and_base(candidate: Candidate) -> tuple[tuple[Decision, ...], Cand
         raise UsageError(f"a candidate with decisions is malformed: {error!r}") from None
 
 
-def decided_program(mod: IRModule, candidate: Candidate) -> IRModule:
+def apply_decisions(mod: IRModule, candidate: Candidate) -> IRModule:
     """The program after what a candidate decides first.
 
     Raises:
@@ -91,7 +91,7 @@ def decisions_json(decisions: tuple[Decision, ...]) -> list[dict[str, Any]]:
 def instantiate_tuned(mod: IRModule, target: Target, trace: PlainData) -> IRModule:
     """The program that such a candidate stands for."""
     candidate = Candidate(KIND, trace)
-    return instantiate(decided_program(mod, candidate), target, decisions_and_base(candidate)[1])
+    return instantiate(apply_decisions(mod, candidate), target, decisions_and_base(candidate)[1])
 
 
 def _to_json(decision: Decision) -> PlainData:

@@ -1,4 +1,4 @@
-"""What tuning passes run under."""
+"""The context that tuning passes run in."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from intarsia.transform import Pass, PassContext, PassTrace
 from intarsia.transform.pass_trace import TracedPass
 from intarsia.tune.evaluator import Evaluator
 from intarsia.tune.heuristic_pass import APPLIED, HeuristicPass
-from intarsia.tune.made_once import MadeOnce
+from intarsia.tune.program_memo import ProgramMemo
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_tree import ROOT, TuningNode
 
 
 @dataclass(slots=True)
 class EvaluationCounts:
-    """How much was evaluated.
+    """Numbers of evaluated candidates.
 
     Attributes:
-        proposed: Candidates that a pass asked the cost of.
-        measured: Those of them that were not known before.
-        distinct: Those of them that nobody has asked for in this run before, though an earlier run may have
-            measured them: so a run that goes on counts as one that was not interrupted.
+        proposed: Number of candidates that passes evaluated.
+        measured: Number of candidates with a new measurement.
+        distinct: Number of different candidates in this run, also if an earlier run has measured them: so a
+            resumed run counts like an uninterrupted one.
     """
 
     proposed: int = 0
@@ -35,22 +35,22 @@ class EvaluationCounts:
 
 
 class TuningContext(PassContext):
-    """A `PassContext` in which tuning passes find a judge, and which counts (seed relax_pass_infra).
+    """A `PassContext` with an evaluator for tuning passes, and counts (seed relax_pass_infra).
 
     Attributes:
-        evaluator: Says what candidates cost; it knows target, database and measure options.
-        counts: How much was evaluated, in this context and in all made of it.
-        node: Where what is tried is noted; print it.
-        begun: How many decisions were made before the pass that runs.
-        made: What was made of programs, such as those after choices.
-        expansions: What substitutions make of programs; it is large.
+        evaluator: Evaluator of candidates; it holds target, database and measure options.
+        counts: Numbers of evaluations in this context and in all contexts copied from it.
+        node: Node of the tuning tree under which candidates are recorded; print it.
+        begun: Number of decisions before the pass that runs.
+        memo: Results computed from programs, such as programs after choices.
+        expansions: Substitutions of programs and the programs after them; large.
         on_wait: Called with a sentence on the process that holds this host, if there is a wait; or None.
     """
 
     def __init__(
         self,
         evaluator: Evaluator,
-        made: MadeOnce | None = None,
+        memo: ProgramMemo | None = None,
         *,
         on_wait: Callable[[str], None] | None = None,
         **settings: Any,
@@ -58,43 +58,43 @@ class TuningContext(PassContext):
         """A context.
 
         Args:
-            evaluator: Says what candidates cost.
-            made: Choices that another context with the same settings made for the same program.
+            evaluator: Evaluator of candidates.
+            memo: Memo of another context with the same settings, to share its programs.
             on_wait: Value of the attribute `on_wait`.
-            settings: As those of `PassContext`.
+            settings: Settings of `PassContext`.
         """
         super().__init__(**settings)
         self.evaluator = evaluator
         self.counts = EvaluationCounts()
         self.node = TuningNode(ROOT)
         self.begun = 0
-        self.made = MadeOnce() if made is None else made
-        self.expansions = MadeOnce()
+        self.memo = ProgramMemo() if memo is None else memo
+        self.expansions = ProgramMemo()
         self.on_wait = on_wait
 
     @property
     def num_evals(self) -> int:
-        """How many candidates were proposed: the contract of how passes combine."""
+        """Number of evaluated candidates: those of nested passes multiply."""
         return self.counts.proposed
 
-    def on(self, trace: Trace, node: TuningNode | None = None) -> Self:
-        """The same context in trace mode: what passes do is added to a trace.
+    def recording(self, trace: Trace, node: TuningNode | None = None) -> Self:
+        """Return a copy of this context that adds the decisions of passes to a trace.
 
         Args:
             trace: The trace.
-            node: Where what is tried is noted; default: where it was.
+            node: Node of the tuning tree for candidates; default: this context's node.
         """
         other = copy.copy(self)
         other.trace = TraceRecorder(trace)
         other.node = node or self.node
         return other
 
-    def continued(self, mod: IRModule, go_on: Callable[[Trace], Trace]) -> IRModule:
-        """A program after the decisions of a pass, which a trace of this context then has as well.
+    def record_decisions(self, mod: IRModule, go_on: Callable[[Trace], Trace]) -> IRModule:
+        """Record a pass's decisions in this context's trace, and return the program after them.
 
         Args:
             mod: The program.
-            go_on: Makes of a trace that leads to it a longer one.
+            go_on: Function from a trace that ends with the program to an extended trace.
         """
         recorder = self.trace if isinstance(self.trace, TraceRecorder) else None
         is_ahead = recorder is not None and recorder.tuned.out_mod is mod
@@ -103,12 +103,12 @@ class TuningContext(PassContext):
             recorder.tuned = best
         return best.out_mod
 
-    def within(self, name: str, trace: Trace) -> Self:
-        """The same context for the candidates of a pass, in which what passes do is added to no trace.
+    def for_candidates(self, name: str, trace: Trace) -> Self:
+        """Return a copy of this context for the candidates of a pass, which records no decisions.
 
         Args:
-            name: Of the pass.
-            trace: Where candidates begin.
+            name: Name of the pass.
+            trace: Trace that candidates extend.
         """
         other = copy.copy(self)
         other.trace = None
@@ -116,26 +116,26 @@ class TuningContext(PassContext):
         return other
 
     @staticmethod
-    def of(ctx: PassContext, who: str) -> TuningContext:
-        """A context as one for tuning.
+    def require(ctx: PassContext, pass_name: str) -> TuningContext:
+        """Return a pass context as a tuning context.
 
         Args:
-            ctx: What a pass runs under.
-            who: The pass.
+            ctx: Context of a pass.
+            pass_name: Name of the pass.
 
         Raises:
-            UsageError: It has no evaluator.
+            UsageError: The context has no evaluator.
         """
         if isinstance(ctx, TuningContext):
             return ctx
         raise UsageError(
-            f"pass {who} measures candidates, and this context does not say how",
+            f"pass {pass_name} measures candidates, and this context does not say how",
             help="enter a TuningContext(evaluator) around it, such as one with a MeasuringEvaluator",
         )
 
 
 class TraceRecorder(PassTrace):
-    """Adds to a trace what is done: heuristic passes become instructions with one choice.
+    """Adds passes to a trace: a heuristic pass becomes an instruction with one choice.
 
     Attributes:
         tuned: The trace.
@@ -146,12 +146,13 @@ class TraceRecorder(PassTrace):
         self.tuned = trace
 
     def recorded(self, item: TracedPass, before: IRModule, run: Callable[[], IRModule]) -> IRModule:
-        """Run a pass and add it; the passes that it runs itself are not added.
+        """Run a pass and add it to the trace; passes inside of it are not added.
 
-        A tuning pass puts another trace in the place of this one's, with its own decisions.
+        A tuning pass replaces the trace by one with its own decisions.
         """
         begun = self.tuned
-        if self._is_inside or before is not begun.out_mod:  # of a pass, or on another program
+        # A pass inside of another, or on another program (a candidate's), is no decision of this trace.
+        if self._is_inside or before is not begun.out_mod:
             return run()
         self._is_inside = True
         try:

@@ -9,7 +9,7 @@ from math import inf
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext
-from intarsia.tune.candidates import consider_eval_passes, decided, evaluate
+from intarsia.tune.candidates import consider_eval_passes, evaluate, extend_trace
 from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Exhaustive, Point, SearchLimits, Strategy, Trials
@@ -54,19 +54,19 @@ class TuningPass(FeedbackPass):
         Raises:
             UsageError: The context has no evaluator.
         """
-        tuning = TuningContext.of(ctx, self.info.name)
-        return tuning.continued(mod, lambda begun: self._noted(begun, tuning))
+        tuning = TuningContext.require(ctx, self.info.name)
+        return tuning.record_decisions(mod, lambda begun: self._tune_in_node(begun, tuning))
 
-    def _noted(self, begun: Trace, ctx: TuningContext) -> Trace:
+    def _tune_in_node(self, begun: Trace, ctx: TuningContext) -> Trace:
         """The best trace, with what was tried in the tree."""
-        inside = ctx.within(self.info.name, begun)
+        inside = ctx.for_candidates(self.info.name, begun)
         inside.node.best = self.tune(begun.copy(), inside)
         return inside.node.best
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """The best way to go on from a trace, of those that the strategy tries."""
         given = self.instructions(trace, ctx)
-        return _best_decisions(given, trace, ctx, self.eval_passes, self.strategy, self.limits)
+        return _search_decisions(given, trace, ctx, self.eval_passes, self.strategy, self.limits)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:  # noqa: ARG002  # of subclasses
         """What is to be decided about the program that a trace has led to.
@@ -79,7 +79,7 @@ class TuningPass(FeedbackPass):
         )
 
 
-def _best_decisions(
+def _search_decisions(
     instructions: Sequence[Instruction],
     trace: Trace,
     ctx: TuningContext,
@@ -106,7 +106,7 @@ def _best_decisions(
     found: dict[Point, Trace] = {}
 
     def costs(points: Sequence[Point]) -> list[float]:
-        begun = {point: decided(instructions, point, trace, ctx) for point in points}
+        begun = {point: extend_trace(instructions, point, trace, ctx) for point in points}
         open_ones = {point: one for point, one in begun.items() if one is not None}
         ended = list(open_ones.values())
         if eval_passes:

@@ -40,13 +40,13 @@ class WholeEvaluator:
         Raises:
             UsageError: A candidate has given something to another toolchain.
         """
-        return self.inner.evaluate([self.given(each) for each in candidates])
+        return self.inner.evaluate([self.place_whole(each) for each in candidates])
 
     def for_part(self, mod: IRModule) -> WholeEvaluator:
         """One for a part, which is given to the same target."""
         return replace(self, inner=evaluator_of_part(self.inner, mod))
 
-    def given(self, trace: Trace) -> Trace:
+    def place_whole(self, trace: Trace) -> Trace:
         """A trace that goes on with the program given to the target; what it costs is not known.
 
         Raises:

@@ -74,7 +74,7 @@ def test_the_result_is_never_worse_than_the_program() -> None:
 
 def test_decisions_are_noted_in_the_trace() -> None:
     trace = Trace(program())
-    ctx = TuningContext(CostTable(cost)).on(trace)
+    ctx = TuningContext(CostTable(cost)).recording(trace)
     strategy = RandomSearch()
     row = TuneInTurns((Deciding(what="useful", values=MANY[:8], strategy=strategy),))
     row(trace.out_mod, ctx)

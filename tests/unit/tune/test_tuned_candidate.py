@@ -16,7 +16,7 @@ from intarsia.target import Target
 from intarsia.tune import Choice, Instruction, Trace
 from intarsia.tune.tuned_candidate import (
     KIND,
-    decided_program,
+    apply_decisions,
     decision_from_json,
     decisions_and_base,
     decisions_json,
@@ -55,7 +55,7 @@ def test_any_process_carries_it_out(base: Candidate) -> None:
     assert decisions == decisions_of(found)
     assert then.digest == base.digest
     assert tuple(map(decision_from_json, decisions_json(decisions))) == decisions
-    assert structural_digest(decided_program(program(), again)) == structural_digest(found.out_mod)
+    assert structural_digest(apply_decisions(program(), again)) == structural_digest(found.out_mod)
     made = instantiate(program(), TARGET, again)
     assert structural_digest(made) == structural_digest(instantiate(found.out_mod, TARGET, base))
 
@@ -63,7 +63,7 @@ def test_any_process_carries_it_out(base: Candidate) -> None:
 def test_other_candidates_decide_nothing() -> None:
     mod = program()
     assert decisions_and_base(WHOLE) == ((), WHOLE)
-    assert decided_program(mod, WHOLE) is mod
+    assert apply_decisions(mod, WHOLE) is mod
 
 
 @pytest.mark.parametrize(

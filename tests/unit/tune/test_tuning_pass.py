@@ -51,7 +51,7 @@ def test_the_first_of_equal_candidates_wins_and_failures_never_do() -> None:
 
 def test_trace_mode_notes_heuristic_passes_and_best_decisions() -> None:
     trace = Trace(program())
-    ctx = TuningContext(CostTable(planted)).on(trace)
+    ctx = TuningContext(CostTable(planted)).recording(trace)
     passes = [NoteHeuristic(value="no"), parallel(layout()), NoteHeuristic()]
     after = Sequential(passes)(trace.out_mod, ctx)
     assert isinstance(ctx.trace, TraceRecorder)

@@ -46,7 +46,7 @@ def test_programs_are_given_to_the_target_and_traces_stay() -> None:
 
 def test_what_is_given_to_another_toolchain_is_refused() -> None:
     placed = Trace(partition_whole(program(), TARGETS["reference"]))
-    assert on("reference", CostTable()).given(placed).out_mod is placed.out_mod
+    assert on("reference", CostTable()).place_whole(placed).out_mod is placed.out_mod
     with pytest.raises(UsageError, match="has given to reference what was to be tried on onnxruntime"):
         on("onnxruntime", CostTable()).evaluate([placed])
 

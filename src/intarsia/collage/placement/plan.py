@@ -20,7 +20,7 @@ from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
 from intarsia.tune.tuned_candidate import (
     Decision,
-    decided_program,
+    apply_decisions,
     decision_from_json,
     decisions_and_base,
     decisions_json,
@@ -154,7 +154,7 @@ class Plan:
                 text = f"the plan {where} cannot be carried out here: {error.problem}"
                 raise MissingToolchainError(text, help=error.help) from error
         try:
-            self.placement.applied(decided_program(mod, self.candidate))
+            self.placement.applied(apply_decisions(mod, self.candidate))
         except UsageError as error:
             raise PlanError(f"the plan {where} is damaged: {error.problem}", help=_OTHER_FILE) from error
 

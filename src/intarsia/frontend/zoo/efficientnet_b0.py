@@ -17,7 +17,7 @@ SQUEEZE = 4  # a block's input has that many times the channels between its two 
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class BlockStage:
     """Blocks that share a kernel size and a number of output channels; only the first one has the stride."""
 
     expansion: int
@@ -28,13 +28,13 @@ class Stage:
 
 
 STAGES = (
-    Stage(expansion=1, kernel=3, stride=1, channels=16, blocks=1),
-    Stage(expansion=6, kernel=3, stride=2, channels=24, blocks=2),
-    Stage(expansion=6, kernel=5, stride=2, channels=40, blocks=2),
-    Stage(expansion=6, kernel=3, stride=2, channels=80, blocks=3),
-    Stage(expansion=6, kernel=5, stride=1, channels=112, blocks=3),
-    Stage(expansion=6, kernel=5, stride=2, channels=192, blocks=4),
-    Stage(expansion=6, kernel=3, stride=1, channels=320, blocks=1),
+    BlockStage(expansion=1, kernel=3, stride=1, channels=16, blocks=1),
+    BlockStage(expansion=6, kernel=3, stride=2, channels=24, blocks=2),
+    BlockStage(expansion=6, kernel=5, stride=2, channels=40, blocks=2),
+    BlockStage(expansion=6, kernel=3, stride=2, channels=80, blocks=3),
+    BlockStage(expansion=6, kernel=5, stride=1, channels=112, blocks=3),
+    BlockStage(expansion=6, kernel=5, stride=2, channels=192, blocks=4),
+    BlockStage(expansion=6, kernel=3, stride=1, channels=320, blocks=1),
 )
 
 
@@ -56,7 +56,7 @@ def build(seed: int) -> ModelProto:
     return net.finished(seed)
 
 
-def _block(net: GraphWriter, x: str, channels: int, stage: Stage, stride: int) -> str:
+def _block(net: GraphWriter, x: str, channels: int, stage: BlockStage, stride: int) -> str:
     """MBConv: widen, filter each channel, weigh the channels, narrow; add the input where shapes agree."""
     hidden = channels * stage.expansion
     y = x

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from intarsia.ir import Call, Constant, Expr, IRModule, Op, TensorType, TupleType, Type, children, post_order
 from intarsia.measure.work import multiply_adds
-from intarsia.tune.substitution import Dataflow, Substitution, applied
+from intarsia.tune.substitution import Dataflow, Substitution, apply_replacement
 
 MULTIPLY_ADD: Final = 1 / 32
 """Nanoseconds, about: one core with vectors of 8 does 32 in each."""
@@ -45,12 +45,12 @@ class ProgramEstimate:
         costs, known = _costs(post_order(flow.main))
         return cls(flow, costs, known, sum(costs.values()))
 
-    def behind(self, one: Substitution) -> float:
+    def cost_after(self, one: Substitution) -> float:
         """What the program may take after a substitution. Linear in what that adds and removes."""
         flow = self.flow
         added, known = _costs(post_order(*one.new, stop=self.costs), self.known)
         if any(each in known or each in self.known for each in one.new):  # and so may be what uses it
-            return estimated_cost(applied(flow, one.new, one.place))
+            return estimated_cost(apply_replacement(flow, one.new, one.place))
         kept = {*one.new, *(child for each in added for child in children(each))}
         gone = {flow.expressions[at] for at in one.place} - kept
         unseen = list(gone)

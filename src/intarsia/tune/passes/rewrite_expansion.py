@@ -9,7 +9,13 @@ from typing import Self
 
 from intarsia.ir import IRModule, structural_digest
 from intarsia.tune.passes.rewrite_estimate import ProgramEstimate
-from intarsia.tune.substitution import Dataflow, Substitution, SubstitutionRule, applied, find_substitutions
+from intarsia.tune.substitution import (
+    Dataflow,
+    Substitution,
+    SubstitutionRule,
+    apply_replacement,
+    find_substitutions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +63,17 @@ class Expansion:
         found = list(find_substitutions(flow, rules))
         if is_estimated or isfinite(most_estimated):
             estimate = ProgramEstimate.of(flow)
-            costs = {each: estimate.behind(each) for each in found}
+            costs = {each: estimate.cost_after(each) for each in found}
             limit = most_estimated * estimate.total
             found = [each for each in found if costs[each] <= limit]
             if is_estimated:
                 found.sort(key=lambda each: costs[each])
         return cls(flow, tuple(found))
 
-    def rewritten(self, number: int) -> RewrittenOnce:
+    def rewrite(self, number: int) -> RewrittenOnce:
         """The program after a substitution."""
         if number not in self._made:
             one = self.substitutions[number]
-            mod = applied(self.flow, one.new, one.place)
+            mod = apply_replacement(self.flow, one.new, one.place)
             self._made[number] = RewrittenOnce(one, mod, structural_digest(mod))
         return self._made[number]

@@ -29,7 +29,7 @@ class RewrittenProgram:
     expansion: Expansion | None = None
     tried: int = 0
 
-    def successors(
+    def take_successors(
         self, expanded: Callable[[IRModule], Expansion], seen: set[str], most: float
     ) -> list[RewrittenOnce]:
         """The next programs that one substitution makes of this one and that nobody has seen, at most `most`.
@@ -43,7 +43,7 @@ class RewrittenProgram:
             self.expansion = expanded(self.trace.out_mod)
         found: list[RewrittenOnce] = []
         while self.is_open and len(found) < most:
-            one = self.expansion.rewritten(self.tried)
+            one = self.expansion.rewrite(self.tried)
             self.tried += 1
             if one.digest not in seen:
                 seen.add(one.digest)
@@ -55,7 +55,7 @@ class RewrittenProgram:
         """Whether there are substitutions that were not looked at."""
         return self.expansion is None or self.tried < len(self.expansion.substitutions)
 
-    def extended(self, found: Sequence[RewrittenOnce], name: str) -> Iterator[Trace]:
+    def successor_traces(self, found: Sequence[RewrittenOnce], name: str) -> Iterator[Trace]:
         """The traces of successors: one instruction with a choice each, decided for each of them in turn."""
         choices = {str(each.substitution): choice_of(each.substitution) for each in found}
         instruction = Instruction(name, choices)

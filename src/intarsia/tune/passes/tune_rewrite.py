@@ -79,8 +79,10 @@ class TuneRewrite(TuningPass):
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """The cheapest way to go on from a trace that the search has found."""
         search = _Search(self, ctx, time.monotonic())
-        best = search.evaluated([trace])[0]
-        seen = {ctx.expansions.of(trace.out_mod, "typed digest", partial(_typed_digest, trace.out_mod))}
+        best = search.evaluate([trace])[0]
+        seen = {
+            ctx.expansions.get_or_make(trace.out_mod, "typed digest", partial(_typed_digest, trace.out_mod))
+        }
         frontier = Frontier()
         frontier.add(RewrittenProgram(trace, best.perf if best.perf is not None else inf))
         for _ in range(self.max_expansions):
@@ -90,9 +92,9 @@ class TuneRewrite(TuningPass):
             program = frontier.pop()
             if search.is_hopeless(program.cost, best):
                 break  # and so are all behind it
-            found = program.successors(search.expanded, seen, room)
-            begun = list(program.extended(found, self.info.name)) if found else []
-            for rewritten, ended in zip(begun, search.evaluated(begun), strict=True):
+            found = program.take_successors(search.expand, seen, room)
+            begun = list(program.successor_traces(found, self.info.name)) if found else []
+            for rewritten, ended in zip(begun, search.evaluate(begun), strict=True):
                 cost = inf if ended.perf is None else ended.perf
                 best = min(best, ended, key=_cost)
                 if isfinite(cost):
@@ -140,14 +142,16 @@ class _Search:
         """
         return cost > _cost(best) and cost >= self.owner.alpha * _cost(best)
 
-    def expanded(self, mod: IRModule) -> Expansion:
+    def expand(self, mod: IRModule) -> Expansion:
         """What one substitution makes of a program: looked for once in all searches of a context."""
         owner = self.owner
         options = (owner.is_estimated, owner.most_estimated)
         what = ("expansion", owner.rules, *options)
-        return self.ctx.expansions.of(mod, what, lambda: Expansion.of(mod, owner.chosen_rules, *options))
+        return self.ctx.expansions.get_or_make(
+            mod, what, lambda: Expansion.of(mod, owner.chosen_rules, *options)
+        )
 
-    def evaluated(self, traces: list[Trace]) -> list[Trace]:
+    def evaluate(self, traces: list[Trace]) -> list[Trace]:
         """The traces behind the passes that candidates go through, with what they cost."""
         if not traces:
             return []

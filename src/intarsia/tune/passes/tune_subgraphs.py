@@ -59,7 +59,7 @@ class TuneSubgraphs(TuningPass):
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
         """One: the program as it is, or with tuned parts."""
         mod, least = trace.out_mod, self.least_operators
-        parts = ctx.made.of(mod, ("repeated parts", least), lambda: repeated_parts(mod, least))
+        parts = ctx.memo.get_or_make(mod, ("repeated parts", least), lambda: repeated_parts(mod, least))
         decided = {each.digest: self._decided(each, ctx) for each in parts if _can_be_run(each.module)}
         made = {digest: decisions for digest, decisions in decided.items() if decisions}
         choices = {AS_IT_IS: Choice()}
@@ -72,7 +72,7 @@ class TuneSubgraphs(TuningPass):
         """What the passes decide on a part, as choices are written; nothing if it stays as it is."""
         mod = part.module
         node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
-        inner = ctx.on(Trace(mod), node)
+        inner = ctx.recording(Trace(mod), node)
         inner.evaluator = evaluator_of_part(ctx.evaluator, mod)
         Sequential([self._ending(item) for item in self.passes], name="passes")(mod, inner)
         assert isinstance(inner.trace, TraceRecorder)

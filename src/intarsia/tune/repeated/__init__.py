@@ -2,7 +2,7 @@
 
 value_graph      the values of @main and their post-dominators
 runs             repetitions in a row of symbols
-block            what lies between two values of a chain, as a function
+repeated_block   what lies between two values of a chain, as a function
 repeated_parts   the equal blocks along its chains of values
 application      decisions applied to each of them
 """

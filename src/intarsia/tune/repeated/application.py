@@ -57,12 +57,12 @@ def in_repeated_parts(
     host = _Host(mod)
     for digest, given in parts.items():
         choices = [Choice.from_json(each) for each in given]
-        for outline, decided in _decided(known[digest], choices):
+        for outline, decided in _apply_choices(known[digest], choices):
             host.replace(outline, decided)
-    return host.finished()
+    return host.build()
 
 
-def _decided(part: RepeatedPart, choices: Sequence[Choice]) -> list[tuple[Outline, IRModule]]:
+def _apply_choices(part: RepeatedPart, choices: Sequence[Choice]) -> list[tuple[Outline, IRModule]]:
     """The occurrences that choices can be applied to, with what they become."""
     found = []
     for place, outline in enumerate(part.occurrences):
@@ -95,7 +95,7 @@ class _Host:
         What its attributes say, such as how exact it is, is said of the whole.
         """
         self._attrs = self._attrs.updated(**decided.attrs)
-        renamed = {var: self._free(var) for var in decided.functions if var.name != "main"}
+        renamed = {var: self._unused_var(var) for var in decided.functions if var.name != "main"}
         targets = {var.name: new for var, new in renamed.items()}
 
         def named(expr: Expr) -> Expr:
@@ -111,7 +111,7 @@ class _Host:
                 self._functions[renamed[var]] = _with_symbol(after, var.name, renamed[var].name)
         self._outlines.update((output, outline) for output in outline.outputs)
 
-    def finished(self) -> IRModule:
+    def build(self) -> IRModule:
         """The program. Linear in it and in what replaces its parts."""
         main = self._mod["main"]
         done: dict[Expr, Expr] = {}
@@ -128,13 +128,13 @@ class _Host:
             elif outline is None:
                 done[expr] = over_rewritten(expr, done)
             else:
-                done.update(self._inlined(outline, tuple(done[each] for each in below)))
+                done.update(self._inline(outline, tuple(done[each] for each in below)))
         after = done[main]
         assert isinstance(after, Function)
         functions = {var: after if var.name == "main" else one for var, one in self._functions.items()}
         return IRModule(functions, self._attrs)
 
-    def _inlined(self, outline: Outline, arguments: tuple[Expr, ...]) -> Mapping[Expr, Expr]:
+    def _inline(self, outline: Outline, arguments: tuple[Expr, ...]) -> Mapping[Expr, Expr]:
         """What stands for each output of a part."""
         body, last = self._bodies[outline], outline.outputs[-1]
         call = Call(body, arguments, span=last.span, virtual_device=last.virtual_device)
@@ -145,7 +145,7 @@ class _Host:
             return dict(zip(outline.outputs, value.fields, strict=True))
         return {each: typed(TupleGetItem(value, at)) for at, each in enumerate(outline.outputs)}
 
-    def _free(self, var: GlobalVar) -> GlobalVar:
+    def _unused_var(self, var: GlobalVar) -> GlobalVar:
         """A global variable with a name that no other function has."""
         name, number = var.name, 1
         while name in self._names:

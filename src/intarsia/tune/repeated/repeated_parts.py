@@ -8,7 +8,7 @@ from itertools import count
 
 from intarsia.ir import IRModule, Var
 from intarsia.passes.regions.outline import Outline
-from intarsia.tune.repeated.block import Block
+from intarsia.tune.repeated.repeated_block import RepeatedBlock
 from intarsia.tune.repeated.runs import Run, find_runs
 from intarsia.tune.repeated.value_graph import ValueGraph, operands
 
@@ -57,7 +57,7 @@ def repeated_parts(mod: IRModule, least_operators: int = LEAST_OPERATORS) -> tup
     runs = [(row, run) for row in rows for run in find_runs(row.symbols)]
     runs.sort(key=lambda each: -each[0].saved(each[1]))
     taken: set[int] = set()
-    found: dict[str, list[Block]] = {}
+    found: dict[str, list[RepeatedBlock]] = {}
     for row, run in runs:
         for digest, blocks in row.equal_blocks(run, least_operators, taken).items():
             if len(blocks) > 1:
@@ -67,7 +67,7 @@ def repeated_parts(mod: IRModule, least_operators: int = LEAST_OPERATORS) -> tup
     return tuple(_part(digest, blocks) for digest, blocks in order)
 
 
-def _part(digest: str, blocks: list[Block]) -> RepeatedPart:
+def _part(digest: str, blocks: list[RepeatedBlock]) -> RepeatedPart:
     ordered = sorted(blocks, key=lambda each: each.members[-1])
     return RepeatedPart(digest, ordered[0].operators, tuple(each.outline for each in ordered))
 
@@ -102,7 +102,7 @@ class _Row:
                 break
             bottom = chain[at + 1] if at + 1 < len(chain) else None
             size = graph.size[top] - (0 if bottom is None else graph.size[bottom])
-            block = Block.between(graph, top, bottom) if 2 * size <= graph.size[chain[0]] else None
+            block = RepeatedBlock.between(graph, top, bottom) if 2 * size <= graph.size[chain[0]] else None
             digest = None if block is None else block.digest
             symbols.append(next(fresh) if digest is None else known.setdefault(digest, next(fresh)))
             operators.append(0 if block is None else block.operators)
@@ -113,14 +113,14 @@ class _Row:
         length = run.stop - run.start
         return sum(self.operators[run.start : run.stop]) * (length - run.period) / length
 
-    def equal_blocks(self, run: Run, least_operators: int, taken: set[int]) -> dict[str, list[Block]]:
+    def equal_blocks(self, run: Run, least_operators: int, taken: set[int]) -> dict[str, list[RepeatedBlock]]:
         """The blocks of a run, as far as they are free, by what they have in common.
 
         There are several kinds if in some of them two steps are given the same value, and in others not.
         """
         once = sum(self.operators[run.start : run.start + run.period])
         length = run.period * max(1, -(-least_operators // max(once, 1)))
-        found: dict[str, list[Block]] = {}
+        found: dict[str, list[RepeatedBlock]] = {}
         start = run.start
         while (end := start + length) <= run.stop:
             blocked = [at for at in range(start, end) if self.chain[at] in taken]
@@ -128,7 +128,7 @@ class _Row:
                 start = blocked[-1] + 1
                 continue
             bottom = self.chain[end] if end < len(self.chain) else None
-            block = Block.between(self.graph, self.chain[start], bottom)
+            block = RepeatedBlock.between(self.graph, self.chain[start], bottom)
             digest = block.digest
             if digest is not None and block.operators >= least_operators and taken.isdisjoint(block.members):
                 found.setdefault(digest, []).append(block)

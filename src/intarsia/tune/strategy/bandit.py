@@ -45,14 +45,14 @@ class Bandit:
     def search(self, trials: Trials) -> Point:
         """The best of those tried."""
         rng = Random(self.seed)  # noqa: S311  # no secret
-        trials.costs_of([trials.start])
+        trials.try_points([trials.start])
         known = 0
         while not trials.is_over and known < self.most:
-            point = self._near_best(trials, rng) if rng.random() < self.local else self._drawn(trials, rng)
+            point = self._near_best(trials, rng) if rng.random() < self.local else self._draw(trials, rng)
             known = known + 1 if point in trials.costs else 0
             if known and rng.random() < 0.5:
                 point = random_point(trials, rng)
-            trials.costs_of([point])
+            trials.try_points([point])
         return trials.best
 
     def _near_best(self, trials: Trials, rng: Random) -> Point:
@@ -63,7 +63,7 @@ class Bandit:
             point[at] = rng.choice(trials.choices[at])
         return tuple(point)
 
-    def _drawn(self, trials: Trials, rng: Random) -> Point:
+    def _draw(self, trials: Trials, rng: Random) -> Point:
         """The decision of most worth of each instruction; untried ones first, ties at random."""
         count, best = len(trials.costs), trials.best_cost
         rewards: list[dict[str, list[float]]] = [{key: [] for key in each} for each in trials.choices]

@@ -34,7 +34,7 @@ class Beam:
         kept = [trials.start]
         for at, keys in enumerate(trials.choices):
             points = [(*point[:at], key, *point[at + 1 :]) for point in kept for key in keys]
-            costs = trials.costs_of(points)
+            costs = trials.try_points(points)
             order = sorted(range(len(points)), key=costs.__getitem__)
             kept = [points[place] for place in order[: self.width]]
         return trials.best

@@ -22,23 +22,25 @@ class DynamicProgramming:
 
     def search(self, trials: Trials) -> Point:
         """The best of those tried, with the best chain among them."""
-        effects = Effects.measured(trials, pairwise(range(len(trials.choices))))
-        trials.costs_of([_best_chain(trials, effects)])
+        effects = Effects.measure(trials, pairwise(range(len(trials.choices))))
+        trials.try_points([_best_chain(trials, effects)])
         return trials.best
 
 
 def _best_chain(trials: Trials, effects: Effects) -> Point:
-    """For each decision of an instruction the best way to it, from the first on."""
-    ways: dict[str, tuple[float, Point]] = {key: (effects.of((0, key)), (key,)) for key in trials.choices[0]}
+    """Return the cheapest chain of decisions under the model of costs (Viterbi's algorithm)."""
+    chains: dict[str, tuple[float, Point]] = {
+        key: (effects.effect((0, key)), (key,)) for key in trials.choices[0]
+    }
     for at, keys in enumerate(trials.choices[1:], 1):
-        ways = {
+        chains = {
             key: min(
                 (
-                    cost + effects.of((at, key)) + effects.between((at - 1, way[-1]), (at, key)),
-                    (*way, key),
+                    cost + effects.effect((at, key)) + effects.interaction((at - 1, chain[-1]), (at, key)),
+                    (*chain, key),
                 )
-                for cost, way in ways.values()
+                for cost, chain in chains.values()
             )
             for key in keys
         }
-    return min(ways.values())[1]
+    return min(chains.values())[1]

@@ -28,7 +28,7 @@ class Effects:
     pairs: Mapping[tuple[Decision, Decision], float]
 
     @classmethod
-    def measured(cls, trials: Trials, between: Iterable[tuple[int, int]]) -> Effects:
+    def measure(cls, trials: Trials, between: Iterable[tuple[int, int]]) -> Effects:
         """Try the start, every point that differs from it once, and those that differ at two places.
 
         Args:
@@ -44,8 +44,8 @@ class Effects:
             for two in others[right]
         ]
         points = [start, *(_changed(start, one) for one in ones), *(_changed(start, *pair) for pair in twos)]
-        trials.costs_of(points)
-        base = trials.costs_of([start])[0]
+        trials.try_points(points)
+        base = trials.try_points([start])[0]
         single = {one: _effect(trials, base, one) for one in ones}
         pairs = {
             (one, two): _effect(trials, base, one, two) - single[one] - single[two]
@@ -55,18 +55,18 @@ class Effects:
         }
         return cls(base, single, pairs)
 
-    def of(self, one: Decision) -> float:
+    def effect(self, one: Decision) -> float:
         """What a decision adds; 0 for that of the start."""
         return self.single.get(one, 0.0)
 
-    def between(self, one: Decision, two: Decision) -> float:
+    def interaction(self, one: Decision, two: Decision) -> float:
         """What two decisions add together, besides what each adds."""
         return self.pairs.get((one, two), 0.0)
 
 
 def _effect(trials: Trials, base: float, *changes: Decision) -> float:
     """What was tried tells; what the limits had no room for counts as a failure."""
-    (cost,) = trials.costs_of([_changed(trials.start, *changes)])
+    (cost,) = trials.try_points([_changed(trials.start, *changes)])
     return cost - base if isfinite(base) else inf
 
 

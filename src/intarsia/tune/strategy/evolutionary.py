@@ -44,7 +44,7 @@ class EvolutionarySearch:
         rng = Random(self.seed)  # noqa: S311  # no secret
         population = [trials.start, *(random_point(trials, rng) for _ in range(self.population - 1))]
         for _ in range(self.generations):
-            trials.costs_of(population)
+            trials.try_points(population)
             if trials.is_over:
                 break
             parents = sorted(trials.costs, key=trials.costs.__getitem__)[: self.kept]

@@ -15,5 +15,5 @@ class Exhaustive:
 
     def search(self, trials: Trials) -> Point:
         """The best of all points, or of the first, if the limits end it."""
-        trials.costs_of(list(trials.points))
+        trials.try_points(list(trials.points))
         return trials.best

@@ -34,10 +34,10 @@ class Greedy:
     def search(self, trials: Trials) -> Point:
         """The start, with each decision changed that was worth it; the best one tried if the start fails."""
         kept = trials.start
-        (cost,) = trials.costs_of([kept])
+        (cost,) = trials.try_points([kept])
         for at, keys in enumerate(trials.choices):
             points = [(*kept[:at], key, *kept[at + 1 :]) for key in keys if key != kept[at]]
-            costs = trials.costs_of(points)
+            costs = trials.try_points(points)
             best = min(range(len(points)), key=costs.__getitem__, default=None)
             if best is not None and _pays(costs[best], cost, self.least_gain):
                 kept, cost = points[best], costs[best]

@@ -40,10 +40,10 @@ class IntegerProgram:
     def search(self, trials: Trials) -> Point:
         """The best of those tried, with the optimum of the model among them."""
         between = combinations(range(len(trials.choices)), 2) if self.pairs else ()
-        effects = Effects.measured(trials, between)
+        effects = Effects.measure(trials, between)
         found = _optimum(trials, effects)
         if found is not None:
-            trials.costs_of([found])
+            trials.try_points([found])
         return trials.best
 
 
@@ -56,7 +56,7 @@ def _optimum(trials: Trials, effects: Effects) -> Point | None:
     decisions: list[Decision] = [(at, key) for at, keys in enumerate(trials.choices) for key in keys]
     pairs = [pair for pair, effect in effects.pairs.items() if effect and _is_open(effects, pair)]
     place = {one: number for number, one in enumerate(decisions)}
-    single = np.array([effects.of(one) for one in decisions])
+    single = np.array([effects.effect(one) for one in decisions])
     both = np.array([effects.pairs[pair] for pair in pairs])
     costs = np.concatenate([single, both])
     upper = np.where(np.isfinite(costs), 1.0, 0.0)
@@ -85,7 +85,7 @@ def _optimum(trials: Trials, effects: Effects) -> Point | None:
 
 def _is_open(effects: Effects, pair: tuple[Decision, Decision]) -> bool:
     """Whether neither of two is ruled out by itself."""
-    return all(isfinite(effects.of(one)) for one in pair)
+    return all(isfinite(effects.effect(one)) for one in pair)
 
 
 def _one_each(

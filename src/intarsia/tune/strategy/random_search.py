@@ -28,14 +28,14 @@ class RandomSearch:
     def search(self, trials: Trials) -> Point:
         """The best of those tried; all are, unless the limits end it."""
         rng = Random(self.seed)  # noqa: S311  # no secret
-        trials.costs_of([trials.start])
+        trials.try_points([trials.start])
         if trials.size <= LISTED:
             order = list(trials.points)
             rng.shuffle(order)
             for first in range(0, len(order), self.batch):
-                trials.costs_of(order[first : first + self.batch])
+                trials.try_points(order[first : first + self.batch])
         while not trials.is_over:
-            trials.costs_of([random_point(trials, rng) for _ in range(self.batch)])
+            trials.try_points([random_point(trials, rng) for _ in range(self.batch)])
         return trials.best
 
 

@@ -44,23 +44,23 @@ class SimulatedAnnealing:
         """The best of those tried."""
         rng, near = Random(self.seed), Neighbourhood(trials.choices)  # noqa: S311  # no secret
         point = trials.start
-        trials.costs_of([point])
+        trials.try_points([point])
         for _ in range(self.walks):
             self._walk(point, trials, near, rng)
             if trials.is_over:
                 break
             point = random_point(trials, rng)
-            trials.costs_of([point])
+            trials.try_points([point])
         return trials.best
 
     def _walk(self, point: Point, trials: Trials, near: Neighbourhood, rng: Random) -> None:
-        (cost,) = trials.costs_of([point])
+        (cost,) = trials.try_points([point])
         for step in range(self.steps):
-            around = near.around(point)
+            around = near.neighbours(point)
             if not around or trials.is_over:
                 return
             other = rng.choice(around)
-            (found,) = trials.costs_of([other])
+            (found,) = trials.try_points([other])
             temperature = self.hot * (self.cold / self.hot) ** (step / self.steps)
             if found <= cost or (isfinite(cost) and rng.random() < exp((1 - found / cost) / temperature)):
                 point, cost = other, found

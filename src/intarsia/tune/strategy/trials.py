@@ -105,7 +105,7 @@ class Trials:
         is_late = self._clock() - self._begun >= self.limits.seconds
         return self.left < 1 or is_late or self.limits.should_stop()
 
-    def costs_of(self, points: Sequence[Point]) -> list[float]:
+    def try_points(self, points: Sequence[Point]) -> list[float]:
         """What points cost, in order; infinite for those that the limits have no room for."""
         new = list(dict.fromkeys(point for point in points if point not in self.costs))
         if new and not self.is_over:
@@ -146,7 +146,7 @@ class Neighbourhood:
     def __post_init__(self) -> None:
         self._open = [at for at, each in enumerate(self.choices) if len(each) > 1]
 
-    def around(self, point: Point) -> list[Point]:
+    def neighbours(self, point: Point) -> list[Point]:
         """All of them, in order."""
         return [
             (*point[:at], other, *point[at + 1 :])

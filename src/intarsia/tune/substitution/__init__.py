@@ -9,7 +9,12 @@ application               one rule applied at one place
 substitute                that as a transformation, which traces name
 """
 
-from intarsia.tune.substitution.application import Substitution, applied, find_substitutions, replacements
+from intarsia.tune.substitution.application import (
+    Substitution,
+    apply_replacement,
+    find_substitutions,
+    replacements,
+)
 from intarsia.tune.substitution.dataflow import Dataflow
 from intarsia.tune.substitution.matching import RuleMatch, find_rule_matches, match_at
 from intarsia.tune.substitution.rule import RULES, SubstitutionRule, substitution
@@ -60,7 +65,7 @@ __all__ = [
     "RuleMatch",
     "Substitution",
     "SubstitutionRule",
-    "applied",
+    "apply_replacement",
     "choice_of",
     "find_rule_matches",
     "find_substitutions",

@@ -69,12 +69,12 @@ def replacements(found: RuleMatch) -> tuple[Expr, ...] | None:
     roots = found.roots
     names = ("root",) if len(roots) == 1 else ("first", "second")
     try:
-        made = found.rule.made({**found.names, **dict(zip(names, roots, strict=True))})
+        made = found.rule.build({**found.names, **dict(zip(names, roots, strict=True))})
     except InvalidModelError:  # the types do not fit
         return None
     if made is None:
         return None
-    new = _finished(made, roots)
+    new = _finish(made, roots)
     fits = all(
         one.checked_type is not None
         and one.checked_type == root.checked_type
@@ -85,7 +85,7 @@ def replacements(found: RuleMatch) -> tuple[Expr, ...] | None:
     return new if fits else None
 
 
-def applied(flow: Dataflow, new: tuple[Expr, ...], place: Place) -> IRModule:
+def apply_replacement(flow: Dataflow, new: tuple[Expr, ...], place: Place) -> IRModule:
     """The program with a replacement in the place of each root. Linear in the program.
 
     Args:
@@ -116,7 +116,7 @@ def _has_known_ranks(found: RuleMatch) -> bool:
     return not any(isinstance(type_, TensorType) and type_.shape is None for type_ in types)
 
 
-def _finished(new: tuple[Expr, ...], roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _finish(new: tuple[Expr, ...], roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """What a rule has built, with constants computed and with the facts of what it replaces."""
     known = set(post_order(*roots))
     done: dict[Expr, Expr] = {}

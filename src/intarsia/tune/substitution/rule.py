@@ -42,7 +42,7 @@ class SubstitutionRule:
     replace: Replacement
     text: str
 
-    def made(self, parts: Mapping[str, Expr]) -> tuple[Expr, ...] | None:
+    def build(self, parts: Mapping[str, Expr]) -> tuple[Expr, ...] | None:
         """What replaces each root; None where the condition does not hold.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.tune.choice import Choice
-from intarsia.tune.substitution.application import Substitution, applied, replacements
+from intarsia.tune.substitution.application import Substitution, apply_replacement, replacements
 from intarsia.tune.substitution.dataflow import Dataflow
 from intarsia.tune.substitution.matching import match_at
 from intarsia.tune.substitution.rule import RULES
@@ -34,7 +34,7 @@ def substitute(mod: IRModule, rule: str, place: Sequence[int]) -> IRModule:
             f"rule {rule} does not match at {', '.join(map(str, place))}",
             help="find_substitutions(Dataflow.of(mod), rules) lists where rules do",
         )
-    return applied(flow, new, found.place)
+    return apply_replacement(flow, new, found.place)
 
 
 def choice_of(what: Substitution) -> Choice:

@@ -52,7 +52,7 @@ def uphill(mod: IRModule) -> float:
 
 
 def tuned(made: TuneRewrite, mod: IRModule, ctx: TuningContext) -> Trace:
-    recording = ctx.on(Trace(mod))
+    recording = ctx.recording(Trace(mod))
     made(mod, recording)
     assert isinstance(recording.trace, TraceRecorder)
     return recording.trace.tuned

@@ -16,7 +16,7 @@ from intarsia.ir import Constant, Expr, Function, IRModule, Let, TensorType, Tup
 from intarsia.op import call
 from intarsia.passes import InferType, ToANormalForm
 from intarsia.tune.repeated import repeated_parts
-from intarsia.tune.repeated.block import Block
+from intarsia.tune.repeated.repeated_block import RepeatedBlock
 
 
 def found(mod: IRModule) -> list[tuple[int, int]]:
@@ -112,15 +112,15 @@ def test_the_twelve_layers_of_a_transformer() -> None:
 @pytest.mark.slow
 def test_ten_thousand_operators_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     mod, looked_at = layers(2000), 0
-    plain = Block.between
+    plain = RepeatedBlock.between
 
-    def counted(*args: object) -> Block:
+    def counted(*args: object) -> RepeatedBlock:
         nonlocal looked_at
         block = plain(*args)  # type: ignore[arg-type]
         looked_at += len(block.members)
         return block
 
-    monkeypatch.setattr(Block, "between", counted)
+    monkeypatch.setattr(RepeatedBlock, "between", counted)
     (part,) = repeated_parts(mod)
     operators = len(part.occurrences) * part.operators
     assert operators >= 10_000

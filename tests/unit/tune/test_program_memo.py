@@ -6,23 +6,23 @@ from tests.tuning_passes import CostTable, layout, parallel, program
 
 from intarsia.ir import IRModule
 from intarsia.tune import Choice, Instruction, Trace, TuningContext
-from intarsia.tune.candidates import decided
-from intarsia.tune.made_once import MadeOnce
+from intarsia.tune.candidates import extend_trace
+from intarsia.tune.program_memo import ProgramMemo
 from intarsia.tune.tune_in_turns import TuneInTurns
 
 
 def test_by_identity_of_the_program_and_by_what_is_made() -> None:
-    made, calls = MadeOnce(), []
+    made, calls = ProgramMemo(), []
 
     def make(name: str) -> str:
         calls.append(name)
         return name
 
     one, equal = program(), program()
-    assert made.of(one, "a", lambda: make("first")) == "first"
-    assert made.of(one, "a", lambda: make("second")) == "first"
-    assert made.of(one, "b", lambda: make("third")) == "third"
-    assert made.of(equal, "a", lambda: make("fourth")) == "fourth"
+    assert made.get_or_make(one, "a", lambda: make("first")) == "first"
+    assert made.get_or_make(one, "a", lambda: make("second")) == "first"
+    assert made.get_or_make(one, "b", lambda: make("third")) == "third"
+    assert made.get_or_make(equal, "a", lambda: make("fourth")) == "fourth"
     assert calls == ["first", "third", "fourth"]
 
 
@@ -30,10 +30,10 @@ def test_choices_are_applied_once_to_a_program() -> None:
     mod = program()
     fact = Instruction("fact", {"yes": Choice("decided", {"what": "fact", "value": "yes"})})
     other = Instruction("fact", {"no": Choice("decided", {"what": "fact", "value": "no"})})
-    first, made = TuningContext(CostTable()), MadeOnce()
+    first, made = TuningContext(CostTable()), ProgramMemo()
 
     def after(instruction: Instruction, decision: str, ctx: TuningContext) -> IRModule:
-        found = decided([instruction], [decision], Trace(mod), ctx)
+        found = extend_trace([instruction], [decision], Trace(mod), ctx)
         assert found is not None
         return found.out_mod
 

@@ -24,7 +24,7 @@ from intarsia.tune.repeated.value_graph import ValueGraph, operands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class RepeatedBlock:
     """Values of which only the last, and those that the program also gives out, are used elsewhere.
 
     Attributes:
@@ -36,7 +36,7 @@ class Block:
     members: tuple[int, ...]
 
     @classmethod
-    def between(cls, graph: ValueGraph, top: int, bottom: int | None) -> Block:
+    def between(cls, graph: ValueGraph, top: int, bottom: int | None) -> RepeatedBlock:
         """What is computed of one value, and whatever else is needed, to get to another that it leads to.
 
         Values with other uses, such as a mask for all layers, are left out: a block is given them. Linear in

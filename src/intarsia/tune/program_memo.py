@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True)
-class MadeOnce:
+class ProgramMemo:
     """Keeps what was made of programs, by the identity of the program.
 
     So what is made of it is the same object each time, and what is made of that is found again, too. Programs
@@ -21,7 +21,7 @@ class MadeOnce:
 
     _found: dict[IRModule, dict[Hashable, object]] = field(default_factory=dict, init=False)
 
-    def of(self, mod: IRModule, what: Hashable, make: Callable[[], T]) -> T:
+    def get_or_make(self, mod: IRModule, what: Hashable, make: Callable[[], T]) -> T:
         """What was made of a program before, or is made now.
 
         Args:
