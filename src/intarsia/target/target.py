@@ -141,7 +141,7 @@ def _read(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _check_kind(kind: str) -> None:
-    """Refuse an unknown kind, with a hint if it may be a toolchain, whose registry is in a higher layer."""
+    """Refuse an unknown kind, with a hint if it may be a toolchain (a higher layer registers these)."""
     try:
         DeviceType.of_kind(kind)
     except UsageError as error:

@@ -3,10 +3,10 @@
 transformations                  what choices name
 choice, instruction, trace       one way to decide, and its plain arguments; what is decided; what was decided
 heuristic_pass                   passes without a feedback loop, as decisions
-evaluator                        who says what a program costs
-measuring_evaluator              by measuring it
-tuning_tree                      what was tried, to be printed
-tuning_context                   what tuning passes run under
+evaluator                        the cost of candidates
+measuring_evaluator              costs by measuring
+tuning_tree                      the tree of candidates, to be printed
+tuning_context                   the context of tuning passes
 candidates                       the steps of a feedback loop
 strategy                         which combinations of decisions are tried
 evaluation_log                   evaluations in a file, and a run repeated from it
@@ -19,7 +19,7 @@ tuning_pass                      passes that decide by measuring: a loop around 
 substitution                     rules that rewrite a program, each at one place
 passes                           the tuning passes, one per file
 
-It knows neither toolchains nor loops: that makes joint tuning one mechanism for all of them.
+The package is independent of toolchains and loops: joint tuning is one mechanism for all of them.
 
 Names are loaded when they are first used.
 """

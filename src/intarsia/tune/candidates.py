@@ -20,27 +20,29 @@ def generate_candidates(
     ctx: TuningContext,
     eval_passes: Sequence[Pass] = (),
 ) -> list[Trace]:
-    """All combinations of the decisions of instructions, behind a trace (seed relax_pass_infra).
+    """Return the extensions of a trace by all combinations of decisions (seed relax_pass_infra).
 
     A combination in which a choice is not open where it would be applied is left out.
 
     Args:
-        instructions: What is decided, in order.
-        trace: Where candidates begin.
-        ctx: What passes run under.
-        eval_passes: What each candidate goes through before it is evaluated; a tuning pass among them makes
-            its own decisions for each candidate, which is what makes tuning joint.
+        instructions: Instructions to decide on, in order.
+        trace: Trace that candidates extend.
+        ctx: Context of the passes.
+        eval_passes: Passes that each candidate goes through before its evaluation; a tuning pass among them
+            makes decisions for each candidate, which is what makes tuning joint.
     """
-    given = (instructions,) if isinstance(instructions, Instruction) else tuple(instructions)
-    points = product(*(each.decisions for each in given))
-    found = [one for point in points if (one := extend_trace(given, point, trace, ctx)) is not None]
-    return consider_eval_passes(found, ctx, eval_passes) if eval_passes else found
+    sequence = (instructions,) if isinstance(instructions, Instruction) else tuple(instructions)
+    points = product(*(instruction.decisions for instruction in sequence))
+    candidates = [
+        candidate for point in points if (candidate := extend_trace(sequence, point, trace, ctx)) is not None
+    ]
+    return consider_eval_passes(candidates, ctx, eval_passes) if eval_passes else candidates
 
 
 def extend_trace(
     instructions: Sequence[Instruction], decisions: Sequence[str], trace: Trace, ctx: TuningContext
 ) -> Trace | None:
-    """A trace that goes on with decisions; None if a choice is not open where it would be applied."""
+    """Return a trace extended by decisions; None if a choice is not open where it would be applied."""
     candidate = trace.copy()
     for instruction, decision in zip(instructions, decisions, strict=True):
         choice, mod = instruction.choice(decision), candidate.out_mod
@@ -54,7 +56,7 @@ def extend_trace(
 def consider_eval_passes(
     traces: Iterable[Trace], ctx: TuningContext, eval_passes: Sequence[Pass]
 ) -> list[Trace]:
-    """Each trace after passes: heuristic ones add a decision, tuning ones their best decisions."""
+    """Run passes on each trace: a heuristic pass adds a decision, a tuning pass its best decisions."""
     sequence = Sequential(eval_passes, name="eval_passes")
     return [_run_eval_passes(trace, ctx, sequence) for trace in traces]
 
@@ -70,20 +72,20 @@ def _run_eval_passes(trace: Trace, ctx: TuningContext, sequence: Sequential) -> 
 
 
 def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
-    """Find out what candidates cost, and note it in them; those that have a cost are left alone."""
+    """Evaluate candidates without a cost, and store the cost in them."""
     ctx.node.note(candidates, ctx.begun)
     waiting = [candidate for candidate in candidates if candidate.perf is None]
     if not waiting:
         return
     ctx.counts.proposed += len(waiting)
-    for candidate, found in zip(waiting, ctx.evaluator.evaluate(waiting), strict=True):
-        candidate.perf, candidate.fate = found.perf, found.fate
-        ctx.counts.measured += found.is_new
-        ctx.counts.distinct += found.is_new if found.is_first is None else found.is_first
+    for candidate, evaluation in zip(waiting, ctx.evaluator.evaluate(waiting), strict=True):
+        candidate.perf, candidate.fate = evaluation.perf, evaluation.fate
+        ctx.counts.measured += evaluation.is_new
+        ctx.counts.distinct += evaluation.is_new if evaluation.is_first is None else evaluation.is_first
 
 
 def select_best_candidate(candidates: Sequence[Trace]) -> Trace:
-    """The candidate that costs least; of equal ones the first.
+    """Return the cheapest candidate; of equal ones the first.
 
     Raises:
         UsageError: There is none, or one has not been evaluated.

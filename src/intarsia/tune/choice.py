@@ -1,4 +1,4 @@
-"""One way to decide."""
+"""Choices: transformations by name, with arguments and constraints."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _plain_args(args: PlainArgs) -> PlainArgs:
         UsageError: One of them is nothing that JSON holds.
     """
     try:
-        found = json.loads(json.dumps(dict(args), allow_nan=False))
+        plain = json.loads(json.dumps(dict(args), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"the arguments {dict(args)} are not plain data: {error}",
             help="give numbers, texts, truth values, None, and lists and dictionaries of such",
         ) from None
-    return MappingProxyType(found)
+    return MappingProxyType(plain)
 
 
 def _no_args() -> PlainArgs:
@@ -81,27 +81,27 @@ class Choice:
         return apply_transformation(str(self.transform), self.args, mod, ctx or PassContext.current())
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; what is as by default is left out."""
-        found = {
+        """Return plain data, without fields that have their default."""
+        data = {
             "transform": self.transform,
             "args": dict(self.args),
             "constraint": self.constraint,
             "constraint_args": dict(self.constraint_args),
         }
         default = {"transform": IDENTITY, "args": {}, "constraint": ALWAYS, "constraint_args": {}}
-        return {key: value for key, value in found.items() if value != default[key]}
+        return {key: value for key, value in data.items() if value != default[key]}
 
     @property
     def text(self) -> str:
-        """Equal for equal choices."""
+        """Canonical text: equal for equal choices, so that it is a key."""
         return json.dumps(self.to_json(), sort_keys=True)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote.
+        """Return the choice that `to_json` wrote.
 
         Raises:
-            UsageError: It is no such data.
+            UsageError: The data is malformed.
         """
         try:
             return cls(**data)

@@ -16,10 +16,10 @@ from intarsia.tune.trace import Trace
 
 @dataclass(eq=False)
 class LoggingEvaluator:
-    """Asks another evaluator, and appends each answer to a file, a line a candidate.
+    """Appends the evaluations of another evaluator to a file, one line per candidate.
 
     Attributes:
-        inner: Who knows.
+        inner: Evaluator of the candidates.
         path: The file; it may hold earlier evaluations.
     """
 
@@ -27,28 +27,31 @@ class LoggingEvaluator:
     path: Path
 
     def evaluate(self, candidates: Sequence[Trace]) -> Sequence[Evaluation]:
-        """What each costs, in order.
+        """Evaluate candidates and append the results to the file; results in the candidates' order.
 
         Raises:
             OutputError: The file cannot be written.
         """
-        found = self.inner.evaluate(candidates)
-        lines = [_line(one, said) for one, said in zip(candidates, found, strict=True)]
+        evaluations = self.inner.evaluate(candidates)
+        lines = [
+            _line(candidate, evaluation)
+            for candidate, evaluation in zip(candidates, evaluations, strict=True)
+        ]
         try:
             with self.path.open("a") as file:
                 file.writelines(lines)
         except OSError as error:
             raise output_error(self.path, error) from error
-        return found
+        return evaluations
 
     def for_part(self, mod: IRModule) -> LoggingEvaluator:
-        """One for a part that appends to the same file."""
+        """Return an evaluator of a part that appends to the same file."""
         return LoggingEvaluator(evaluator_of_part(self.inner, mod), self.path)
 
 
 @dataclass(eq=False)
 class ReplayEvaluator:
-    """Answers from a file of a `LoggingEvaluator`; of what was measured several times, the first answer.
+    """Evaluates from a file of a `LoggingEvaluator`; the first line of a program counts.
 
     Attributes:
         path: The file.
@@ -58,8 +61,8 @@ class ReplayEvaluator:
     """
 
     path: Path
-    _known: dict[str, Evaluation] = field(default_factory=dict, init=False)
-    _asked: set[str] = field(default_factory=set, init=False)
+    _evaluations: dict[str, Evaluation] = field(default_factory=dict, init=False)
+    _seen: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         try:
@@ -69,25 +72,25 @@ class ReplayEvaluator:
         for number, line in enumerate(lines, 1):
             try:
                 digest, perf, fate = json.loads(line)
-                found = Evaluation(float(perf), str(fate), is_new=False)
-                self._known.setdefault(str(digest), found)
+                evaluation = Evaluation(float(perf), str(fate), is_new=False)
+                self._evaluations.setdefault(str(digest), evaluation)
             except (ValueError, TypeError) as error:
                 if number == len(lines):  # the run was ended while it wrote this one
                     continue
                 raise DatabaseError(f"line {number} of {self.path} is no evaluation: {error}") from error
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """What each cost then; what was not evaluated then has failed."""
-        return [self._answer(structural_digest(one.out_mod)) for one in candidates]
+        """Return the recorded evaluations; a candidate without one has failed."""
+        return [self._answer(structural_digest(candidate.out_mod)) for candidate in candidates]
 
     def _answer(self, digest: str) -> Evaluation:
-        if digest not in self._known:
+        if digest not in self._evaluations:
             return Evaluation(FAILED, f"not in {self.path}", is_new=False)
-        is_first = digest not in self._asked
-        self._asked.add(digest)
-        return replace(self._known[digest], is_first=is_first)
+        is_first = digest not in self._seen
+        self._seen.add(digest)
+        return replace(self._evaluations[digest], is_first=is_first)
 
 
-def _line(candidate: Trace, said: Evaluation) -> str:
-    facts = [structural_digest(candidate.out_mod), repr(said.perf), said.fate]
+def _line(candidate: Trace, evaluation: Evaluation) -> str:
+    facts = [structural_digest(candidate.out_mod), repr(evaluation.perf), evaluation.fate]
     return json.dumps(facts) + "\n"

@@ -1,4 +1,4 @@
-"""Who says what a program costs."""
+"""Evaluators of candidates and their results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from intarsia.tune.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a candidate costs.
+    """The cost of a candidate.
 
     Attributes:
-        perf: By the metric, less is better; infinite if it failed.
-        fate: Why it failed, for people; "" if it did not.
-        is_new: Whether it was measured now, and not known before.
-        is_first: Whether nobody has asked for the program in this run before; None if that is the same.
+        perf: Cost by the evaluator's metric, usually seconds; less is better, infinite is a failure.
+        fate: Reason of a failure, to be printed; "" without one.
+        is_new: Whether this evaluation measured the candidate.
+        is_first: Whether this run evaluates the program for the first time; None if equal to `is_new`.
     """
 
     perf: float
@@ -42,15 +42,15 @@ class Evaluator(Protocol):
     """Evaluates candidates; equal ones share one measurement."""
 
     def evaluate(self, candidates: Sequence[Trace]) -> Sequence[Evaluation]:
-        """What each costs, in order."""
+        """Return the cost of each candidate, in order."""
 
 
 @runtime_checkable
 class EvaluatorOfParts(Evaluator, Protocol):
-    """One that evaluates programs of one model, and knows how to do so for parts of it."""
+    """An evaluator of the programs of one model that can also evaluate parts of it."""
 
     def for_part(self, mod: IRModule) -> Evaluator:
-        """Who evaluates candidates for a part: the same judge for equal parts.
+        """Return the evaluator of candidates for a part: the same for equal parts.
 
         Args:
             mod: The part, as a program.
@@ -59,25 +59,25 @@ class EvaluatorOfParts(Evaluator, Protocol):
 
 @runtime_checkable
 class EvaluatorForTarget(Evaluator, Protocol):
-    """One that gives what a program gives to nobody to a target.
+    """An evaluator that compiles functions without a toolchain for a default target.
 
     Attributes:
-        target: Who gets it.
+        target: Target of functions that the program assigns to no toolchain.
     """
 
     target: Target
 
 
 def target_of(evaluator: Evaluator) -> str:
-    """Who compiles what a program gives to nobody; "" if an evaluator does not say."""
+    """Return the text of an evaluator's default target; "" if it has none."""
     return str(evaluator.target) if isinstance(evaluator, EvaluatorForTarget) else ""
 
 
 def evaluator_of_part(evaluator: Evaluator, mod: IRModule) -> Evaluator:
-    """Who evaluates candidates for a part; the evaluator itself where it makes no difference.
+    """Return the evaluator of candidates for a part; the evaluator itself if it does not distinguish parts.
 
     Args:
-        evaluator: Who evaluates candidates for the whole.
+        evaluator: Evaluator of candidates for the whole program.
         mod: The part, as a program.
     """
     return evaluator.for_part(mod) if isinstance(evaluator, EvaluatorOfParts) else evaluator

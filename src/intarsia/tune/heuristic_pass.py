@@ -1,4 +1,4 @@
-"""Passes without and with a feedback loop: what is decided about, and what decides."""
+"""Heuristic passes, which decisions are about, and feedback passes, which decide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ON: Final = "On"
 
 
 class FeedbackPass(Pass):
-    """A pass that decides by evaluating candidates: its decisions stand in a trace, and not itself."""
+    """A pass that decides by evaluating candidates: a trace records its decisions, not the pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class HeuristicPass:
 
     @property
     def name(self) -> str:
-        """Of the pass."""
+        """Name of the pass."""
         return self.item.info.name
 
     @property
@@ -80,7 +80,7 @@ def heuristic_passes(passes: Sequence[Pass]) -> tuple[HeuristicPass, ...]:
     """
     if not passes:
         raise UsageError("there is no pass to decide about", help="passes=(FoldConstant(), ...)")
-    found = tuple(map(HeuristicPass, passes))
-    for each in found:
-        _ = each.choice
-    return found
+    wrapped = tuple(map(HeuristicPass, passes))
+    for item in wrapped:
+        _ = item.choice
+    return wrapped

@@ -18,8 +18,8 @@ class Instruction:
     """Choices by key, one of which is taken (seed relax_pass_infra, Instruction; later upstream's Knob).
 
     Attributes:
-        name: Of what is decided.
-        choices: By key; of a list, the keys are "0", "1", ...
+        name: Name of the decision.
+        choices: Choices by key; the keys of a list are "0", "1", ...
 
     Raises:
         UsageError: There is no choice.
@@ -30,10 +30,11 @@ class Instruction:
 
     def __post_init__(self) -> None:
         given = self.choices
-        found = dict(given) if isinstance(given, Mapping) else {str(at): one for at, one in enumerate(given)}
-        if not found or not all(isinstance(choice, Choice) for choice in found.values()):
+        numbered = {} if isinstance(given, Mapping) else {str(at): choice for at, choice in enumerate(given)}
+        choices = dict(given) if isinstance(given, Mapping) else numbered
+        if not choices or not all(isinstance(choice, Choice) for choice in choices.values()):
             raise UsageError(f"instruction {self.name!r} needs choices, at least one, got {given!r}")
-        object.__setattr__(self, "choices", MappingProxyType(found))
+        object.__setattr__(self, "choices", MappingProxyType(choices))
 
     @property
     def by_key(self) -> Mapping[str, Choice]:

@@ -11,16 +11,15 @@ from intarsia.tune.target_options import marked_functions, set_target_options, w
 from intarsia.tune.transformations import transformation
 
 OPTION = "inference_precision"
-"""The option of targets whose toolchains choose by themselves what is computed in a narrower type."""
+"""Target option of toolchains that select the operators to compute in a narrower type themselves."""
 
 
 @transformation
 def lowered_precision(mod: IRModule, toolchain: str, dtype: str, bound: float) -> IRModule:
-    """The functions of a toolchain in a narrower type, and the program with the bound that then holds for it.
+    """Compute the functions of a toolchain in a narrower type, and set the program's error bound.
 
-    A toolchain that understands the option is told by it; the functions of the others are made to compute
-    their heavy operators in the type (`ToMixedPrecision`). A program in which that changes nothing keeps its
-    exactness too.
+    A toolchain that understands the option gets it; `ToMixedPrecision` rewrites the functions of others to
+    compute their heavy operators in the type. A program that stays unchanged gets no bound.
 
     Args:
         mod: The program.
@@ -52,9 +51,9 @@ def _lower_functions(mod: IRModule, toolchain: str, lowering: ToMixedPrecision) 
     """The program with the functions of a toolchain lowered, which passes otherwise leave alone."""
     ctx = PassContext.current()
     replacements: dict[Expr, Expr] = {}
-    for each in marked_functions(mod):
-        if each.target.toolchain == toolchain:
-            new = lowering.transform_function(each.function, mod, ctx)
-            if new is not each.function:
-                replacements[each.function] = new
+    for marked in marked_functions(mod):
+        if marked.target.toolchain == toolchain:
+            new = lowering.transform_function(marked.function, mod, ctx)
+            if new is not marked.function:
+                replacements[marked.function] = new
     return with_marked_functions(mod, replacements)

@@ -1,4 +1,4 @@
-"""What candidates cost, by building and running them."""
+"""The cost of candidates by building and running them."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ Metric = Callable[[Sequence[float]], float]
 METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
     {"median": statistics.median, "mean": statistics.fmean, "least": min}
 )
-"""What is made of the seconds of several runs, by name."""
+"""Statistics over the seconds of several runs, by name."""
 
 
 @dataclass(eq=False)
 class MeasuringEvaluator:
-    """Measures programs on the inputs of the model that they are made of, and compares with its result.
+    """Measures programs on the inputs of their model, and checks their results against the model's.
 
-    Programs with the same digest share a measurement: those of this run, and by way of the measurer's
-    database those of earlier runs. A program that names no toolchain is given to the target's as a whole.
+    Programs with the same digest share a measurement: within this run, and through the measurer's database
+    with earlier runs. A program that names no toolchain is compiled for the target as a whole.
 
-    Workers get the programs themselves, or, with `by_decisions`, the model and what was decided. Then the
-    candidates are those of a contest of the whole model, which shares their measurements, and workers need
-    to know the transformations: those of packages that announce them, not of a script.
+    Workers get the programs themselves or, with `by_decisions`, the model and the decisions. Then the
+    candidates equal those of a contest of the whole model, which shares their measurements. But workers must
+    be able to import the transformations: from installed packages, not from a script.
 
     Attributes:
         workload: The model, with its inputs.
-        target: Who compiles what the program leaves to it.
-        measurer: Builds, runs, and keeps.
-        metric: One of METRICS.
-        enough: So many measurements of a candidate are enough.
-        budget: Of all that it measures: no further candidate is begun then, and those left over have failed.
-        by_decisions: Whether workers make the programs.
+        target: Target of functions that the program assigns to no toolchain.
+        measurer: Builder and runner of candidates, with the database.
+        metric: Name in METRICS.
+        enough: Number of measurements of a candidate that suffice.
+        budget: Limit on seconds and trials; candidates beyond it count as failed.
+        by_decisions: Whether workers apply the decisions, rather than get the programs.
 
     Raises:
         UsageError: There is no such metric.
@@ -59,7 +59,7 @@ class MeasuringEvaluator:
     enough: int = 1
     budget: MeasureBudget = field(default_factory=MeasureBudget)
     by_decisions: bool = False
-    _known: dict[str, Evaluation] = field(default_factory=dict, init=False)
+    _evaluations: dict[str, Evaluation] = field(default_factory=dict, init=False)
     _seconds: float = field(default=0.0, init=False)
     _trials: int = field(default=0, init=False)
     _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
@@ -70,7 +70,7 @@ class MeasuringEvaluator:
             raise UsageError(f"unknown metric {self.metric!r}", help=f"known: {', '.join(METRICS)}")
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """What each costs, in order; equal programs are measured once.
+        """Measure candidates; equal programs are measured once. Evaluations in the candidates' order.
 
         Raises:
             IntarsiaError: The model cannot be computed at all, or measuring has broken down.
@@ -79,14 +79,14 @@ class MeasuringEvaluator:
         waiting = {
             digest: candidate
             for digest, candidate in zip(digests, candidates, strict=True)
-            if digest not in self._known
+            if digest not in self._evaluations
         }
         self._measure(waiting)
-        found = []
+        evaluations = []
         for digest in digests:
-            found.append(self._known[digest])
-            self._known[digest] = replace(self._known[digest], is_new=False, is_first=False)
-        return found
+            evaluations.append(self._evaluations[digest])
+            self._evaluations[digest] = replace(self._evaluations[digest], is_new=False, is_first=False)
+        return evaluations
 
     @property
     def is_spent(self) -> bool:
@@ -94,12 +94,12 @@ class MeasuringEvaluator:
         return self._seconds >= self.budget.seconds or self._trials >= self.budget.trials
 
     def learn(self, mod: IRModule, result: MeasureResult) -> None:
-        """Know what a program costs, of a measurement that somebody else has made on this target."""
-        known = replace(self._evaluation(result, is_new=False), is_first=False)
-        self._known.setdefault(self._digest(mod), known)
+        """Store a measurement of a program on this target that was made elsewhere."""
+        evaluation = replace(self._evaluation(result, is_new=False), is_first=False)
+        self._evaluations.setdefault(self._digest(mod), evaluation)
 
     def for_part(self, mod: IRModule) -> _PartEvaluator:
-        """Who evaluates candidates for a part of the model, on random inputs, within the same budget.
+        """Return an evaluator of candidates for a part of the model, on random inputs and the same budget.
 
         Equal parts share measurements.
 
@@ -113,18 +113,18 @@ class MeasuringEvaluator:
         return _PartEvaluator(self, self._parts[digest])
 
     def evaluate_part(self, part: MeasuringEvaluator, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """What candidates for a part cost, at the expense of this one's budget."""
+        """Evaluate candidates for a part, and charge this evaluator's budget."""
         seconds, trials = part._seconds, part._trials
         part.budget = MeasureBudget(
             self.budget.seconds - self._seconds + seconds, self.budget.trials - self._trials + trials
         )
-        found = part.evaluate(candidates)
+        evaluations = part.evaluate(candidates)
         self._seconds += part._seconds - seconds
         self._trials += part._trials - trials
-        return found
+        return evaluations
 
     def input(self, candidate: Trace) -> MeasureInput:
-        """What is measured of a candidate."""
+        """Return the measurement input of a candidate."""
         mod = candidate.out_mod
         base = AS_IT_IS if _is_partitioned(mod) else WHOLE
         if self.by_decisions and candidate.in_mod is self.workload.module:
@@ -136,22 +136,23 @@ class MeasuringEvaluator:
         return MeasureInput(workload, self.target, base)
 
     def _digest(self, mod: IRModule) -> str:
-        """Of a program, found again by identity."""
+        """Return the digest of a program, cached by identity."""
         if mod not in self._digests:
             self._digests[mod] = structural_digest(mod)
         return self._digests[mod]
 
     def _measure(self, waiting: Mapping[str, Trace]) -> None:
         items = {digest: self.input(candidate) for digest, candidate in waiting.items()}
-        known = {digest: self.measurer.knows(item, self.enough) for digest, item in items.items()}
+        is_stored = {digest: self.measurer.knows(item, self.enough) for digest, item in items.items()}
         left = MeasureBudget(self.budget.seconds - self._seconds, self.budget.trials - self._trials)
         spent = self.measurer.spent
         results = self.measurer.measure(tuple(items.values()), left, self.enough)
         self._seconds += self.measurer.spent - spent
         self._trials += sum(result is not None for result in results)
         for (digest, item), result in zip(items.items(), results, strict=True):
-            self._known[digest] = self._evaluation(result, is_new=not known[digest])
+            self._evaluations[digest] = self._evaluation(result, is_new=not is_stored[digest])
             if item.workload is not self.workload:
+                # The workload exists for this candidate only: do not keep its inputs on disk.
                 self.measurer.testbed.forget(item.workload)
 
     def _evaluation(self, result: MeasureResult | None, is_new: bool) -> Evaluation:
@@ -164,24 +165,26 @@ class MeasuringEvaluator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PartEvaluator:
-    """Evaluates candidates for a part, and charges the evaluator of the whole for it.
+    """Evaluates candidates for a part, and charges the budget of the whole's evaluator.
 
     Attributes:
-        whole: Who evaluates the whole.
-        part: Who measures the part.
+        whole: Evaluator of the whole program.
+        part: Evaluator that measures the part.
     """
 
     whole: MeasuringEvaluator
     part: MeasuringEvaluator
 
     def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """What each costs, in order."""
+        """Evaluate candidates; evaluations in their order."""
         return self.whole.evaluate_part(self.part, candidates)
 
     def for_part(self, mod: IRModule) -> _PartEvaluator:
-        """Who evaluates candidates for a part of the part."""
+        """Return the evaluator of candidates for a part of the part."""
         return self.whole.for_part(mod)
 
 
 def _is_partitioned(mod: IRModule) -> bool:
-    return any(isinstance(each, Function) and "Compiler" in each.attrs for each in mod.functions.values())
+    return any(
+        isinstance(function, Function) and "Compiler" in function.attrs for function in mod.functions.values()
+    )

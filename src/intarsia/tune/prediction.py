@@ -1,4 +1,4 @@
-"""What was decided best before, found again (apply-history-best), and models of cost."""
+"""The best stored trace of a program (TVM: apply-history-best), and cost models."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from intarsia.target import Host, Target
 from intarsia.tune.trace import Trace
 
 CostModel: TypeAlias = Callable[[Trace], float]
-"""What a trace is expected to cost, without measuring it."""
+"""Function from a trace to its expected cost, without measuring."""
 
 
 def query_cost_model(cost_model: CostModel, trace: Trace) -> float:
-    """What a trace is expected to cost; infinite if it cannot work (seed relax_pass_infra)."""
+    """Return the expected cost of a trace; infinite if it cannot work (seed relax_pass_infra)."""
     return float(cost_model(trace))
 
 
 def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> None:
-    """Keep the best trace of a program; one that is kept and costs less stays.
+    """Store a trace as the best of its program, unless the stored one is at least as cheap.
 
     Raises:
         UsageError: The trace was not evaluated.
@@ -31,8 +31,8 @@ def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> 
     """
     if trace.perf is None:
         raise UsageError("this trace was not evaluated", help="evaluate([trace], ctx) does that")
-    known = _kept(trace.in_mod, target, host, database)
-    if known is not None and known.perf is not None and known.perf <= trace.perf:
+    stored = _stored_trace(trace.in_mod, target, host, database)
+    if stored is not None and stored.perf is not None and stored.perf <= trace.perf:
         return
     workload = structural_digest(trace.in_mod)
     key = _key(workload, target, host)
@@ -40,20 +40,20 @@ def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> 
 
 
 def predict(mod: IRModule, target: Target, host: Host, database: Database) -> Trace:
-    """The best trace that is known of a program on a machine, applied; one without decisions if none is.
+    """Return the best stored trace of a program on a machine, applied; a trace without decisions if none is.
 
-    Nothing is measured (seed relax_pass_infra, predict). A trace whose decisions now lead elsewhere, with
-    other versions of passes, is not used.
+    Nothing is measured (seed relax_pass_infra, predict). A stored trace is ignored if its decisions now give
+    another program, as they may with other versions of passes.
     """
-    return _kept(mod, target, host, database) or Trace(mod)
+    return _stored_trace(mod, target, host, database) or Trace(mod)
 
 
-def _kept(mod: IRModule, target: Target, host: Host, database: Database) -> Trace | None:
-    found = database.find_run(_key(structural_digest(mod), target, host))
-    if found is None:
+def _stored_trace(mod: IRModule, target: Target, host: Host, database: Database) -> Trace | None:
+    record = database.find_run(_key(structural_digest(mod), target, host))
+    if record is None:
         return None
     try:
-        return Trace.from_json(found.outcome, mod)
+        return Trace.from_json(record.outcome, mod)
     except UsageError:
         return None
 

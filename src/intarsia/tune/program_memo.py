@@ -1,4 +1,4 @@
-"""What was made of programs, found again: passes in turns begin at the same programs again and again."""
+"""A memo of results computed from programs: interleaved passes start from the same programs repeatedly."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class ProgramMemo:
-    """Keeps what was made of programs, by the identity of the program.
+    """Caches objects computed from programs, by the identity of the program.
 
-    So what is made of it is the same object each time, and what is made of that is found again, too. Programs
-    and what was made of them live as long as this does.
+    A transformed program is the same object each time, so results computed from it are cached as well.
+    Programs and results live as long as the memo.
     """
 
-    _found: dict[IRModule, dict[Hashable, object]] = field(default_factory=dict, init=False)
+    _results: dict[IRModule, dict[Hashable, object]] = field(default_factory=dict, init=False)
 
-    def get_or_make(self, mod: IRModule, what: Hashable, make: Callable[[], T]) -> T:
-        """What was made of a program before, or is made now.
+    def get_or_make(self, mod: IRModule, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result for a program and key; compute it if it is not cached.
 
         Args:
             mod: The program.
-            what: Tells apart what is made of one program; equal for equal results.
-            make: Makes it.
+            key: Key among the results of one program.
+            make: Function that computes the result.
         """
-        made = self._found.setdefault(mod, {})
-        if what not in made:
-            made[what] = make()
-        return cast("T", made[what])  # what was kept under this key
+        results = self._results.setdefault(mod, {})
+        if key not in results:
+            results[key] = make()
+        return cast("T", results[key])  # the key determines the type

@@ -7,20 +7,20 @@ from intarsia.ir.pattern import ExprPattern, Match, find_matches
 
 
 def extract_subgraph(mod: IRModule, pattern: ExprPattern) -> tuple[tuple[Match, IRModule], ...]:
-    """Every part of @main that matches a pattern, as a module whose @main it is (seed relax_pass_infra).
+    """Return every part of @main that matches a pattern, as the @main of a module (seed relax_pass_infra).
 
-    What it reads are parameters, with the types that are known; constants stay.
+    Inputs of the part become parameters with their types; constants stay.
 
     Args:
         mod: A typed program.
-        pattern: What to look for; matches may overlap.
+        pattern: Pattern of the parts; matches may overlap.
     """
     return tuple((match, _module(match)) for match in find_matches(pattern, mod["main"]))
 
 
 def _module(match: Match) -> IRModule:
     params: dict[Expr, Expr] = {
-        given: Var(f"p{place}", checked_type=given.checked_type) for place, given in enumerate(match.inputs)
+        given: Var(f"p{number}", checked_type=given.checked_type) for number, given in enumerate(match.inputs)
     }
     body = substitute(match.root, params)
     return IRModule.from_expr(

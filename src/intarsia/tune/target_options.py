@@ -17,12 +17,12 @@ from intarsia.tune.transformations import transformation
 
 @dataclass(frozen=True, slots=True)
 class MarkedFunction:
-    """A function that a program gives to a toolchain.
+    """A function that a program assigns to a toolchain.
 
     Attributes:
-        name: Of the global function; of a literal its `global_symbol`, or "".
+        name: Name of the global function; for a literal its `global_symbol`, or "".
         function: The function.
-        target: What it is compiled for.
+        target: Target that the function is compiled for.
     """
 
     name: str
@@ -31,7 +31,7 @@ class MarkedFunction:
 
 
 def marked_functions(mod: IRModule) -> Iterator[MarkedFunction]:
-    """The functions that a program gives to toolchains, global ones and literals, in the program's order."""
+    """Yield the functions that a program assigns to toolchains, globals and literals, in program order."""
     for var, root in mod.graph_functions.items():
         for expr in post_order(root):
             if isinstance(expr, Function) and is_marked(expr):
@@ -40,24 +40,24 @@ def marked_functions(mod: IRModule) -> Iterator[MarkedFunction]:
 
 
 def given_functions(mod: IRModule, target: str) -> tuple[list[Instruction], tuple[MarkedFunction, ...]]:
-    """The functions that a program gives to toolchains, or will have given to one, and the decision to do so.
+    """Return the functions of toolchains, after assigning an unpartitioned program to the target.
 
     Args:
         mod: The program.
-        target: Who gets the whole of it, if it gives nothing to anybody.
+        target: Target of the whole program if it assigns no function to a toolchain.
 
     Returns:
-        The decision, if there is one to be made, and the functions after it.
+        The decision to assign the whole program, if needed, and the functions after it.
 
     Raises:
-        UsageError: The program gives nothing to anybody, and neither does the target.
+        UsageError: The program assigns no function, and there is no target.
     """
-    found = tuple(marked_functions(mod))
-    if found:
-        return [], found
+    functions = tuple(marked_functions(mod))
+    if functions:
+        return [], functions
     if not target:
         raise UsageError(
-            "the program gives no function to a toolchain, and nobody is named that gets the whole",
+            "the program assigns no function to a toolchain, and no target for the whole program is given",
             help='give a target, such as target="cpu -toolchain=openvino"',
         )
     whole = HeuristicPass(PartitionWhole(target)).applied
@@ -71,16 +71,16 @@ def set_target_options(
     options: Mapping[str, OptionValue | None],
     functions: Sequence[str] = (),
 ) -> IRModule:
-    """Set options on the targets of the functions that a program gives to a toolchain.
+    """Set options on the targets of the functions that a program assigns to a toolchain.
 
     Args:
-        mod: The program; where it gives nothing to the toolchain, it stays as it is.
+        mod: The program; without functions of the toolchain it stays unchanged.
         toolchain: Name of the toolchain.
         options: Values by name of the option; None unsets it.
         functions: Names of the functions; empty: all of the toolchain.
 
     Raises:
-        UsageError: An option is unknown or belongs to another toolchain, or a value is none of it.
+        UsageError: An option is unknown or belongs to another toolchain, or a value is not allowed.
 
     Before:
         def @f(%x: Tensor[(2,), float32]) attributes {
@@ -92,17 +92,17 @@ def set_target_options(
         } { Relu(%x) }
     """
     replacements: dict[Expr, Expr] = {}
-    for each in marked_functions(mod):
-        is_meant = each.target.toolchain == toolchain and (not functions or each.name in functions)
-        target = each.target.with_options(**options) if is_meant else each.target
-        if target != each.target:
-            attrs = each.function.attrs.updated(target=str(target))
-            replacements[each.function] = with_fields(each.function, attrs=attrs)
+    for marked in marked_functions(mod):
+        is_selected = marked.target.toolchain == toolchain and (not functions or marked.name in functions)
+        target = marked.target.with_options(**options) if is_selected else marked.target
+        if target != marked.target:
+            attrs = marked.function.attrs.updated(target=str(target))
+            replacements[marked.function] = with_fields(marked.function, attrs=attrs)
     return with_marked_functions(mod, replacements)
 
 
 def with_marked_functions(mod: IRModule, replacements: Mapping[Expr, Expr]) -> IRModule:
-    """A program with others in the place of functions that it gives to toolchains."""
+    """Return a program with some functions of toolchains replaced."""
     if not replacements:
         return mod
     functions = {

@@ -1,4 +1,4 @@
-"""What was decided of a program, and what came of it."""
+"""Traces: the decisions on a program, and the program after them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Trace:
         in_mod: The program before.
         steps: The decisions, in order.
         out_mod: The program after them.
-        perf: What it costs, by the metric of who evaluated it: less is better, infinite is a failure. None
-            if nobody has.
-        fate: Why it failed; "" if it did not, or was not evaluated.
+        perf: Cost by the evaluator's metric, usually seconds; less is better, infinite is a failure. None
+            before the evaluation.
+        fate: Reason of a failure; "" without one, or before the evaluation.
     """
 
     def __init__(self, in_mod: IRModule) -> None:
@@ -43,17 +43,17 @@ class Trace:
 
     @property
     def size(self) -> int:
-        """How many decisions."""
+        """Number of decisions."""
         return len(self.steps)
 
     def copy(self) -> Trace:
-        """Another trace of the same, which can go on differently."""
+        """Return a copy that can be extended independently."""
         other = Trace(self.in_mod)
         other.steps, other.out_mod, other.perf, other.fate = self.steps, self.out_mod, self.perf, self.fate
         return other
 
     def add(self, instruction: Instruction, decision: str, ctx: PassContext | None = None) -> None:
-        """Decide, and apply the choice; what was known of the cost is forgotten.
+        """Add a decision and apply its choice; resets the cost.
 
         Raises:
             UsageError: The instruction has no such choice.
@@ -61,12 +61,12 @@ class Trace:
         self.note(instruction, decision, instruction.apply(self.out_mod, decision, ctx))
 
     def note(self, instruction: Instruction, decision: str, after: IRModule) -> None:
-        """Add a decision whose choice has been applied.
+        """Add a decision after its choice has been applied.
 
         Args:
-            instruction: What was decided.
-            decision: How.
-            after: The program after it.
+            instruction: The instruction.
+            decision: Key of the choice.
+            after: The program after the choice.
 
         Raises:
             UsageError: The instruction has no such choice.
@@ -80,16 +80,16 @@ class Trace:
         return all(step.instruction.verify(step.decision) for step in self.steps)
 
     def replay(self, mod: IRModule | None = None, ctx: PassContext | None = None) -> IRModule:
-        """The decisions applied again.
+        """Apply the decisions again.
 
         Args:
-            mod: The program to apply them to; default: the trace's own.
-            ctx: What passes run under.
+            mod: The program to apply them to; default: `in_mod`.
+            ctx: Context of the passes.
         """
-        found = self.in_mod if mod is None else mod
+        after = self.in_mod if mod is None else mod
         for step in self.steps:
-            found = step.instruction.apply(found, step.decision, ctx)
-        return found
+            after = step.instruction.apply(after, step.decision, ctx)
+        return after
 
     def to_json(self) -> str:
         """JSON text, with digests in place of programs; `from_json` reads it, also in another process."""
@@ -104,18 +104,21 @@ class Trace:
 
     @classmethod
     def from_json(cls, text: str, mod: IRModule) -> Self:
-        """The trace of a text on its program: the decisions are applied again.
+        """Read a trace, and apply its decisions to its program again.
 
         Args:
-            text: What `to_json` wrote.
-            mod: The program that it was of.
+            text: JSON text of `to_json`.
+            mod: The program of the trace.
 
         Raises:
             UsageError: The text is no trace, the program is another one, or the decisions now lead elsewhere.
         """
         try:
             data = json.loads(text)
-            steps = [TraceStep(Instruction.from_json(each), decision) for each, decision in data["steps"]]
+            steps = [
+                TraceStep(Instruction.from_json(instruction), decision)
+                for instruction, decision in data["steps"]
+            ]
             perf = None if data["perf"] is None else float(data["perf"])
             before, after, fate = str(data["in"]), str(data["out"]), str(data["fate"])
         except (ValueError, KeyError, TypeError) as error:
@@ -129,7 +132,7 @@ class Trace:
         return trace
 
     def __str__(self) -> str:
-        """A line a decision, and what came of it."""
+        """One line per decision, then the cost or failure."""
         lines = [f"{step.instruction.name}: {step.decision}" for step in self.steps] or ["no decision"]
         if self.perf is None:
             return "\n".join(lines)
@@ -150,9 +153,9 @@ def get_trace(given: IRModule | Trace) -> Trace:
 
 
 def _compare(mod: IRModule, digest: str, problem: str) -> None:
-    found = structural_digest(mod)
-    if found != digest:
+    actual = structural_digest(mod)
+    if actual != digest:
         raise UsageError(
-            f"{problem}: digest {found[:12]}, recorded {digest[:12]}",
+            f"{problem}: digest {actual[:12]}, recorded {digest[:12]}",
             help="use the program, and the version of the passes, that the trace was recorded with",
         )

@@ -15,18 +15,18 @@ from intarsia.transform.pass_packages import load_pass_packages
 from intarsia.transform.replay import made_pass
 
 Transformation: TypeAlias = Callable[..., IRModule]
-"""Makes of a module, and plain keyword arguments, another one, or gives back the same."""
+"""Function from a module and plain keyword arguments to a module."""
 
 Constraint: TypeAlias = Callable[..., bool]
-"""Whether, of a module and plain keyword arguments, a choice is open."""
+"""Predicate of a module and plain keyword arguments: whether a choice is open."""
 
 T = TypeVar("T", bound=Callable[..., object])
 
 TRANSFORMATIONS: Final[Registry[Transformation]] = Registry("transformation", "intarsia.transformations")
-"""Those that are registered, and those of installed packages; every pass is one too, under its own name."""
+"""Registered transformations, and those of installed packages; every pass is one too, under its own name."""
 
 CONSTRAINTS: Final[Registry[Constraint]] = Registry("constraint", "intarsia.constraints")
-"""Those that are registered, and those of installed packages."""
+"""Registered constraints, and those of installed packages."""
 
 IDENTITY: Final = "identity"
 ALWAYS: Final = "always"
@@ -57,16 +57,16 @@ def holding_transformation(name: str, function: Transformation) -> AbstractConte
     return TRANSFORMATIONS.holding(name, function)
 
 
-def registered_name(what: str | Callable[..., object], registry: Registry[T]) -> str:
-    """The name of a registered function, or the name that is given.
+def registered_name(named: str | Callable[..., object], registry: Registry[T]) -> str:
+    """Return the name of a registered function; a name as it is.
 
     Raises:
         UsageError: It is a function that is not registered.
     """
-    if isinstance(what, str):
-        return what
-    name = _name(what)
-    if name in registry and registry[name] is what:
+    if isinstance(named, str):
+        return named
+    name = _name(named)
+    if name in registry and registry[name] is named:
         return name
     raise UsageError(
         f"{name} is not registered as a {registry.kind}, and a trace names what it consists of",
@@ -75,19 +75,19 @@ def registered_name(what: str | Callable[..., object], registry: Registry[T]) ->
 
 
 def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, ctx: PassContext) -> IRModule:
-    """A module after a transformation: a registered one, or else the pass of that name.
+    """Apply a transformation: a registered one, or else the pass of that name.
 
     Args:
-        name: Of the transformation or pass.
-        args: Its arguments, or the options of the pass.
+        name: Name of the transformation or pass.
+        args: Arguments of the transformation, or options of the pass.
         mod: The module.
-        ctx: What a pass runs under.
+        ctx: Context of a pass.
 
     Raises:
         UsageError: There is neither, it does not take these arguments, or it returned no module.
     """
     if name not in TRANSFORMATIONS:
-        load_pass_packages()  # those that passes decide by come with them
+        load_pass_packages()  # packages of tuning passes register the transformations of their choices
     if name in TRANSFORMATIONS:
         after = _call_with_note(TRANSFORMATIONS[name], name, mod, args)
     elif name in pass_names():
@@ -104,7 +104,7 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
 
 
 def _run_with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
-    """A pass behind those that it requires, whatever the context enables: it is a decision."""
+    """Run a pass after its required passes, also if the context disables these: a trace must replay alike."""
     for name in item.info.required:
         mod = _run_with_required(get_pass(name), mod, ctx)
     return item(mod, ctx)

@@ -19,25 +19,25 @@ from intarsia.tune.tuning_pass import TuningPass
 from intarsia.tune.tuning_tree import TuningNode
 
 _FORGOTTEN = 0.5
-"""What is left of a pass's expected gain after a slice that brought none."""
+"""Factor on a pass's expected gain for each slice without a gain; a heuristic, not measured."""
 _UNPROVEN = 0.25
-"""What a pass that never gained is expected to gain, as a share of what all together gain in a second."""
+"""Expected gain of a pass that never gained, as a share of the gain per second of all; a heuristic."""
 
 
 @dataclass(slots=True)
 class PassShare:
-    """What a tuning pass got of the budget, and what it made of it.
+    """A tuning pass's share of the budget, and its gain.
 
     Attributes:
-        name: Of the pass.
-        trials: Points that it may try at most.
-        slices: How often it got more.
-        seconds: Time spent on that.
-        measured: Candidates that were new to this run.
-        gain: By which share of the cost before its slices the whole became faster.
-        rate: What its last slice with a gain gained in a second.
-        fruitless: Slices without a gain since then.
-        is_done: Whether more trials would bring nothing new.
+        name: Name of the pass.
+        trials: Maximum number of points that the pass may try.
+        slices: Number of slices so far.
+        seconds: Seconds spent in slices.
+        measured: Number of candidates that were new to this run.
+        gain: Share of the cost that all slices together saved.
+        rate: Gain per second of the last slice with a gain.
+        fruitless: Number of slices without a gain since then.
+        is_done: Whether more trials would find nothing new.
     """
 
     name: str
@@ -51,10 +51,10 @@ class PassShare:
     is_done: bool = False
 
     def expected(self, overall: float) -> float:
-        """Expected gain in a second; infinite before its first slice.
+        """Return the expected gain per second; infinite before the first slice.
 
         Args:
-            overall: What all passes together have gained in a second.
+            overall: Gain per second of all passes together.
         """
         if not self.slices:
             return inf
@@ -68,20 +68,20 @@ class PassShare:
 
 @dataclass(frozen=True)
 class TuneInTurns(FeedbackPass, name="TuneInTurns"):
-    """Runs passes in a row, and divides trials and time among the tuning ones by expected gain per second.
+    """Runs passes in order, and divides trials and time among the tuning ones by expected gain per second.
 
-    Each tuning pass first gets a slice of trials. Then the one with the best expected gain per second gets
-    another: what its last slice gained in a second, less and less after slices that gained nothing. The row
-    is then run again with the new limits; what was evaluated before is known, and costs nothing where the
-    evaluator remembers it (the seed relax_pass_infra leaves open how to use tuning time wisely). Passes in a
-    row whose limits suffice end as in a `Sequential`.
+    Each tuning pass first gets a slice of trials. Then the pass with the highest expected gain per second
+    gets another slice. That expectation is the rate of its last slice with a gain, halved for each slice
+    without one since. Each slice runs the whole row of passes again with the new limits; an evaluator with a
+    memory does not measure earlier candidates again (the seed relax_pass_infra leaves open how to spend
+    tuning time). With sufficient limits the result equals that of a `Sequential`.
 
     Attributes:
-        passes: In order; those that are no tuning passes just run.
-        limits: Of all passes together: measured candidates, seconds, a wish to stop.
-        slice_trials: Points that a slice lets a pass try.
-        on_report: Told the shares at the end.
-        clock: Tells seconds.
+        passes: Passes in order; passes that are no tuning passes just run.
+        limits: Limits on all passes together: measured candidates, seconds, stop flag.
+        slice_trials: Number of points that a slice lets a pass try.
+        on_report: Called with the shares at the end.
+        clock: Function that returns seconds.
     """
 
     passes: tuple[Pass, ...] = ()
@@ -106,23 +106,24 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
 
     def _tune(self, begun: Trace, ctx: TuningContext) -> Trace:
         shares = {
-            place: PassShare(item.info.name)
-            for place, item in enumerate(self.passes)
+            number: PassShare(item.info.name)
+            for number, item in enumerate(self.passes)
             if isinstance(item, TuningPass)
         }
         start, measured = self.clock(), ctx.counts.distinct
         best = begun.copy()
         evaluate([best], ctx)
+        # Passes get no time limit of their own, only this stop flag: see `_run`.
         limits = replace(self.limits, seconds=inf, should_stop=lambda: self._is_late(start))
         while not self._is_over(self.clock() - start, ctx.counts.distinct - measured):
-            open_ones = [share for share in shares.values() if not share.is_done]
-            if not open_ones:
+            unfinished = [share for share in shares.values() if not share.is_done]
+            if not unfinished:
                 break
-            spent = sum(each.seconds for each in shares.values())
-            overall = sum(each.gain for each in shares.values()) / spent if spent else 0.0
-            share = max(open_ones, key=lambda each: each.expected(overall))
-            found = self._run_slice(share, shares, begun, best, ctx, limits)
-            best = min(best, found, key=lambda each: inf if each.perf is None else each.perf)
+            spent = sum(share.seconds for share in shares.values())
+            overall = sum(share.gain for share in shares.values()) / spent if spent else 0.0
+            share = max(unfinished, key=lambda share: share.expected(overall))
+            candidate = self._run_slice(share, shares, begun, best, ctx, limits)
+            best = min(best, candidate, key=lambda trace: inf if trace.perf is None else trace.perf)
         self.on_report(tuple(shares.values()))
         return best
 
@@ -135,43 +136,45 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         ctx: TuningContext,
         limits: SearchLimits,
     ) -> Trace:
-        """Run the row with more trials for a pass; note what it took and brought."""
+        """Run the passes with more trials for one of them, and record its time and gain."""
         start, measured = self.clock(), ctx.counts.distinct
         share.trials += self.slice_trials
         share.slices += 1
-        found = self._run(shares, begun, ctx, limits)
+        candidate = self._run(shares, begun, ctx, limits)
         seconds, new = self.clock() - start, ctx.counts.distinct - measured
-        before, after = best.perf or 0.0, inf if found.perf is None else found.perf
+        before, after = best.perf or 0.0, inf if candidate.perf is None else candidate.perf
         gain = max(0.0, 1 - after / before) if isfinite(before) and before > 0 else float(isfinite(after))
         share.seconds += seconds
         share.measured += new
-        share.gain = 1 - (1 - share.gain) * (1 - gain)
+        share.gain = 1 - (1 - share.gain) * (
+            1 - gain
+        )  # gains multiply: each is a share of the cost before it
         share.rate = gain / max(seconds, 1e-9) if gain else share.rate
         share.fruitless = 0 if gain else share.fruitless + 1
         share.is_done = not new and not gain
-        return found
+        return candidate
 
     def _run(
         self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext, limits: SearchLimits
     ) -> Trace:
-        """The row, with the limits of each pass; those without any yet are left out.
+        """Run the passes in a row, each with its limits; tuning passes without trials yet are left out.
 
-        Time is told by this pass' clock only, so that a row ends where it ended when it was run before.
+        Only this pass's clock limits the time: so an earlier part of a row repeats with the same result.
         """
         row = [
-            replace(item, limits=replace(limits, trials=shares[place].trials))
+            replace(item, limits=replace(limits, trials=shares[number].trials))
             if isinstance(item, TuningPass)
             else item
-            for place, item in enumerate(self.passes)
-            if place not in shares or shares[place].trials
+            for number, item in enumerate(self.passes)
+            if number not in shares or shares[number].trials
         ]
         inner = ctx.recording(begun.copy(), TuningNode("row"))
         Sequential(row, name="row")(begun.out_mod, inner)
         assert isinstance(inner.trace, TraceRecorder)
-        found = inner.trace.tuned
+        best = inner.trace.tuned
         ctx.node.take_over(inner.node)
-        evaluate([found], inner)
-        return found
+        evaluate([best], inner)
+        return best
 
     def _is_over(self, seconds: float, measured: int) -> bool:
         return seconds >= self.limits.seconds or measured >= self.limits.trials or self.limits.should_stop()

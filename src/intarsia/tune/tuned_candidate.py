@@ -1,4 +1,4 @@
-"""Programs after decisions as candidates for the whole model: plain data, that any process can carry out."""
+"""Whole-program candidates with decisions: plain data that any process can apply."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ KIND: Final = "tuned"
 """Kind of the candidates that begin with decisions on the program."""
 
 Decision: TypeAlias = tuple[str, Choice]
-"""What was decided, in words ("ConvertLayout: NHWC"), and the choice."""
+"""The text of a decision ("ConvertLayout: NHWC") and its choice."""
 
 
 def decisions_of(trace: Trace) -> tuple[Decision, ...]:
     """The decisions of a trace, without those that leave the program as it is."""
-    made = ((step, step.instruction.choice(step.decision)) for step in trace.steps)
+    choices = ((step, step.instruction.choice(step.decision)) for step in trace.steps)
     return tuple(
         (f"{step.instruction.name}: {step.decision}", choice)
-        for step, choice in made
+        for step, choice in choices
         if choice.transform != IDENTITY
     )
 
 
 def tuned_candidate(decisions: tuple[Decision, ...], base: Candidate) -> Candidate:
-    """A candidate that decides on the program first; the other candidate itself if there is no decision.
+    """Return a candidate that applies decisions first; `base` itself without decisions.
 
     Args:
-        decisions: In order.
-        base: What is done with the program after them.
+        decisions: Decisions in order.
+        base: Candidate for the program after them.
     """
     if not decisions:
         return base
-    made: list[PlainData] = [_to_json(each) for each in decisions]
-    return Candidate(KIND, {"decisions": made, "then": {"kind": base.kind, "trace": base.trace}})
+    plain: list[PlainData] = [_to_json(decision) for decision in decisions]
+    return Candidate(KIND, {"decisions": plain, "then": {"kind": base.kind, "trace": base.trace}})
 
 
 def decisions_and_base(candidate: Candidate) -> tuple[tuple[Decision, ...], Candidate]:
-    """What a candidate decides first, and what it does with the program then.
+    """Return the decisions of a candidate, and the candidate for the program after them.
 
     Raises:
         UsageError: It is damaged, or of another version.
@@ -61,10 +61,10 @@ def decisions_and_base(candidate: Candidate) -> tuple[tuple[Decision, ...], Cand
 
 
 def apply_decisions(mod: IRModule, candidate: Candidate) -> IRModule:
-    """The program after what a candidate decides first.
+    """Apply the decisions of a candidate to a program.
 
     Raises:
-        UsageError: A transformation is not known here, or does not fit.
+        UsageError: A transformation is not registered in this process, or does not apply.
     """
     for _, choice in decisions_and_base(candidate)[0]:
         mod = choice.apply(mod)
@@ -75,7 +75,7 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
     """The decision that `decisions_json` wrote.
 
     Raises:
-        UsageError: It is no such data.
+        UsageError: The data is malformed.
     """
     try:
         return str(data["decision"]), Choice.from_json(data["choice"])
@@ -85,11 +85,11 @@ def decision_from_json(data: Mapping[str, Any]) -> Decision:
 
 def decisions_json(decisions: tuple[Decision, ...]) -> list[dict[str, Any]]:
     """Decisions as plain data."""
-    return [cast("dict[str, Any]", _to_json(each)) for each in decisions]
+    return [cast("dict[str, Any]", _to_json(decision)) for decision in decisions]
 
 
 def instantiate_tuned(mod: IRModule, target: Target, trace: PlainData) -> IRModule:
-    """The program that such a candidate stands for."""
+    """Return the program of a candidate of this kind."""
     candidate = Candidate(KIND, trace)
     return instantiate(apply_decisions(mod, candidate), target, decisions_and_base(candidate)[1])
 

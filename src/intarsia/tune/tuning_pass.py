@@ -20,9 +20,9 @@ from intarsia.tune.tuning_context import TuningContext
 
 @dataclass(frozen=True)
 class TuningPass(FeedbackPass):
-    """A pass that makes candidates, finds out what they cost, and takes the best (seed relax_pass_infra).
+    """A pass that generates candidates, evaluates them, and selects the best (seed relax_pass_infra).
 
-    A tuning pass is a frozen dataclass; most say only what is to be decided:
+    A tuning pass is a frozen dataclass; most define only the instructions to decide on:
 
         @register_pass
         @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class TuningPass(FeedbackPass):
                 choices = {"On": Choice("CombineParallelConv2D"), "Off": Choice()}
                 return [Instruction("TuneCombineParallelConv2D", choices)]
 
-    One with a loop of its own writes `tune` instead, of `generate_candidates`, `evaluate` and
+    A pass with another loop overrides `tune` instead, with `generate_candidates`, `evaluate` and
     `select_best_candidate`.
 
     Attributes:
-        eval_passes: What each candidate goes through before it is evaluated. A tuning pass there decides anew
-            for each candidate: candidates multiply, where those of passes in a row add up.
-        strategy: Which combinations of the decisions are tried.
-        limits: When that ends.
+        eval_passes: Passes that each candidate goes through before its evaluation. A tuning pass there
+            decides for each candidate: candidates multiply, where those of passes in a row add up.
+        strategy: Search strategy over the combinations of decisions.
+        limits: Limits of the search.
     """
 
     eval_passes: tuple[Pass, ...] = ()
@@ -58,21 +58,21 @@ class TuningPass(FeedbackPass):
         return tuning.record_decisions(mod, lambda begun: self._tune_in_node(begun, tuning))
 
     def _tune_in_node(self, begun: Trace, ctx: TuningContext) -> Trace:
-        """The best trace, with what was tried in the tree."""
+        """Tune in a new node of the tuning tree, and mark the best trace there."""
         inside = ctx.for_candidates(self.info.name, begun)
         inside.node.best = self.tune(begun.copy(), inside)
         return inside.node.best
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
-        """The best way to go on from a trace, of those that the strategy tries."""
+        """Search the best extension of a trace."""
         given = self.instructions(trace, ctx)
         return _search_decisions(given, trace, ctx, self.eval_passes, self.strategy, self.limits)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:  # noqa: ARG002  # of subclasses
-        """What is to be decided about the program that a trace has led to.
+        """Return the decisions to make on the program at the end of a trace.
 
         Raises:
-            UsageError: The pass says neither this nor how it tunes.
+            UsageError: The pass defines neither `instructions` nor `tune`.
         """
         raise UsageError(
             f"pass {self.info.name} has nothing to decide", help="define `instructions` or `tune`"
@@ -87,44 +87,44 @@ def _search_decisions(
     strategy: Strategy,
     limits: SearchLimits,
 ) -> Trace:
-    """A trace that goes on with the best decisions that a strategy tries.
+    """Search the best decisions with a strategy, and extend a trace by them.
 
-    Combinations in which a choice is not open cost nothing, and are never the best. If the limits leave no
-    room for a first trial, nothing is decided.
+    Combinations in which a choice is not open are not measured, and are never the best. If the limits leave
+    no room for a first trial, the trace is not extended.
 
     Args:
-        instructions: What is decided, in order.
-        trace: Where candidates begin.
-        ctx: What passes run under.
-        eval_passes: What each candidate goes through before it is evaluated.
-        strategy: Which combinations are tried.
-        limits: When that ends.
+        instructions: Instructions to decide on, in order.
+        trace: Trace that candidates extend.
+        ctx: Context of the passes.
+        eval_passes: Passes that each candidate goes through before its evaluation.
+        strategy: Search strategy over the combinations.
+        limits: Limits of the search.
 
     Raises:
         UsageError: There is nothing to decide, or no combination is open.
     """
-    found: dict[Point, Trace] = {}
+    evaluated: dict[Point, Trace] = {}
 
     def costs(points: Sequence[Point]) -> list[float]:
         begun = {point: extend_trace(instructions, point, trace, ctx) for point in points}
-        open_ones = {point: one for point, one in begun.items() if one is not None}
-        ended = list(open_ones.values())
+        candidates = {point: candidate for point, candidate in begun.items() if candidate is not None}
+        after_passes = list(candidates.values())
         if eval_passes:
-            ended = consider_eval_passes(ended, ctx, eval_passes)
-        evaluate(ended, ctx)
-        found.update(zip(open_ones, ended, strict=True))
-        return [found[point].perf or 0.0 if point in found else inf for point in points]
+            after_passes = consider_eval_passes(after_passes, ctx, eval_passes)
+        evaluate(after_passes, ctx)
+        evaluated.update(zip(candidates, after_passes, strict=True))
+        return [evaluated[point].perf or 0.0 if point in evaluated else inf for point in points]
 
-    trials = Trials([each.decisions for each in instructions], costs, limits)
+    trials = Trials([instruction.decisions for instruction in instructions], costs, limits)
     if trials.is_over:
         return trace.copy()
     try:
         best = strategy.search(trials)
-    except NothingTriedError:  # the wish to stop has come since
+    except NothingTriedError:  # stopped since `is_over` was checked
         return trace.copy()
-    if best not in found:
+    if best not in evaluated:
         raise UsageError(
-            f"no combination of {', '.join(each.name for each in instructions)} is open",
+            f"no combination of {', '.join(instruction.name for instruction in instructions)} is open",
             help="leave one choice without a constraint, such as Choice(), which changes nothing",
         )
-    return found[best]
+    return evaluated[best]

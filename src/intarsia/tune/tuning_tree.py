@@ -1,4 +1,4 @@
-"""What tuning passes tried, as a tree: passes, their candidates, the passes inside these."""
+"""The tuning tree: passes, their candidates, and the passes inside of candidates."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class TuningNode:
     """A pass, or a candidate of the pass around it.
 
     Attributes:
-        name: Of the pass, or what a candidate decides.
-        trace: Of a candidate; None for a pass.
-        children: Of a pass its candidates, of a candidate the tuning passes that it went through.
-        best: Of a pass the trace that it has chosen.
+        name: Name of the pass, or decisions of the candidate.
+        trace: Trace of the candidate; None for a pass.
+        children: Candidates of a pass, or tuning passes of a candidate.
+        best: Trace that a pass has selected; None for a candidate.
     """
 
     name: str
@@ -29,7 +29,7 @@ class TuningNode:
     best: Trace | None = None
 
     def add(self, name: str, trace: Trace | None = None) -> TuningNode:
-        """A new child."""
+        """Add a child and return it."""
         node = TuningNode(name, trace)
         self.children.append(node)
         return node
@@ -38,42 +38,43 @@ class TuningNode:
         """Add candidates that are not there yet.
 
         Args:
-            candidates: Evaluated or not.
-            since: How many decisions were made before those of the pass.
+            candidates: Traces, evaluated or not.
+            since: Number of decisions before those of the pass.
         """
-        known = {id(child.trace) for child in self.children}
+        recorded = {id(child.trace) for child in self.children}
         for candidate in candidates:
-            if id(candidate) not in known:
+            if id(candidate) not in recorded:
                 self.add(decisions_text(candidate, since), candidate)
 
     def take_over(self, other: TuningNode) -> None:
-        """Add the passes of another node; they replace those of which they try all again."""
+        """Add the passes of another node; a pass replaces an earlier run of it that tried a subset."""
         for child in other.children:
-            tried = {each.name for each in child.children}
+            tried = {candidate.name for candidate in child.children}
             self.children = [
-                known
-                for known in self.children
-                if known.name != child.name or not {each.name for each in known.children} <= tried
+                earlier
+                for earlier in self.children
+                if earlier.name != child.name
+                or not {candidate.name for candidate in earlier.children} <= tried
             ]
             self.children.append(child)
 
     @property
     def count(self) -> int:
-        """How many candidates there are in it that no pass inside has tried in its place."""
+        """Number of candidates below the node; a candidate with passes inside counts as theirs."""
         if self.trace is not None and not any(child.children for child in self.children):
             return 1
         return sum(child.count for child in self.children)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        found: dict[str, Any] = {"name": self.name}
+        data: dict[str, Any] = {"name": self.name}
         if self.trace is not None:
-            found |= {"perf": None if self.trace.perf is None else repr(self.trace.perf)}
-            found |= {"fate": self.trace.fate}
-        return found | {"children": [child.to_json() for child in self.children]}
+            data |= {"perf": None if self.trace.perf is None else repr(self.trace.perf)}
+            data |= {"fate": self.trace.fate}
+        return data | {"children": [child.to_json() for child in self.children]}
 
     def __str__(self) -> str:
-        """A line a node, what is inside indented; the choice of each pass is marked."""
+        """One line per node, indented by depth; the selected candidate of each pass is marked."""
         return "\n".join(self._lines(is_best=False))
 
     def _lines(self, is_best: bool) -> Iterator[str]:

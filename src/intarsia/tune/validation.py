@@ -14,7 +14,7 @@ def validate(what: IRModule | Sequential, ctx: PassContext | None = None) -> Non
 
     Args:
         what: A module or a sequence (seed relax_pass_infra has both under this name).
-        ctx: What a sequence would run under; default: the current context.
+        ctx: Context that a sequence would run in; default: the current one.
 
     Raises:
         VerifyError: The program breaks a rule; the message shows each place.

@@ -1,4 +1,4 @@
-"""What a program costs as a whole on a target, and on which target that is."""
+"""Evaluation of programs as a whole on one target."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from intarsia.tune.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class WholeEvaluator:
-    """Asks another evaluator what programs cost when all of them is given to one target.
+    """Evaluates programs as whole-program candidates of one target.
 
-    So passes that leave alone what is a toolchain's decide for that toolchain, before it gets the program.
+    Passes do not change functions of a toolchain. With this evaluator they decide before the program is
+    assigned to the toolchain, by its cost there.
 
     Attributes:
-        inner: Who knows.
-        target: Of a toolchain.
-        instruction: What gives the program away.
-        decision: Its choice for the target.
+        inner: Evaluator of the placed programs.
+        target: Target with a toolchain.
+        instruction: Instruction that assigns the program to a target.
+        decision: Decision of the instruction for the target.
     """
 
     inner: Evaluator
@@ -35,24 +36,24 @@ class WholeEvaluator:
     decision: str
 
     def evaluate(self, candidates: Sequence[Trace]) -> Sequence[Evaluation]:
-        """What each costs on the target, in order.
+        """Evaluate candidates on the target; evaluations in their order.
 
         Raises:
-            UsageError: A candidate has given something to another toolchain.
+            UsageError: A candidate has assigned a function to another toolchain.
         """
-        return self.inner.evaluate([self.place_whole(each) for each in candidates])
+        return self.inner.evaluate([self.place_whole(candidate) for candidate in candidates])
 
     def for_part(self, mod: IRModule) -> WholeEvaluator:
-        """One for a part, which is given to the same target."""
+        """Return an evaluator of a part on the same target."""
         return replace(self, inner=evaluator_of_part(self.inner, mod))
 
     def place_whole(self, trace: Trace) -> Trace:
-        """A trace that goes on with the program given to the target; what it costs is not known.
+        """Return a trace extended by the assignment of the program to the target, without a cost.
 
         Raises:
-            UsageError: Something of the program is given to another toolchain already.
+            UsageError: A function of the program is assigned to another toolchain already.
         """
-        others = {str(each.target.toolchain) for each in marked_functions(trace.out_mod)}
+        others = {str(marked.target.toolchain) for marked in marked_functions(trace.out_mod)}
         others -= {str(self.target.toolchain)}
         if others:
             raise UsageError(
@@ -65,14 +66,14 @@ class WholeEvaluator:
 
 
 def measuring_evaluator(evaluator: Evaluator) -> MeasuringEvaluator | None:
-    """The evaluator that measures behind the one that is asked; None if nobody measures."""
+    """Return the measuring evaluator inside of an evaluator; None if there is none."""
     while isinstance(evaluator, LoggingEvaluator | WholeEvaluator):
         evaluator = evaluator.inner
     return evaluator if isinstance(evaluator, MeasuringEvaluator) else None
 
 
 def whole_target(evaluator: Evaluator) -> Target | None:
-    """The target that an evaluator gives programs to which name no toolchain; None if it does not say."""
+    """Return the target of programs that name no toolchain; None if the evaluator has none."""
     while isinstance(evaluator, LoggingEvaluator):
         evaluator = evaluator.inner
     return evaluator.target if isinstance(evaluator, MeasuringEvaluator | WholeEvaluator) else None

@@ -72,5 +72,5 @@ def test_a_program_that_gives_nothing_to_anybody_is_given_to_the_target() -> Non
     assert [each.name for each in decisions] == ["PartitionWhole"]
     assert [str(each.target) for each in found] == [NATIVE]
     assert given_functions(program(), NATIVE)[0] == []
-    with pytest.raises(UsageError, match="nobody is named that gets the whole"):
+    with pytest.raises(UsageError, match="no target for the whole program is given"):
         given_functions(unpartitioned(), "")

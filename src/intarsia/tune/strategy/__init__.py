@@ -1,6 +1,6 @@
-"""How combinations of decisions are searched, as objects with one interface.
+"""Search strategies over combinations of decisions, with one interface.
 
-trials                           the space, and what was tried of it
+trials                           the search space, and the costs of tried points
 strategy                         the interface
 exhaustive                       all points
 random_search, evolutionary,     anytime (K1): better the longer they run

@@ -18,14 +18,14 @@ class Bandit:
     """A bandit for each instruction: decisions with low costs, or with few trials, are drawn (anytime).
 
     The reward of a point is the best cost over its own, 0 for a failure. An arm's worth is the mean of its
-    rewards, plus `curiosity` times the usual bound on what it may still hide (UCB1). A share of points is
-    drawn around the best one instead, since arms do not see how decisions depend on each other.
+    rewards, plus `curiosity` times the usual upper confidence bound (UCB1). A share of points is drawn around
+    the best one instead, since independent arms ignore interactions between decisions.
 
     Attributes:
-        seed: Of all that is drawn.
-        curiosity: Weight of the bound.
-        local: Share of points around the best.
-        most: After so many points that were tried before, in a row, it is done.
+        seed: Seed of the random numbers.
+        curiosity: Weight of the confidence bound.
+        local: Share of points that are drawn around the best, from 0 to 1.
+        most: Number of already tried points in a row after which the search ends.
 
     Raises:
         UsageError: A share is not from 0 to 1, or a number is too small.
@@ -46,11 +46,12 @@ class Bandit:
         """The best of those tried."""
         rng = Random(self.seed)  # noqa: S311  # no secret
         trials.try_points([trials.start])
-        known = 0
-        while not trials.is_over and known < self.most:
+        repeats = 0
+        while not trials.is_over and repeats < self.most:
             point = self._near_best(trials, rng) if rng.random() < self.local else self._draw(trials, rng)
-            known = known + 1 if point in trials.costs else 0
-            if known and rng.random() < 0.5:
+            repeats = repeats + 1 if point in trials.costs else 0
+            # Without a random point now and then, all arms may agree on a point that is known.
+            if repeats and rng.random() < 0.5:
                 point = random_point(trials, rng)
             trials.try_points([point])
         return trials.best
@@ -64,9 +65,9 @@ class Bandit:
         return tuple(point)
 
     def _draw(self, trials: Trials, rng: Random) -> Point:
-        """The decision of most worth of each instruction; untried ones first, ties at random."""
+        """Draw the decision of the highest worth for each instruction; untried ones first, ties at random."""
         count, best = len(trials.costs), trials.best_cost
-        rewards: list[dict[str, list[float]]] = [{key: [] for key in each} for each in trials.choices]
+        rewards: list[dict[str, list[float]]] = [{key: [] for key in keys} for keys in trials.choices]
         for point, cost in trials.costs.items():
             reward = best / cost if isfinite(cost) and cost > 0 else float(cost == best)
             for arms, key in zip(rewards, point, strict=True):

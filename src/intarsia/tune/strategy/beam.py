@@ -1,4 +1,4 @@
-"""Decisions one after another, the best few kept."""
+"""Beam search: one decision at a time, with the best few points kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Beam:
     It tries at most `width` points for each choice. With a width of 1 it is greedy.
 
     Attributes:
-        width: How many are kept.
+        width: Number of points kept after each instruction.
 
     Raises:
         UsageError: None would be kept.
@@ -30,11 +30,11 @@ class Beam:
             raise UsageError(f"a beam of width {self.width} keeps nothing; expected at least 1")
 
     def search(self, trials: Trials) -> Point:
-        """The best of those tried."""
+        """Search the points, and return the best one tried."""
         kept = [trials.start]
         for at, keys in enumerate(trials.choices):
             points = [(*point[:at], key, *point[at + 1 :]) for point in kept for key in keys]
             costs = trials.try_points(points)
             order = sorted(range(len(points)), key=costs.__getitem__)
-            kept = [points[place] for place in order[: self.width]]
+            kept = [points[index] for index in order[: self.width]]
         return trials.best

@@ -1,4 +1,4 @@
-"""What single decisions, and pairs of them, change: a model of costs that solvers complete."""
+"""A model of costs from the measured effects of single decisions and of pairs, for exact solvers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from intarsia.tune.strategy.trials import Point, Trials
 
 Decision: TypeAlias = tuple[int, str]
-"""An instruction by its place, and what is decided."""
+"""The index of an instruction, and the key of its choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Effects:
 
     Attributes:
         base: Cost of the start.
-        single: What a decision adds; infinite where it fails.
-        pairs: What two decisions add to the sum of what each adds; infinite where they fail together.
+        single: Cost that a decision adds; infinite where it fails.
+        pairs: Cost that two decisions add beyond the sum of both; infinite where they fail together.
     """
 
     base: float
@@ -33,45 +33,49 @@ class Effects:
 
         Args:
             trials: The space.
-            between: Pairs of places, the smaller first, whose decisions may depend on each other.
+            between: Pairs of instruction indices, the smaller first, with decisions that may interact.
         """
-        start, others = trials.start, [each[1:] for each in trials.choices]
+        start, others = trials.start, [keys[1:] for keys in trials.choices]
         ones = [(at, key) for at, keys in enumerate(others) for key in keys]
         twos = [
-            ((left, one), (right, two))
+            ((left, first), (right, second))
             for left, right in between
-            for one in others[left]
-            for two in others[right]
+            for first in others[left]
+            for second in others[right]
         ]
-        points = [start, *(_changed(start, one) for one in ones), *(_changed(start, *pair) for pair in twos)]
+        points = [
+            start,
+            *(_changed(start, first) for first in ones),
+            *(_changed(start, *pair) for pair in twos),
+        ]
         trials.try_points(points)
         base = trials.try_points([start])[0]
-        single = {one: _effect(trials, base, one) for one in ones}
+        single = {first: _effect(trials, base, first) for first in ones}
         pairs = {
-            (one, two): _effect(trials, base, one, two) - single[one] - single[two]
-            if isfinite(single[one] + single[two])
-            else 0.0  # one of them is ruled out by itself
-            for one, two in twos
+            (first, second): _effect(trials, base, first, second) - single[first] - single[second]
+            if isfinite(single[first] + single[second])
+            else 0.0  # one of them fails alone: the difference would be inf - inf
+            for first, second in twos
         }
         return cls(base, single, pairs)
 
-    def effect(self, one: Decision) -> float:
-        """What a decision adds; 0 for that of the start."""
-        return self.single.get(one, 0.0)
+    def effect(self, decision: Decision) -> float:
+        """Return the cost that a decision adds; 0 for the start's decision."""
+        return self.single.get(decision, 0.0)
 
-    def interaction(self, one: Decision, two: Decision) -> float:
-        """What two decisions add together, besides what each adds."""
-        return self.pairs.get((one, two), 0.0)
+    def interaction(self, first: Decision, second: Decision) -> float:
+        """Return the cost that two decisions add beyond the sum of both."""
+        return self.pairs.get((first, second), 0.0)
 
 
 def _effect(trials: Trials, base: float, *changes: Decision) -> float:
-    """What was tried tells; what the limits had no room for counts as a failure."""
+    """Return the cost that changes add to the start; infinite for a point beyond the limits."""
     (cost,) = trials.try_points([_changed(trials.start, *changes)])
     return cost - base if isfinite(base) else inf
 
 
 def _changed(point: Point, *changes: Decision) -> Point:
-    found = list(point)
+    changed = list(point)
     for at, key in changes:
-        found[at] = key
-    return tuple(found)
+        changed[at] = key
+    return tuple(changed)

@@ -19,11 +19,11 @@ class EvolutionarySearch:
     Each generation keeps its best. When a generation brings nothing that was not tried, random points join.
 
     Attributes:
-        seed: Of all that is drawn.
-        population: Points of a generation.
-        kept: How many of them have children.
-        mutation: Chance of each decision of a child to be drawn anew.
-        generations: After so many it is done.
+        seed: Seed of the random numbers.
+        population: Number of points of a generation.
+        kept: Number of best points so far that are parents.
+        mutation: Probability that a decision of a child is drawn at random.
+        generations: Number of generations.
 
     Raises:
         UsageError: A number is too small.
@@ -57,4 +57,6 @@ class EvolutionarySearch:
         mother, father = rng.choice(parents), rng.choice(parents)
         mixed = (rng.choice(pair) for pair in zip(mother, father, strict=True))
         pairs = zip(mixed, trials.choices, strict=True)
-        return tuple(rng.choice(each) if rng.random() < self.mutation else own for own, each in pairs)
+        return tuple(
+            rng.choice(keys) if rng.random() < self.mutation else inherited for inherited, keys in pairs
+        )

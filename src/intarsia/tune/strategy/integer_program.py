@@ -41,9 +41,9 @@ class IntegerProgram:
         """The best of those tried, with the optimum of the model among them."""
         between = combinations(range(len(trials.choices)), 2) if self.pairs else ()
         effects = Effects.measure(trials, between)
-        found = _optimum(trials, effects)
-        if found is not None:
-            trials.try_points([found])
+        optimum = _optimum(trials, effects)
+        if optimum is not None:
+            trials.try_points([optimum])
         return trials.best
 
 
@@ -55,27 +55,28 @@ def _optimum(trials: Trials, effects: Effects) -> Point | None:
         raise UsageError("integer programs need SciPy", help="pip install 'intarsia[tuning]'") from error
     decisions: list[Decision] = [(at, key) for at, keys in enumerate(trials.choices) for key in keys]
     pairs = [pair for pair, effect in effects.pairs.items() if effect and _is_open(effects, pair)]
-    place = {one: number for number, one in enumerate(decisions)}
-    single = np.array([effects.effect(one) for one in decisions])
+    index = {decision: number for number, decision in enumerate(decisions)}
+    single = np.array([effects.effect(decision) for decision in decisions])
     both = np.array([effects.pairs[pair] for pair in pairs])
     costs = np.concatenate([single, both])
+    # Infinite costs become variables fixed to 0: a solver rejects infinite coefficients.
     upper = np.where(np.isfinite(costs), 1.0, 0.0)
-    rows, least, most = _one_each(trials, place, len(costs))
-    for number, (one, two) in enumerate(pairs, len(decisions)):
-        # The pair's variable is 1 exactly if both are.
+    rows, lower, higher = _one_each(trials, index, len(costs))
+    for number, (first, second) in enumerate(pairs, len(decisions)):
+        # The pair's variable is 1 exactly if both are: z <= x, z <= y, z >= x + y - 1.
         for which, low, high in (
-            ({number: 1.0, place[one]: -1.0}, -np.inf, 0.0),
-            ({number: 1.0, place[two]: -1.0}, -np.inf, 0.0),
-            ({number: 1.0, place[one]: -1.0, place[two]: -1.0}, -1.0, np.inf),
+            ({number: 1.0, index[first]: -1.0}, -np.inf, 0.0),
+            ({number: 1.0, index[second]: -1.0}, -np.inf, 0.0),
+            ({number: 1.0, index[first]: -1.0, index[second]: -1.0}, -1.0, np.inf),
         ):
             rows.append(_row(which, len(costs)))
-            least.append(low)
-            most.append(high)
+            lower.append(low)
+            higher.append(high)
     solved = milp(
         np.where(np.isfinite(costs), costs, 0.0),
         integrality=np.ones(len(costs)),
         bounds=Bounds(0.0, upper),
-        constraints=LinearConstraint(np.array(rows), least, most),
+        constraints=LinearConstraint(np.array(rows), lower, higher),
     )
     if solved.x is None:
         return None
@@ -89,14 +90,14 @@ def _is_open(effects: Effects, pair: tuple[Decision, Decision]) -> bool:
 
 
 def _one_each(
-    trials: Trials, place: dict[Decision, int], width: int
+    trials: Trials, index: dict[Decision, int], width: int
 ) -> tuple[list[NDArray[np.float64]], list[float], list[float]]:
-    """Exactly one decision for each instruction."""
-    rows = [_row({place[at, key]: 1.0 for key in keys}, width) for at, keys in enumerate(trials.choices)]
+    """Return the constraints that each instruction has exactly one decision: rows, lower and upper bounds."""
+    rows = [_row({index[at, key]: 1.0 for key in keys}, width) for at, keys in enumerate(trials.choices)]
     return rows, [1.0] * len(rows), [1.0] * len(rows)
 
 
 def _row(entries: dict[int, float], width: int) -> NDArray[np.float64]:
-    found = np.zeros(width)
-    found[list(entries)] = list(entries.values())
-    return found
+    row = np.zeros(width)
+    row[list(entries)] = list(entries.values())
+    return row

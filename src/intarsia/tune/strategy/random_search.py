@@ -18,7 +18,7 @@ class RandomSearch:
     """Tries different points in random order, the start first (anytime).
 
     Attributes:
-        seed: Of the order.
+        seed: Seed of the order.
         batch: Points that are tried at a time.
     """
 

@@ -1,4 +1,4 @@
-"""One point that walks, uphill less and less."""
+"""Simulated annealing: a random walk that accepts higher costs less and less."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class SimulatedAnnealing:
     One that costs a share d more than the present point is taken with the chance exp(-d / temperature).
 
     Attributes:
-        seed: Of all that is drawn.
-        hot: Temperature at the beginning, as a share of the cost.
-        cold: At the end.
-        steps: Steps of a walk; behind it the next begins at a random point.
-        walks: After so many it is done.
+        seed: Seed of the random numbers.
+        hot: Temperature at the start of a walk, as a share of the cost.
+        cold: Temperature at the end of a walk.
+        steps: Number of steps of a walk; the next walk begins at a random point.
+        walks: Number of walks.
 
     Raises:
         UsageError: A temperature is not above 0, or it does not fall, or nothing is walked.
@@ -56,11 +56,13 @@ class SimulatedAnnealing:
     def _walk(self, point: Point, trials: Trials, near: Neighbourhood, rng: Random) -> None:
         (cost,) = trials.try_points([point])
         for step in range(self.steps):
-            around = near.neighbours(point)
-            if not around or trials.is_over:
+            candidates = near.neighbours(point)
+            if not candidates or trials.is_over:
                 return
-            other = rng.choice(around)
-            (found,) = trials.try_points([other])
+            other = rng.choice(candidates)
+            (other_cost,) = trials.try_points([other])
             temperature = self.hot * (self.cold / self.hot) ** (step / self.steps)
-            if found <= cost or (isfinite(cost) and rng.random() < exp((1 - found / cost) / temperature)):
-                point, cost = other, found
+            if other_cost <= cost or (
+                isfinite(cost) and rng.random() < exp((1 - other_cost / cost) / temperature)
+            ):
+                point, cost = other, other_cost

@@ -1,4 +1,4 @@
-"""What all strategies have in common."""
+"""The interface of search strategies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from intarsia.tune.strategy.trials import Point, Trials
 
 
 class Strategy(Protocol):
-    """Looks for the point that costs least (seed relax_pass_infra).
+    """Searches the cheapest point (seed relax_pass_infra).
 
     The same seed and the same costs give the same trials.
     """

@@ -1,4 +1,4 @@
-"""The space of a search, and what was tried of it."""
+"""The space of a search, and the costs of the points tried so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Point: TypeAlias = tuple[str, ...]
 """A decision for each instruction, in order."""
 
 Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
-"""What points cost: less is better, infinite is a failure."""
+"""Function from points to their costs: less is better, infinite is a failure."""
 
 
 @dataclass(eq=False)
@@ -30,10 +30,10 @@ class SearchLimits:
     """When a search ends.
 
     Attributes:
-        trials: After so many points.
-        seconds: No point is begun after so much time.
-        should_stop: Asked before each batch of points; a yes ends the search. It is no part of the data that
-            limits are written as.
+        trials: Maximum number of points.
+        seconds: Time after which no further point is tried.
+        should_stop: Stop flag, called before each batch of points; returns true to stop. It is not part of
+            the limits' serialised form.
     """
 
     trials: float = inf
@@ -50,8 +50,8 @@ class Trials:
 
     Attributes:
         choices: For each instruction its decisions; the first of each make the point that searches begin at.
-        limits: When the search ends.
-        costs: Of every point that was tried, in order of trial.
+        limits: Limits of the search.
+        costs: Cost of every point that was tried, in order of trial.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Trials:
 
         Args:
             choices: For each instruction its decisions.
-            cost: Tells costs.
-            limits: When the search ends; default: never.
-            clock: Tells seconds.
+            cost: Function that returns the costs of points.
+            limits: Limits of the search; default: none.
+            clock: Function that returns seconds.
 
         Raises:
             UsageError: There is no instruction, or one without a choice.
@@ -106,7 +106,7 @@ class Trials:
         return self.left < 1 or is_late or self.limits.should_stop()
 
     def try_points(self, points: Sequence[Point]) -> list[float]:
-        """What points cost, in order; infinite for those that the limits have no room for."""
+        """Return the costs of points, after trying new ones; infinite for points beyond the limits."""
         new = list(dict.fromkeys(point for point in points if point not in self.costs))
         if new and not self.is_over:
             new = new[: int(min(self.left, len(new)))]
@@ -147,7 +147,7 @@ class Neighbourhood:
         self._open = [at for at, each in enumerate(self.choices) if len(each) > 1]
 
     def neighbours(self, point: Point) -> list[Point]:
-        """All of them, in order."""
+        """Return all points that differ from a point in one decision, in order."""
         return [
             (*point[:at], other, *point[at + 1 :])
             for at in self._open

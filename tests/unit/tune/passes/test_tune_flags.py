@@ -157,7 +157,7 @@ def test_a_trace_is_replayed_in_another_process() -> None:
         (lambda: TuneFlags(flags=("inference_precision",)), "changes results, so that it is no flag"),
         (lambda: TuneFlags(flags=("schedules",)), "-schedules has no values to choose from"),
         (lambda: TuneFlags(threads=(0,)), "target option -threads is 0; expected a whole number, at least 1"),
-        (lambda: TuneFlags()(unpartitioned(), context()), "nobody is named that gets the whole"),
+        (lambda: TuneFlags()(unpartitioned(), context()), "no target for the whole program is given"),
         (lambda: TuneFlags(target="cpu")(unpartitioned(), context()), "names no toolchain"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_trace_is_replayed_in_another_process() -> None:
         (lambda: TunePrecision(tolerance=0.1, precisions=("int8",)), "dtype is 'int8'"),
         (
             lambda: TunePrecision(tolerance=0.1)(unpartitioned(), context()),
-            "nobody is named that gets the whole",
+            "no target for the whole program is given",
         ),
     ],
 )
