@@ -24,7 +24,7 @@ def rewritten(mod: IRModule, rng: Random) -> tuple[IRModule, list[str]]:
     for _ in range(rng.randint(1, STEPS)):
         found = list(find_substitutions(Dataflow.of(mod), EVERY_RULE))
         rule = rng.choice(sorted({each.rule for each in found}))
-        place = rng.choice([each.place for each in found if each.rule == rule])
+        place = rng.choice([each.positions for each in found if each.rule == rule])
         mod = substitute(mod, rule, place)
         used.append(f"{rule} at {place}")
     return mod, used
@@ -60,4 +60,6 @@ def test_what_a_substitution_changes_is_estimated_as_the_whole_program_is(seed: 
     found = list(find_substitutions(flow, EVERY_RULE))
     assert len(found) >= 5
     for one in found:
-        assert estimate.cost_after(one) == estimated_cost(apply_replacement(flow, one.new, one.place)), one
+        assert estimate.cost_after(one) == estimated_cost(apply_replacement(flow, one.new, one.positions)), (
+            one
+        )

@@ -1,4 +1,4 @@
-"""A guess at what a program costs, from the numbers of its operations: it orders what is measured first."""
+"""An estimate of a program's cost from operation counts; it orders candidates before they are measured."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from intarsia.measure.work import multiply_adds
 from intarsia.tune.substitution import Dataflow, Substitution, apply_replacement
 
 MULTIPLY_ADD: Final = 1 / 32
-"""Nanoseconds, about: one core with vectors of 8 does 32 in each."""
+"""Nanoseconds per multiply-add, rounded: a core at 2 GHz with two FMA units of 8 float32 lanes does 32."""
 ELEMENT: Final = 1 / 8
-"""Nanoseconds, about, for an element that is read or written, mostly in a cache."""
+"""Nanoseconds per element read or written, rounded, mostly in a cache."""
 CALL: Final = 1000.0
-"""Nanoseconds, about, for a call of a kernel."""
+"""Nanoseconds per kernel call, rounded."""
 
 _FREE: Final = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 """Operators that move no data."""
@@ -25,44 +25,47 @@ _FREE: Final = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramEstimate:
-    """What a program may take, and each of its expressions.
+    """The estimated time of a program and of its expressions.
 
     Attributes:
         flow: The program.
         costs: Nanoseconds of each expression of @main.
-        known: Those that depend on constants only; they cost nothing.
+        constant: Expressions that depend on constants only; they are folded and cost nothing.
         total: The sum of the costs.
     """
 
     flow: Dataflow
     costs: Mapping[Expr, float]
-    known: AbstractSet[Expr]
+    constant: AbstractSet[Expr]
     total: float
 
     @classmethod
     def of(cls, flow: Dataflow) -> Self:
-        """The estimate of a program. Linear in it."""
-        costs, known = _costs(post_order(flow.main))
-        return cls(flow, costs, known, sum(costs.values()))
+        """Estimate a program. Linear in its size."""
+        costs, constant = _costs(post_order(flow.main))
+        return cls(flow, costs, constant, sum(costs.values()))
 
-    def cost_after(self, one: Substitution) -> float:
-        """What the program may take after a substitution. Linear in what that adds and removes."""
+    def cost_after(self, substitution: Substitution) -> float:
+        """Estimate the nanoseconds after a substitution. Linear in what it adds and removes."""
         flow = self.flow
-        added, known = _costs(post_order(*one.new, stop=self.costs), self.known)
-        if any(each in known or each in self.known for each in one.new):  # and so may be what uses it
-            return estimated_cost(apply_replacement(flow, one.new, one.place))
-        kept = {*one.new, *(child for each in added for child in children(each))}
-        gone = {flow.expressions[at] for at in one.place} - kept
+        added, constant = _costs(post_order(*substitution.new, stop=self.costs), self.constant)
+        # A new constant may make its users constant as well: estimate the whole program.
+        if any(expr in constant or expr in self.constant for expr in substitution.new):
+            return estimated_cost(apply_replacement(flow, substitution.new, substitution.positions))
+        # Removed expressions: the roots, then transitively those with no user left. A subtraction in place
+        # of a new sum over the program makes one estimate independent of the program's size.
+        kept = {*substitution.new, *(child for expr in added for child in children(expr))}
+        gone = {flow.expressions[at] for at in substitution.positions} - kept
         unseen = list(gone)
         while unseen:
             below = {child for child in children(unseen.pop()) if flow.users.all_in(child, gone)}
             unseen += (new := below - gone - kept)
             gone |= new
-        return self.total + sum(added.values()) - sum(self.costs[each] for each in gone)
+        return self.total + sum(added.values()) - sum(self.costs[expr] for expr in gone)
 
 
 def estimated_cost(mod: IRModule) -> float:
-    """Nanoseconds that a program may take; only its order among similar programs means anything.
+    """Estimate the nanoseconds of a program; only comparisons of similar programs are meaningful.
 
     Counts multiplications of convolutions and matrix products (`measure.work`), elements that go in and
     out of operators, and calls. What depends on constants only is computed before. Linear in the program.
@@ -70,7 +73,7 @@ def estimated_cost(mod: IRModule) -> float:
     Pointwise operators that an engine may fuse with what they follow cost like others. Without their calls
     and traffic, rank correlations (Kendall) with times of rewritten parts hardly change: bottlenecks of
     ResNeXt-50 with openvino from 0.62 and 0.74 to 0.64 and 0.74, with onnxruntime from 0.57 and 0.61 to 0.57
-    and 0.60; a layer of bert_tiny, whose rewrites differ little, from -0.21 to -0.21 and from 0.11 to 0.05.
+    and 0.60; a layer of bert_tiny, where rewrites differ little, from -0.21 to -0.21 and from 0.11 to 0.05.
     """
     costs, _ = _costs(post_order(mod["main"]))
     return sum(costs.values())
@@ -79,30 +82,30 @@ def estimated_cost(mod: IRModule) -> float:
 def _costs(
     nodes: Iterable[Expr], before: AbstractSet[Expr] = frozenset()
 ) -> tuple[dict[Expr, float], AbstractSet[Expr]]:
-    """What each of some expressions costs, in evaluation order, and which depend on constants only.
+    """Return the nanoseconds of expressions, and the set of those that depend on constants only.
 
     Args:
-        nodes: The expressions.
-        before: Others that depend on constants only.
+        nodes: The expressions in evaluation order.
+        before: Other expressions that depend on constants only.
     """
     costs: dict[Expr, float] = {}
-    known: set[Expr] = set()
+    constant: set[Expr] = set()
     for expr in nodes:
         costs[expr] = 0.0
         if isinstance(expr, Constant):
-            known.add(expr)
+            constant.add(expr)
         elif isinstance(expr, Call) and isinstance(expr.op, Op):
-            if expr.args and all(arg in known or arg in before for arg in expr.args):
-                known.add(expr)
+            if expr.args and all(arg in constant or arg in before for arg in expr.args):
+                constant.add(expr)
             else:
                 costs[expr] = _cost(expr, expr.op)
-    return costs, known
+    return costs, constant
 
 
 def _cost(call: Call, op: Op) -> float:
     if op.name in _FREE and not op.domain:
         return 0.0
-    moved = sum(_elements(each.checked_type) for each in (call, *children(call)[1:]))
+    moved = sum(_elements(tensor.checked_type) for tensor in (call, *children(call)[1:]))
     return MULTIPLY_ADD * multiply_adds(call) + ELEMENT * moved + CALL
 
 

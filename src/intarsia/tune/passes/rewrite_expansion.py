@@ -1,4 +1,4 @@
-"""What substitutions make of a program: looked for once, and made once."""
+"""The substitutions of a program and the programs after them, each computed once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class RewrittenOnce:
     """A program after one substitution.
 
     Attributes:
-        substitution: What was substituted.
-        mod: The program.
-        digest: Of the program.
+        substitution: The substitution.
+        mod: The program after it.
+        digest: Digest of that program.
     """
 
     substitution: Substitution
@@ -35,45 +35,45 @@ class RewrittenOnce:
 
 @dataclass(eq=False, slots=True)
 class Expansion:
-    """All that one substitution makes of a program.
+    """All programs that one substitution makes of a program.
 
     Attributes:
         flow: The dataflow of the program.
-        substitutions: In the order in which they are to be tried.
+        substitutions: The substitutions, in the order in which they are tried.
     """
 
     flow: Dataflow
     substitutions: tuple[Substitution, ...]
-    _made: dict[int, RewrittenOnce] = field(default_factory=dict)
+    _rewritten: dict[int, RewrittenOnce] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, mod: IRModule, rules: Sequence[SubstitutionRule], is_estimated: bool, most_estimated: float = inf
     ) -> Self:
-        """What can be substituted in a program.
+        """Find the substitutions of a program.
 
         Args:
             mod: The program.
-            rules: What may be substituted.
+            rules: Rules to match.
             is_estimated: Whether substitutions that are estimated to cost least come first; else the order is
                 that of the rules.
-            most_estimated: How many times the estimated cost of the program that of a new one may be.
+            most_estimated: Largest allowed ratio of the estimated costs of the new and the old program.
         """
         flow = Dataflow.of(mod)
-        found = list(find_substitutions(flow, rules))
+        substitutions = list(find_substitutions(flow, rules))
         if is_estimated or isfinite(most_estimated):
             estimate = ProgramEstimate.of(flow)
-            costs = {each: estimate.cost_after(each) for each in found}
+            costs = {substitution: estimate.cost_after(substitution) for substitution in substitutions}
             limit = most_estimated * estimate.total
-            found = [each for each in found if costs[each] <= limit]
+            substitutions = [substitution for substitution in substitutions if costs[substitution] <= limit]
             if is_estimated:
-                found.sort(key=lambda each: costs[each])
-        return cls(flow, tuple(found))
+                substitutions.sort(key=lambda substitution: costs[substitution])
+        return cls(flow, tuple(substitutions))
 
     def rewrite(self, number: int) -> RewrittenOnce:
-        """The program after a substitution."""
-        if number not in self._made:
-            one = self.substitutions[number]
-            mod = apply_replacement(self.flow, one.new, one.place)
-            self._made[number] = RewrittenOnce(one, mod, structural_digest(mod))
-        return self._made[number]
+        """Return the program after a substitution, by its index in `substitutions`."""
+        if number not in self._rewritten:
+            substitution = self.substitutions[number]
+            mod = apply_replacement(self.flow, substitution.new, substitution.positions)
+            self._rewritten[number] = RewrittenOnce(substitution, mod, structural_digest(mod))
+        return self._rewritten[number]

@@ -1,4 +1,4 @@
-"""The programs that a search for substitutions may go on from."""
+"""The priority queue of programs in a search for substitutions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class RewrittenProgram:
     """A program that substitutions have led to.
 
     Attributes:
-        trace: How; before passes that candidates go through to be evaluated.
-        cost: What it costs behind those.
-        expansion: What one more substitution makes of it; None if not looked for yet.
-        tried: How many of these were looked at, in order.
+        trace: Trace of the substitutions, before the `eval_passes` of candidates.
+        cost: Cost after the `eval_passes`.
+        expansion: Programs after one more substitution; None before they are searched.
+        tried: Number of these programs that were taken, in order.
     """
 
     trace: Trace
@@ -30,55 +30,55 @@ class RewrittenProgram:
     tried: int = 0
 
     def take_successors(
-        self, expanded: Callable[[IRModule], Expansion], seen: set[str], most: float
+        self, expand: Callable[[IRModule], Expansion], seen: set[str], most: float
     ) -> list[RewrittenOnce]:
-        """The next programs that one substitution makes of this one and that nobody has seen, at most `most`.
+        """Take the next unseen programs after one more substitution, at most `most`.
 
         Args:
-            expanded: Tells what substitutions make of a program.
-            seen: Digests of programs; those of the new ones are added.
-            most: How many are wanted.
+            expand: Function that returns the expansion of a program.
+            seen: Digests of programs; those of the taken ones are added.
+            most: Maximum number of programs.
         """
         if self.expansion is None:
-            self.expansion = expanded(self.trace.out_mod)
-        found: list[RewrittenOnce] = []
-        while self.is_open and len(found) < most:
-            one = self.expansion.rewrite(self.tried)
+            self.expansion = expand(self.trace.out_mod)
+        successors: list[RewrittenOnce] = []
+        while self.is_open and len(successors) < most:
+            successor = self.expansion.rewrite(self.tried)
             self.tried += 1
-            if one.digest not in seen:
-                seen.add(one.digest)
-                found.append(one)
-        return found
+            if successor.digest not in seen:
+                seen.add(successor.digest)
+                successors.append(successor)
+        return successors
 
     @property
     def is_open(self) -> bool:
-        """Whether there are substitutions that were not looked at."""
+        """Whether there are substitutions that were not taken."""
         return self.expansion is None or self.tried < len(self.expansion.substitutions)
 
-    def successor_traces(self, found: Sequence[RewrittenOnce], name: str) -> Iterator[Trace]:
-        """The traces of successors: one instruction with a choice each, decided for each of them in turn."""
-        choices = {str(each.substitution): choice_of(each.substitution) for each in found}
+    def successor_traces(self, successors: Sequence[RewrittenOnce], name: str) -> Iterator[Trace]:
+        """Yield the traces of successors: they share an instruction with one choice for each."""
+        choices = {str(successor.substitution): choice_of(successor.substitution) for successor in successors}
         instruction = Instruction(name, choices)
-        for each in found:
+        for successor in successors:
             trace = self.trace.copy()
-            trace.note(instruction, str(each.substitution), each.mod)
+            trace.note(instruction, str(successor.substitution), successor.mod)
             yield trace
 
 
 @dataclass(slots=True)
 class Frontier:
-    """Programs to go on from, the cheapest first, of equal ones the earliest (TASO, algorithm 2)."""
+    """Priority queue of programs, the cheapest first, of equal ones the earliest (TASO, algorithm 2)."""
 
     _heap: list[tuple[float, int, RewrittenProgram]] = field(default_factory=list)
     _count: int = 0
 
     def add(self, program: RewrittenProgram) -> None:
-        """One more program."""
+        """Add a program."""
         heappush(self._heap, (program.cost, self._count, program))
         self._count += 1
 
     def pop(self) -> RewrittenProgram:
-        """The next program."""
+        """Remove and return the cheapest program."""
         return heappop(self._heap)[2]
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""By which algorithm native computes the convolutions of a program."""
+"""The algorithms by which native computes the convolutions of a program."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ AS_IT_IS: Final = "as it is"
 
 _NATIVE: Final = "native"
 _HOPELESS: Final = 1.6
-"""An algorithm that is estimated to take so many times as long as the best is not tried."""
+"""Ratio of estimated times to the best algorithm above which an algorithm is not tried; a rule of thumb."""
 
 
 @transformation
 def convolution_by(mod: IRModule, shape: str, algorithm: str, target: str = "") -> IRModule:
-    """Let native compute the convolutions of a shape by an algorithm, in all functions that it is given.
+    """Select native's algorithm for the convolutions of a shape, in all functions assigned to native.
 
     Args:
         mod: The program.
         shape: Channels of the input, rows and columns and channels of the result: "64x56x56x64".
         algorithm: One of `ConvolutionAlgorithm`.
-        target: Who gets the whole of a program that gives nothing to anybody; "" for nobody.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
 
     Raises:
         UsageError: There is no such algorithm.
@@ -64,15 +64,17 @@ def convolution_by(mod: IRModule, shape: str, algorithm: str, target: str = "") 
     if not marked and target:
         mod = PartitionWhole(target)(mod)
         marked = tuple(marked_functions(mod))
-    texts = {_algorithms(each) for each in marked if each.target.toolchain == _NATIVE}
+    texts = {_algorithms(function) for function in marked if function.target.toolchain == _NATIVE}
     for text in sorted(texts):
-        known = ConvolutionAlgorithms.parse(text)
+        algorithms = ConvolutionAlgorithms.parse(text)
         others = ConvolutionAlgorithms.parse(f"auto,{shape}={algorithm}").others
         changed = ConvolutionAlgorithms(
-            known.default, tuple(sorted({**dict(known.others), **dict(others)}.items()))
+            algorithms.default, tuple(sorted({**dict(algorithms.others), **dict(others)}.items()))
         )
         names = [
-            each.name for each in marked if each.target.toolchain == _NATIVE and _algorithms(each) == text
+            function.name
+            for function in marked
+            if function.target.toolchain == _NATIVE and _algorithms(function) == text
         ]
         mod = set_target_options(mod, _NATIVE, {"convolutions": str(changed)}, names)
     return mod
@@ -91,9 +93,9 @@ class TuneConvolutions(TuningPass, opt_level=0):
     stands where measuring shows no clear gain; what it holds for hopeless is not tried.
 
     Attributes:
-        algorithms: What may be chosen; "winograd_6" is about ten times less accurate than direct sums.
-        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
-            evaluated for if empty.
+        algorithms: Names of algorithms to try; "winograd_6" is about ten times less accurate than "direct".
+        target: Target of the whole program if it assigns no function to a toolchain; the evaluator's target
+            if empty.
 
     Raises:
         UsageError: There is no algorithm of a name.
@@ -107,30 +109,34 @@ class TuneConvolutions(TuningPass, opt_level=0):
         """Check the options."""
         super().__post_init__()
         object.__setattr__(self, "algorithms", tuple(dict.fromkeys(self.algorithms)))
-        known = [each.value for each in ConvolutionAlgorithm if each is not ConvolutionAlgorithm.AUTO]
+        algorithms = [
+            algorithm.value
+            for algorithm in ConvolutionAlgorithm
+            if algorithm is not ConvolutionAlgorithm.AUTO
+        ]
         for name in self.algorithms:
-            if name not in known:
+            if name not in algorithms:
                 raise UsageError(
-                    f"{name!r} is no algorithm of convolutions", help=f"known: {', '.join(known)}"
+                    f"{name!r} is no algorithm of convolutions", help=f"known: {', '.join(algorithms)}"
                 )
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """One for each shape that has an alternative; one without an alternative if there is none."""
         target = self.target or target_of(ctx.evaluator)
-        found = [
+        instructions = [
             Instruction(f"convolutions {shape}", {AS_IT_IS: Choice(), **self._choices(shape, names, target)})
             for shape, names in self._alternatives(trace.out_mod, target)
         ]
-        return found or [Instruction("convolutions", {AS_IT_IS: Choice()})]
+        return instructions or [Instruction("convolutions", {AS_IT_IS: Choice()})]
 
     def _choices(self, shape: ConvolutionShape, names: Iterable[str], target: str) -> dict[str, Choice]:
         args = {"shape": str(shape), "target": target}
         return {name: Choice(convolution_by, {**args, "algorithm": name}) for name in names}
 
     def _alternatives(self, mod: IRModule, target: str) -> Iterator[tuple[ConvolutionShape, list[str]]]:
-        """Shapes, those with most products first, and what is worth a trial for each."""
+        """Yield shapes, those with most multiply-adds first, with the algorithms worth a trial."""
         for shape, _ in sorted(_products(mod, target).items(), key=lambda item: (-item[1], item[0])):
-            costs = {each.value: cost for each, cost in estimated_costs(shape).items()}
+            costs = {algorithm.value: cost for algorithm, cost in estimated_costs(shape).items()}
             best, tile = min(costs.values()), estimated_tile(shape)
             names = [
                 name
@@ -142,15 +148,15 @@ class TuneConvolutions(TuningPass, opt_level=0):
 
 
 def _products(mod: IRModule, target: str) -> Counter[ConvolutionShape]:
-    """How many products the convolutions take that native is given, by shape."""
+    """Count the multiply-adds of native's convolutions by shape."""
     marked = tuple(marked_functions(mod))
-    functions: list[Expr] = [each.function for each in marked if each.target.toolchain == _NATIVE]
+    functions: list[Expr] = [function.function for function in marked if function.target.toolchain == _NATIVE]
     if not marked and target and Target.parse(target).toolchain == _NATIVE:
         functions = list(mod.graph_functions.values())
-    found: Counter[ConvolutionShape] = Counter()
+    products: Counter[ConvolutionShape] = Counter()
     for function in functions:
         for expr in post_order(function):
             shape = transformable_shape(expr) if isinstance(expr, Call) else None
             if shape is not None:
-                found[shape] += shape.read * shape.rows * shape.columns * shape.made
-    return found
+                products[shape] += shape.read * shape.rows * shape.columns * shape.made
+    return products

@@ -1,4 +1,4 @@
-"""How toolchains are told to do their work."""
+"""Options of toolchains that change speed only."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class TuneFlags(TuningPass, opt_level=0):
     candidates are about as many as there are values in all, not their product.
 
     Attributes:
-        toolchains: Those whose flags are decided; all that the program gives functions to if empty.
-        flags: Names of the flags; all of a toolchain that choose speed only, and threads, if empty.
+        toolchains: Names of the toolchains to tune; all toolchains of the program's functions if empty.
+        flags: Names of the flags; threads and all flags of a toolchain that keep results if empty.
         threads: Numbers of threads; 1, 2, 4, ... and all cores if empty.
-        functions: Names of the functions that are tuned, all alike; all of a toolchain if empty.
-        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
-            evaluated for if empty.
+        functions: Names of the functions to tune, all with the same flags; all of a toolchain if empty.
+        target: Target of the whole program if it assigns no function to a toolchain; the evaluator's target
+            if empty.
 
     Raises:
         UsageError: A flag is unknown, changes results, or has no values that can be listed; there is a number
-            of threads below 1; or nobody gets the program.
+            of threads below 1; or no function has a toolchain.
     """
 
     strategy: Strategy = field(default_factory=Greedy, kw_only=True)
@@ -68,19 +68,21 @@ class TuneFlags(TuningPass, opt_level=0):
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """One for each toolchain and flag; one without an alternative if there is no such toolchain."""
-        begun, found = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
-        meant = [each for each in found if not self.functions or each.name in self.functions]
-        present = dict.fromkeys(str(each.target.toolchain) for each in meant)
+        placement, functions = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
+        selected = [
+            function for function in functions if not self.functions or function.name in self.functions
+        ]
+        present = dict.fromkeys(str(function.target.toolchain) for function in selected)
         decisions = [
             decision
             for toolchain in present
             if not self.toolchains or toolchain in self.toolchains
-            for decision in self._decisions(toolchain, meant)
+            for decision in self._decisions(toolchain, selected)
         ]
-        return [*begun, *decisions] or [Instruction("flags", {AS_IT_IS: Choice()})]
+        return [*placement, *decisions] or [Instruction("flags", {AS_IT_IS: Choice()})]
 
-    def _decisions(self, toolchain: str, meant: Sequence[MarkedFunction]) -> Iterator[Instruction]:
-        targets = [each.target for each in meant if each.target.toolchain == toolchain]
+    def _decisions(self, toolchain: str, functions: Sequence[MarkedFunction]) -> Iterator[Instruction]:
+        targets = [function.target for function in functions if function.target.toolchain == toolchain]
         for option in self._options(toolchain):
             values = self._values(option)
             present = {target.option(option.name) for target in targets}
@@ -107,7 +109,7 @@ class TuneFlags(TuningPass, opt_level=0):
         return self.threads or tuple(dict.fromkeys((*doubled, cores)))
 
     def _choice(self, toolchain: str, option: TargetOption, value: OptionValue) -> Choice:
-        """The default is said by leaving the option out, so that equal programs are one."""
+        """Return the choice of a value; the default unsets the option: equal programs have one digest."""
         written = None if value == option.default else value
         some = {"functions": list(self.functions)} if self.functions else {}
         return Choice(set_target_options, {"toolchain": toolchain, "options": {option.name: written}, **some})

@@ -1,4 +1,4 @@
-"""Which layout images are in."""
+"""The memory layout of images."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
 
 MOST: Final = 6
-"""Passes that are ordered at most: 720 orders."""
+"""Maximum number of passes: 6! = 720 orders."""
 
 
 @transformation
 def in_order(mod: IRModule, passes: list[dict[str, Any]]) -> IRModule:
-    """A module after passes, each as a choice is written (`Choice.to_json`)."""
+    """Apply passes in order, each in the form of `Choice.to_json`."""
     for item in passes:
         mod = Choice.from_json(item).apply(mod)
     return mod
@@ -32,7 +32,7 @@ def in_order(mod: IRModule, passes: list[dict[str, Any]]) -> IRModule:
 @register_pass
 @dataclass(frozen=True)
 class TuneOrder(TuningPass, opt_level=0):
-    """Decides in which order heuristic passes run: one instruction, whose choices are all orders.
+    """Decides the order of heuristic passes: one instruction with a choice for each order.
 
     The order that is given is the first choice, and wins ties. Orders that lead to the same program share
     its measurement.
@@ -60,8 +60,8 @@ class TuneOrder(TuningPass, opt_level=0):
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # of all passes
         """One."""
         choices = {
-            " ".join(each.name for each in order): Choice(
-                in_order, {"passes": [each.choice.to_json() for each in order]}
+            " ".join(item.name for item in order): Choice(
+                in_order, {"passes": [item.choice.to_json() for item in order]}
             )
             for order in permutations(heuristic_passes(self.passes))
         }

@@ -29,9 +29,9 @@ AS_IT_IS: Final = "as it is"
 class TunePrecision(TuningPass, opt_level=0):
     """Decides for each toolchain of a program whether its functions are computed in a narrower type.
 
-    Results then differ by more than rounding explains, so the user says by how much at most. A program in
+    Results then differ by more than rounding explains, so the user gives a bound on the error. A program in
     narrower types carries that bound, is checked against it wherever it is measured, and is refused if an
-    error is larger, however fast it is. What stays as it is is checked as always.
+    error is larger, however fast it is. An unchanged program keeps the usual tolerance.
 
     Times relative to float32, two threads of a CPU with AVX512-BF16, AVX512-FP16 and AMX, of four MatMul
     of (128, 512) x (512, 512) and three 3x3 Conv of 64 channels on 28 x 28, and the largest error of both:
@@ -48,13 +48,13 @@ class TunePrecision(TuningPass, opt_level=0):
     Attributes:
         tolerance: Largest error allowed, relative to the largest value of each output.
         precisions: "float16" and "bfloat16", or one of them; of equal candidates the earlier wins.
-        toolchains: Those that are decided on; all that the program gives functions to if empty.
-        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
-            evaluated for if empty.
+        toolchains: Names of the toolchains to tune; all toolchains of the program's functions if empty.
+        target: Target of the whole program if it assigns no function to a toolchain; the evaluator's target
+            if empty.
 
     Raises:
-        UsageError: The bound is no positive number, there is no type or an unknown one, or nobody gets the
-            program.
+        UsageError: The bound is no positive number, there is no type or an unknown one, or no function has a
+                    toolchain.
     """
 
     strategy: Strategy = field(default_factory=Greedy, kw_only=True)
@@ -76,14 +76,14 @@ class TunePrecision(TuningPass, opt_level=0):
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """One for each toolchain; one without an alternative if there is no such toolchain."""
-        begun, found = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
-        present = dict.fromkeys(str(each.target.toolchain) for each in found)
+        placement, functions = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
+        present = dict.fromkeys(str(function.target.toolchain) for function in functions)
         decisions = [
             self._decision(toolchain)
             for toolchain in present
             if not self.toolchains or toolchain in self.toolchains
         ]
-        return [*begun, *decisions] or [Instruction("precision", {AS_IT_IS: Choice()})]
+        return [*placement, *decisions] or [Instruction("precision", {AS_IT_IS: Choice()})]
 
     def _decision(self, toolchain: str) -> Instruction:
         narrow = {

@@ -1,4 +1,4 @@
-"""Graph substitution by measuring."""
+"""Graph substitution guided by measured costs (TASO)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TuneRewrite(TuningPass):
     taken for what they make possible. Programs that were seen are not evaluated again. The program itself is
     the first candidate, so that the result is never worse.
 
-    Each step is an instruction whose choices are the substitutions that were evaluated together.
+    Each step is an instruction; its choices are the substitutions that were evaluated together.
 
     Raises:
         UsageError: `alpha` or `most_estimated` is below 1, there is no such rule, or one of the numbers is
@@ -42,12 +42,12 @@ class TuneRewrite(TuningPass):
 
     Attributes:
         rules: Names of the rules; all if empty.
-        alpha: How much worse than the best a program may be, to go on from.
-        max_expansions: How many times a program is taken from the queue at most.
-        width: How many substitutions are evaluated each time; the program comes back for the others.
-        is_estimated: Whether substitutions that promise much by their number of operations come first.
-        most_estimated: Substitutions after which the program costs more than so many times as much, by its
-            number of operations, are not tried: `enlarge_kernel` alone makes 9 times the operations.
+        alpha: Largest ratio of a program's cost to the best cost at which the program is still expanded.
+        max_expansions: Maximum number of programs taken from the queue.
+        width: Number of substitutions evaluated per expansion; the program is queued again for the others.
+        is_estimated: Whether substitutions with the lowest estimated cost come first.
+        most_estimated: Largest ratio of estimated costs after and before a substitution that is tried:
+            `enlarge_kernel` alone multiplies the operations by 9.
     """
 
     rules: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class TuneRewrite(TuningPass):
         return tuple(RULES[name] for name in self.rules or RULES)
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
-        """The cheapest way to go on from a trace that the search has found."""
+        """Search the cheapest extension of a trace by substitutions."""
         search = _Search(self, ctx, time.monotonic())
         best = search.evaluate([trace])[0]
         seen = {
@@ -92,8 +92,8 @@ class TuneRewrite(TuningPass):
             program = frontier.pop()
             if search.is_hopeless(program.cost, best):
                 break  # and so are all behind it
-            found = program.take_successors(search.expand, seen, room)
-            begun = list(program.successor_traces(found, self.info.name)) if found else []
+            successors = program.take_successors(search.expand, seen, room)
+            begun = list(program.successor_traces(successors, self.info.name)) if successors else []
             for rewritten, ended in zip(begun, search.evaluate(begun), strict=True):
                 cost = inf if ended.perf is None else ended.perf
                 best = min(best, ended, key=_cost)
@@ -118,9 +118,9 @@ class _Search:
 
     Attributes:
         owner: The pass.
-        ctx: What it runs under.
-        begun: When, in seconds.
-        tried: How many candidates.
+        ctx: Context of the pass.
+        begun: Time of the start, in seconds of `time.monotonic`.
+        tried: Number of candidates so far.
     """
 
     owner: TuneRewrite
@@ -130,20 +130,20 @@ class _Search:
 
     @property
     def left(self) -> int:
-        """How many candidates may still be tried, up to the pass' width."""
+        """Number of candidates that may still be tried, at most the pass's width."""
         limits = self.owner.limits
         is_over = time.monotonic() - self.begun >= limits.seconds or limits.should_stop()
         return 0 if is_over else int(min(limits.trials - self.tried, self.owner.width))
 
     def is_hopeless(self, cost: float, best: Trace) -> bool:
-        """Whether nothing is expected behind a program of that cost: TASO's threshold.
+        """Whether a program is too expensive to expand: TASO's threshold.
 
-        The best itself is always gone on from, also if it has failed to run.
+        The best program itself is always expanded, even if it failed to run.
         """
         return cost > _cost(best) and cost >= self.owner.alpha * _cost(best)
 
     def expand(self, mod: IRModule) -> Expansion:
-        """What one substitution makes of a program: looked for once in all searches of a context."""
+        """Return the expansion of a program, computed once for all searches of a context."""
         owner = self.owner
         options = (owner.is_estimated, owner.most_estimated)
         what = ("expansion", owner.rules, *options)
@@ -152,11 +152,13 @@ class _Search:
         )
 
     def evaluate(self, traces: list[Trace]) -> list[Trace]:
-        """The traces behind the passes that candidates go through, with what they cost."""
+        """Run `eval_passes` on traces, and evaluate the results."""
         if not traces:
             return []
         self.tried += len(traces)
         passes = self.owner.eval_passes
-        ended = consider_eval_passes(traces, self.ctx, passes) if passes else [one.copy() for one in traces]
+        ended = (
+            consider_eval_passes(traces, self.ctx, passes) if passes else [trace.copy() for trace in traces]
+        )
         evaluate(ended, self.ctx)
         return ended

@@ -1,4 +1,4 @@
-"""Repeated structure, tuned once and applied everywhere."""
+"""Tuning of repeated parts: one occurrence is tuned for all."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ TUNED = "tuned"
 class TuneSubgraphs(TuningPass):
     """Tunes one of the equal parts of a program, such as the layers of a transformer, on its own.
 
-    What its passes decide on the first occurrence of a part is applied to all of them, and the whole is
-    evaluated once: if it is not faster it stays as it is. Occurrences may differ in the values of weights.
-    Parts that are given integers, whose meaning is not known, or values of unknown shape are left alone.
+    The decisions of its passes on the first occurrence of a part are applied to all. Then the whole program
+    is evaluated once, and stays unchanged if it is not faster. Occurrences may differ in the values of
+    weights. Parts with integer inputs, which random numbers may not fit, or with unknown shapes are skipped.
 
-    The decision is one choice, with all that was decided in it, so that a trace replays it anywhere.
+    The decision is one choice that contains the decisions on the parts, so that a trace can replay it.
 
     Attributes:
-        passes: What a part goes through; tuning passes among them ask the evaluator of the part.
-        least_operators: So many operators a part has at least.
+        passes: Passes on a part; tuning passes among them use the evaluator of the part.
+        least_operators: Minimum number of operators of a part.
 
     Raises:
         UsageError: There is no pass, or parts may be empty.
@@ -57,19 +57,21 @@ class TuneSubgraphs(TuningPass):
             raise UsageError(f"least_operators is {self.least_operators}, expected 1 or more")
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
-        """One: the program as it is, or with tuned parts."""
+        """Return one instruction: the unchanged program, or tuned parts."""
         mod, least = trace.out_mod, self.least_operators
         parts = ctx.memo.get_or_make(mod, ("repeated parts", least), lambda: repeated_parts(mod, least))
-        decided = {each.digest: self._decided(each, ctx) for each in parts if _can_be_run(each.module)}
-        made = {digest: decisions for digest, decisions in decided.items() if decisions}
+        decisions_by_digest = {
+            part.digest: self._tune_part(part, ctx) for part in parts if _can_be_run(part.module)
+        }
+        tuned = {digest: decisions for digest, decisions in decisions_by_digest.items() if decisions}
         choices = {AS_IT_IS: Choice()}
-        if made:
-            args = {"parts": made, "least_operators": self.least_operators}
+        if tuned:
+            args = {"parts": tuned, "least_operators": self.least_operators}
             choices[TUNED] = Choice(in_repeated_parts, args)
         return [Instruction("repeated parts", choices)]
 
-    def _decided(self, part: RepeatedPart, ctx: TuningContext) -> list[dict[str, Any]]:
-        """What the passes decide on a part, as choices are written; nothing if it stays as it is."""
+    def _tune_part(self, part: RepeatedPart, ctx: TuningContext) -> list[dict[str, Any]]:
+        """Tune a part, and return its choices in the form of `Choice.to_json`; none if it stays unchanged."""
         mod = part.module
         node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
         inner = ctx.recording(Trace(mod), node)
@@ -83,11 +85,11 @@ class TuneSubgraphs(TuningPass):
         return [choice.to_json() for choice in choices if choice.transform != IDENTITY]
 
     def _ending(self, item: Pass) -> Pass:
-        """A pass that ends when this one is to end."""
+        """Return a pass that also obeys this pass's stop flag."""
         if not isinstance(item, TuningPass):
             return item
-        own, stops = item.limits, (item.limits.should_stop, self.limits.should_stop)
-        return replace(item, limits=replace(own, should_stop=lambda: any(stop() for stop in stops)))
+        limits, stops = item.limits, (item.limits.should_stop, self.limits.should_stop)
+        return replace(item, limits=replace(limits, should_stop=lambda: any(stop() for stop in stops)))
 
 
 def _can_be_run(mod: IRModule) -> bool:

@@ -1,4 +1,4 @@
-"""In how many bytes native stores the weights that products wait for."""
+"""Weight compression of native's memory-bound matrix products."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NATIVE: Final = "native"
 
 @transformation
 def weights_in(mod: IRModule, storage: str, bound: float, target: str = "") -> IRModule:
-    """Let native store the weights of products of few rows in a type, in all functions that it is given.
+    """Set the storage type of the weights of native's products of few rows, in all functions of native.
 
     Args:
         mod: The program.
         storage: One of `WeightStorage`: "f16".
         bound: The largest error of outputs that is allowed, relative to the largest value of each.
-        target: Who gets the whole of a program that gives nothing to anybody; "" for nobody.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
 
     Raises:
         UsageError: There is no such type.
@@ -58,15 +58,15 @@ def weights_in(mod: IRModule, storage: str, bound: float, target: str = "") -> I
 @register_pass
 @dataclass(frozen=True)
 class TuneWeights(TuningPass, opt_level=0):
-    """Decides whether native stores weights that products wait for in fewer bytes; sums stay float32.
+    """Decides on weight compression of memory-bound matrix products in native; sums stay float32.
 
-    Results then differ by more than rounding explains, so the user says by how much at most. A type whose
-    weights alone may be off by more is not tried.
+    Results then differ by more than rounding explains, so the user gives a bound on the error. A type with a
+    rounding error of weights above the bound is not tried.
 
     Attributes:
         tolerance: Largest error allowed, relative to the largest value of each output.
-        target: Who gets the whole of a program that gives nothing to anybody; the target that candidates are
-            evaluated for if empty.
+        target: Target of the whole program if it assigns no function to a toolchain; the evaluator's target
+            if empty.
 
     Raises:
         UsageError: The bound is no positive number.
@@ -82,23 +82,23 @@ class TuneWeights(TuningPass, opt_level=0):
         with_error_bound(IRModule({}), self.tolerance)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """One; without an alternative if native is given nothing."""
+        """Return one instruction; without an alternative if native has no function."""
         target = self.target or target_of(ctx.evaluator)
         choices = {AS_IT_IS: Choice()}
         if _is_native(trace.out_mod, target):
             choices |= {
-                each.value: Choice(
-                    weights_in, {"storage": each.value, "bound": self.tolerance, "target": target}
+                storage.value: Choice(
+                    weights_in, {"storage": storage.value, "bound": self.tolerance, "target": target}
                 )
-                for each in WeightStorage
-                if 0 < each.relative_error <= self.tolerance
+                for storage in WeightStorage
+                if 0 < storage.relative_error <= self.tolerance
             }
         return [Instruction("weights of native", choices)]
 
 
 def _is_native(mod: IRModule, target: str) -> bool:
-    """Whether native gets something of a program."""
+    """Whether a program has functions of native."""
     marked = tuple(marked_functions(mod))
     if marked or not target:
-        return any(each.target.toolchain == _NATIVE for each in marked)
+        return any(function.target.toolchain == _NATIVE for function in marked)
     return Target.parse(target).toolchain == _NATIVE

@@ -33,53 +33,53 @@ from intarsia.tune.transformations import transformation
 def in_repeated_parts(
     mod: IRModule, parts: Mapping[str, Sequence[Mapping[str, Any]]], least_operators: int = LEAST_OPERATORS
 ) -> IRModule:
-    """A program after choices for its repeated parts, each applied to every occurrence of a part.
+    """Apply choices to every occurrence of the repeated parts of a program.
 
-    An occurrence to which a choice cannot be applied, because it depends on the values of weights, stays as
-    it is; the first occurrence, which was decided on, is none of these.
+    A choice may fail on an occurrence because it depends on the values of weights. That occurrence then stays
+    unchanged. The choices must apply to the first occurrence, which they were made for.
 
     Args:
         mod: The program.
-        parts: For the digest of a part the choices, each as it is written (`Choice.to_json`).
-        least_operators: As `repeated_parts` takes it.
+        parts: Choices by the digest of the part, in the form of `Choice.to_json`.
+        least_operators: Argument of `repeated_parts`.
 
     Raises:
         UsageError: There is no such part, or a choice cannot be applied to its first occurrence.
     """
     mod = with_types(mod)
-    known = {each.digest: each for each in repeated_parts(mod, least_operators)}
-    unknown = next((digest for digest in parts if digest not in known), None)
+    by_digest = {part.digest: part for part in repeated_parts(mod, least_operators)}
+    unknown = next((digest for digest in parts if digest not in by_digest), None)
     if unknown is not None:
         raise UsageError(
             f"the program has no repeated part {unknown[:12]}",
-            help=f"it has: {', '.join(each[:12] for each in known) or 'none'}",
+            help=f"it has: {', '.join(digest[:12] for digest in by_digest) or 'none'}",
         )
     host = _Host(mod)
-    for digest, given in parts.items():
-        choices = [Choice.from_json(each) for each in given]
-        for outline, decided in _apply_choices(known[digest], choices):
+    for digest, data in parts.items():
+        choices = [Choice.from_json(choice) for choice in data]
+        for outline, decided in _apply_choices(by_digest[digest], choices):
             host.replace(outline, decided)
     return host.build()
 
 
 def _apply_choices(part: RepeatedPart, choices: Sequence[Choice]) -> list[tuple[Outline, IRModule]]:
-    """The occurrences that choices can be applied to, with what they become."""
-    found = []
-    for place, outline in enumerate(part.occurrences):
+    """Apply choices to the occurrences of a part; those where a choice fails are left out."""
+    results = []
+    for number, outline in enumerate(part.occurrences):
         after = IRModule.from_expr(outline.function)
         try:
             for choice in choices:
                 after = choice.apply(after)
         except UsageError:
-            if place == 0:
+            if number == 0:
                 raise
             continue
-        found.append((outline, after))
-    return found
+        results.append((outline, after))
+    return results
 
 
 class _Host:
-    """A program, some parts of which get replaced."""
+    """A builder of a program with some parts replaced."""
 
     def __init__(self, mod: IRModule) -> None:
         self._mod = mod
@@ -90,9 +90,9 @@ class _Host:
         self._attrs = mod.attrs
 
     def replace(self, outline: Outline, decided: IRModule) -> None:
-        """Put the @main of a program in the place of a part; its other functions get names of their own.
+        """Replace a part by the @main of a program; the other functions get unused names.
 
-        What its attributes say, such as how exact it is, is said of the whole.
+        The program's attributes, such as its error bound, become attributes of the whole.
         """
         self._attrs = self._attrs.updated(**decided.attrs)
         renamed = {var: self._unused_var(var) for var in decided.functions if var.name != "main"}
@@ -112,7 +112,7 @@ class _Host:
         self._outlines.update((output, outline) for output in outline.outputs)
 
     def build(self) -> IRModule:
-        """The program. Linear in it and in what replaces its parts."""
+        """Build the program. Linear in the program and the replacements."""
         main = self._mod["main"]
         done: dict[Expr, Expr] = {}
         stack: list[tuple[Expr, bool]] = [(main, False)]
@@ -135,7 +135,7 @@ class _Host:
         return IRModule(functions, self._attrs)
 
     def _inline(self, outline: Outline, arguments: tuple[Expr, ...]) -> Mapping[Expr, Expr]:
-        """What stands for each output of a part."""
+        """Return the value of each output of a part after its replacement."""
         body, last = self._bodies[outline], outline.outputs[-1]
         call = Call(body, arguments, span=last.span, virtual_device=last.virtual_device)
         value = InlinableFunction(body, is_copied=False).applied(call)
@@ -143,10 +143,10 @@ class _Host:
             return {last: value}
         if isinstance(value, Tuple):
             return dict(zip(outline.outputs, value.fields, strict=True))
-        return {each: typed(TupleGetItem(value, at)) for at, each in enumerate(outline.outputs)}
+        return {output: typed(TupleGetItem(value, at)) for at, output in enumerate(outline.outputs)}
 
     def _unused_var(self, var: GlobalVar) -> GlobalVar:
-        """A global variable with a name that no other function has."""
+        """Return a global variable with an unused name, and reserve the name."""
         name, number = var.name, 1
         while name in self._names:
             number += 1
@@ -156,7 +156,7 @@ class _Host:
 
 
 def _with_symbol(function: Function, old: str, new: str) -> Function:
-    """The function under another name, also where its attributes say so."""
+    """Rename the function's `global_symbol` if it equals the old name."""
     if function.attrs.get("global_symbol") != old:
         return function
     return with_fields(function, attrs=function.attrs.updated(global_symbol=new))

@@ -1,4 +1,4 @@
-"""What lies between two values of a chain."""
+"""A block of values between two values of a dominator chain."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from intarsia.tune.repeated.value_graph import ValueGraph, operands
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedBlock:
-    """Values of which only the last, and those that the program also gives out, are used elsewhere.
+    """Values of which only the last, and results of the program, are used outside the block.
 
     Attributes:
-        graph: The values of the program.
-        members: Their numbers, ascending.
+        graph: The value graph of the program.
+        members: Numbers of the block's values, ascending.
     """
 
     graph: ValueGraph
@@ -37,23 +37,24 @@ class RepeatedBlock:
 
     @classmethod
     def between(cls, graph: ValueGraph, top: int, bottom: int | None) -> RepeatedBlock:
-        """What is computed of one value, and whatever else is needed, to get to another that it leads to.
+        """Return the block that computes `top` from `bottom`.
 
-        Values with other uses, such as a mask for all layers, are left out: a block is given them. Linear in
-        what `top` post-dominates and `bottom` does not.
+        Values with other uses, such as a mask for all layers, are arguments of the block. Linear in the
+        number of values that `top` post-dominates and `bottom` does not.
 
         Args:
-            graph: The values.
+            graph: The value graph.
             top: The number of the last value.
-            bottom: The number of the value that the block begins behind; None if it begins with parameters.
+            bottom: The number of the value before the block; None if the block begins with parameters.
         """
-        found, waiting = list[int](), [top]
+        reached, waiting = list[int](), [top]
         while waiting:
             at = waiting.pop()
-            found.append(at)
+            reached.append(at)
             waiting.extend(child for child in graph.children[at] if child != bottom)
         members = {top}
-        for at in sorted(found, reverse=True):
+        # In descending order all consumers of a value come before it: one pass finds the closed set.
+        for at in sorted(reached, reverse=True):
             is_open = at != top and not isinstance(graph.values[at], Var)
             if is_open and all(consumer in members for consumer in graph.consumers[at]):
                 members.add(at)
@@ -61,22 +62,22 @@ class RepeatedBlock:
 
     @property
     def outputs(self) -> tuple[Expr, ...]:
-        """The values that are used elsewhere, in evaluation order."""
+        """The values that are used outside the block, in evaluation order."""
         *others, last = self.members
         values, escaping = self.graph.values, self.graph.escaping
         return (*(values[at] for at in others if at in escaping), values[last])
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        """What it is given, in order of first use."""
+        """The values that the block uses from outside, in order of first use."""
         values = self.graph.values
         inside = {values[at] for at in self.members}
-        used = dict.fromkeys(each for at in self.members for each in operands(values[at]))
-        return tuple(each for each in used if each not in inside)
+        used = dict.fromkeys(value for at in self.members for value in operands(values[at]))
+        return tuple(value for value in used if value not in inside)
 
     @property
     def operators(self) -> int:
-        """How many operators and functions are called in it."""
+        """Number of calls of operators and functions in the block."""
         return sum(isinstance(self.graph.values[at], Call) for at in self.members)
 
     @property
@@ -90,21 +91,21 @@ class RepeatedBlock:
 
     @property
     def digest(self) -> str | None:
-        """Equal for blocks that differ in the values of floating-point tensors only, but for scalars.
+        """Digest that ignores the values of floating-point tensors, except scalars.
 
-        None where it calls global functions, which are no part of it, or has a type that is not known.
+        None if the block calls global functions, which are outside of it, or has an unknown type.
         """
         body = _value(self.outputs)
         arguments = self.arguments
         below = tuple(post_order(body, stop=set(arguments)))
-        is_open = any(isinstance(each, GlobalVar) for each in below)
-        typed = (each for each in (*arguments, *below) if not isinstance(each, (Op, GlobalVar, Function)))
-        if is_open or any(each.checked_type is None for each in typed):
+        is_open = any(isinstance(expr, GlobalVar) for expr in below)
+        typed = (expr for expr in (*arguments, *below) if not isinstance(expr, (Op, GlobalVar, Function)))
+        if is_open or any(expr.checked_type is None for expr in typed):
             return None
-        weights = [each for each in below if isinstance(each, Constant) and _is_weight(each)]
-        params = {each: Var("", checked_type=each.checked_type) for each in (*arguments, *weights)}
+        weights = [expr for expr in below if isinstance(expr, Constant) and _is_weight(expr)]
+        params = {expr: Var("", checked_type=expr.checked_type) for expr in (*arguments, *weights)}
         lifted = substitute(body, dict(params))
-        return structural_digest(Function(tuple(params[each] for each in arguments), lifted))
+        return structural_digest(Function(tuple(params[expr] for expr in arguments), lifted))
 
 
 def _value(outputs: tuple[Expr, ...]) -> Expr:

@@ -13,17 +13,17 @@ from intarsia.tune.repeated.runs import Run, find_runs
 from intarsia.tune.repeated.value_graph import ValueGraph, operands
 
 LEAST_OPERATORS = 2
-"""Parts with fewer operators are put together, by default: there is little to decide about a single one."""
+"""Default minimum of operators of a part; smaller periods are joined, since one operator has few choices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedPart:
-    """Parts of @main that are equal but for the values of weights.
+    """Parts of @main that differ in the values of weights only.
 
     Attributes:
-        digest: Of what they have in common.
-        operators: How many operators and functions each calls.
-        occurrences: Each as a function, with what it is given and what it gives, in evaluation order.
+        digest: Digest of an occurrence without the values of weights.
+        operators: Number of calls of operators and functions in an occurrence.
+        occurrences: The occurrences as functions with their arguments and outputs, in evaluation order.
     """
 
     digest: str
@@ -39,48 +39,48 @@ class RepeatedPart:
 def repeated_parts(mod: IRModule, least_operators: int = LEAST_OPERATORS) -> tuple[RepeatedPart, ...]:
     """The parts of @main that follow each other and are equal: layers, or blocks of a network.
 
-    They do not overlap; where there are several ways to cut a program, the one is taken that leaves least to
-    be tuned. A program with lets, branches or closures has none. About n log^2 n in the program.
+    The parts do not overlap. Of several decompositions, a greedy choice takes the parts that save most
+    tuning first. A program with lets, branches or closures has none. About n log^2 n in the program.
 
     Args:
         mod: The program; types that are missing are inferred.
-        least_operators: So many operators each calls at least.
+        least_operators: Minimum number of calls in a part.
 
     Returns:
-        Those that save most first. The result depends on the program's structure alone, so that it is the
-        same in every process.
+        The parts, those that save most first. The result depends on the program's structure alone, so that it
+        is the same in every process.
     """
     graph = ValueGraph.of(mod)
     if graph is None:
         return ()
     rows = [_Row.of(graph, chain) for chain in _chains(graph)]
     runs = [(row, run) for row in rows for run in find_runs(row.symbols)]
-    runs.sort(key=lambda each: -each[0].saved(each[1]))
+    runs.sort(key=lambda item: -item[0].saved(item[1]))
     taken: set[int] = set()
-    found: dict[str, list[RepeatedBlock]] = {}
+    blocks_by_digest: dict[str, list[RepeatedBlock]] = {}
     for row, run in runs:
         for digest, blocks in row.equal_blocks(run, least_operators, taken).items():
             if len(blocks) > 1:
-                found.setdefault(digest, []).extend(blocks)
-                taken.update(at for each in blocks for at in each.members)
-    order = sorted(found.items(), key=lambda each: -each[1][0].operators * (len(each[1]) - 1))
+                blocks_by_digest.setdefault(digest, []).extend(blocks)
+                taken.update(at for block in blocks for at in block.members)
+    order = sorted(blocks_by_digest.items(), key=lambda item: -item[1][0].operators * (len(item[1]) - 1))
     return tuple(_part(digest, blocks) for digest, blocks in order)
 
 
 def _part(digest: str, blocks: list[RepeatedBlock]) -> RepeatedPart:
-    ordered = sorted(blocks, key=lambda each: each.members[-1])
-    return RepeatedPart(digest, ordered[0].operators, tuple(each.outline for each in ordered))
+    ordered = sorted(blocks, key=lambda block: block.members[-1])
+    return RepeatedPart(digest, ordered[0].operators, tuple(block.outline for block in ordered))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """A chain, with what lies between each of its values and the next.
+    """A dominator chain, with the blocks between neighbouring values as symbols.
 
     Attributes:
-        graph: The values.
-        chain: Their numbers.
-        symbols: A number for each step, equal for equal blocks.
-        operators: How many operators each step has.
+        graph: The value graph.
+        chain: Numbers of the chain's values, from the last to the first in evaluation order.
+        symbols: A number for each block of the chain, equal for equal blocks.
+        operators: Number of calls in each block.
     """
 
     graph: ValueGraph
@@ -90,12 +90,12 @@ class _Row:
 
     @classmethod
     def of(cls, graph: ValueGraph, chain: tuple[int, ...]) -> _Row:
-        """The steps of a chain.
+        """Return the row of a chain.
 
-        What is more than half of all cannot be repeated, and is not looked at: each value is then looked at
-        log n times at most, over all chains.
+        A block with more than half of the chain's values cannot repeat and is skipped. So each value is
+        visited at most log n times over all chains.
         """
-        known: dict[str, int] = {}
+        symbol_of: dict[str, int] = {}
         fresh, symbols, operators = count(), list[int](), list[int]()
         for at, top in enumerate(chain):
             if isinstance(graph.values[top], Var):
@@ -104,23 +104,23 @@ class _Row:
             size = graph.size[top] - (0 if bottom is None else graph.size[bottom])
             block = RepeatedBlock.between(graph, top, bottom) if 2 * size <= graph.size[chain[0]] else None
             digest = None if block is None else block.digest
-            symbols.append(next(fresh) if digest is None else known.setdefault(digest, next(fresh)))
+            symbols.append(next(fresh) if digest is None else symbol_of.setdefault(digest, next(fresh)))
             operators.append(0 if block is None else block.operators)
         return cls(graph, chain, tuple(symbols), tuple(operators))
 
     def saved(self, run: Run) -> float:
-        """About how many operators need not be tuned if the parts of a run are tuned once."""
+        """Estimate the number of operators that need no tuning if the parts of a run are tuned once."""
         length = run.stop - run.start
         return sum(self.operators[run.start : run.stop]) * (length - run.period) / length
 
     def equal_blocks(self, run: Run, least_operators: int, taken: set[int]) -> dict[str, list[RepeatedBlock]]:
-        """The blocks of a run, as far as they are free, by what they have in common.
+        """Return the blocks of a run that are not taken, by digest.
 
-        There are several kinds if in some of them two steps are given the same value, and in others not.
+        Several digests occur if two steps share an argument in some of the blocks only.
         """
-        once = sum(self.operators[run.start : run.start + run.period])
-        length = run.period * max(1, -(-least_operators // max(once, 1)))
-        found: dict[str, list[RepeatedBlock]] = {}
+        per_period = sum(self.operators[run.start : run.start + run.period])
+        length = run.period * max(1, -(-least_operators // max(per_period, 1)))
+        blocks: dict[str, list[RepeatedBlock]] = {}
         start = run.start
         while (end := start + length) <= run.stop:
             blocked = [at for at in range(start, end) if self.chain[at] in taken]
@@ -131,20 +131,20 @@ class _Row:
             block = RepeatedBlock.between(self.graph, self.chain[start], bottom)
             digest = block.digest
             if digest is not None and block.operators >= least_operators and taken.isdisjoint(block.members):
-                found.setdefault(digest, []).append(block)
+                blocks.setdefault(digest, []).append(block)
             start = end
-        return found
+        return blocks
 
 
 def _chains(graph: ValueGraph) -> Iterator[tuple[int, ...]]:
-    """The post-dominator tree as paths; each runs from a value to the first of what leads to it.
+    """Decompose the post-dominator tree into paths, each from a value down to a leaf.
 
-    A path goes on with the child that is farthest from a parameter of @main, which ends it; where there is
-    none below, from a value that is also used elsewhere. So it follows the residual stream of a network from
-    its inputs on, and not a branch inside a layer; such branches are paths of their own.
+    A path continues with the child that reaches a parameter of @main over the most values; without
+    parameters, the child that reaches a value with uses elsewhere. So it follows the residual stream of a
+    network back to its inputs, not a branch inside a layer; such branches are separate paths.
 
     Args:
-        graph: The values.
+        graph: The value graph.
     """
     reach = _reach(graph)
     heads = [at for at, above in enumerate(graph.parent) if above < 0]
@@ -158,13 +158,13 @@ def _chains(graph: ValueGraph) -> Iterator[tuple[int, ...]]:
 
 
 def _reach(graph: ValueGraph) -> list[tuple[int, int]]:
-    """For each value, how far down its subtree something enters: from a parameter, and from anywhere else."""
+    """Return the distances from each value to the farthest parameter and shared value of its subtree."""
     reach: list[tuple[int, int]] = []
     for at, value in enumerate(graph.values):
         below = [reach[child] for child in graph.children[at]]
-        is_shared = any(graph.parent[graph.number[each]] != at for each in operands(value))
-        from_parameter = max([each[0] for each in below] + [0 if isinstance(value, Var) else -1])
-        from_elsewhere = max([each[1] for each in below] + [0 if is_shared else -1])
+        is_shared = any(graph.parent[graph.number[operand]] != at for operand in operands(value))
+        from_parameter = max([item[0] for item in below] + [0 if isinstance(value, Var) else -1])
+        from_elsewhere = max([item[1] for item in below] + [0 if is_shared else -1])
         reach.append((_one_more(from_parameter), _one_more(from_elsewhere)))
     return reach
 

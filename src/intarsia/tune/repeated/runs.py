@@ -1,4 +1,4 @@
-"""Repetitions in a row of symbols.
+"""Repetitions in a sequence of symbols.
 
 Source: Main and Lorentz, "An O(n log n) algorithm for finding all repetitions in a string" (1984); here with
 hashes in place of their tables.
@@ -12,16 +12,18 @@ from itertools import accumulate
 from typing import Final
 
 _PRIME: Final = (1 << 61) - 1
+"""Modulus of the hashes, a Mersenne prime: different stretches collide with a probability of n / 2**61."""
 _BASE: Final = 0x9E3779B97F4A7C15 % _PRIME
+"""Base of the hashes: 2**64 over the golden ratio; any large number without structure would do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Symbols that repeat: from `start` on each is the one `period` before it, up to `stop`.
+    """A periodic stretch: each symbol from `start + period` to `stop` equals the one `period` before it.
 
     Attributes:
-        start: Where it begins.
-        stop: Where it ends; at least two periods further.
+        start: Index of the first symbol.
+        stop: Index after the last symbol; at least two periods further.
         period: The least number of symbols after which they repeat.
     """
 
@@ -46,8 +48,8 @@ def find_runs(symbols: Sequence[int]) -> Iterator[Run]:
         stop = 0
         for anchor in range(0, count - period, period):
             other = anchor + period
-            around = covered[max(0, anchor - period)] >= min(count, other + period)
-            if symbols[anchor] != symbols[other] or stop > other or around:
+            is_inside_run = covered[max(0, anchor - period)] >= min(count, other + period)
+            if symbols[anchor] != symbols[other] or stop > other or is_inside_run:
                 continue
             start = anchor - text.common_before(anchor, other)
             end = other + text.common_behind(anchor, other)
@@ -55,7 +57,7 @@ def find_runs(symbols: Sequence[int]) -> Iterator[Run]:
                 stop = end
                 if covered[start] < end:
                     yield Run(start, end, period)
-                    covered[start:end] = [max(each, end) for each in covered[start:end]]
+                    covered[start:end] = [max(reach, end) for reach in covered[start:end]]
 
 
 class _HashedText:

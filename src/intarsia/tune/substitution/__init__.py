@@ -1,12 +1,12 @@
-"""Graph substitution: parts of a program replaced by others that compute the same (TASO).
+"""Graph substitution: sub-graphs replaced by equivalent ones (TASO).
 
 rule                      a pattern, a condition and a replacement; the table of rules
 rules                     the rules, a family a file
-building, convolution     what replacements ask and build
-dataflow                  the expressions of @main that can be replaced, by number
+building, convolution     queries and builders for replacements
+dataflow                  the numbered expressions of @main that can be replaced
 matching                  where rules match
 application               one rule applied at one place
-substitute                that as a transformation, which traces name
+substitute                substitution as a transformation for traces
 """
 
 from intarsia.tune.substitution.application import (
@@ -56,7 +56,7 @@ FAMILIES = (
     activation_scaling,
     padding,
 )
-"""The modules whose import has registered the rules."""
+"""The modules that register the rules when imported."""
 
 __all__ = [
     "FAMILIES",

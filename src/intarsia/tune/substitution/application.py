@@ -25,11 +25,11 @@ from intarsia.op.rewrite_typed import over_rewritten
 from intarsia.support.errors import ExecutionError, InvalidModelError
 from intarsia.target import UNCONSTRAINED
 from intarsia.tune.substitution.dataflow import Dataflow
-from intarsia.tune.substitution.matching import Place, RuleMatch, find_rule_matches
+from intarsia.tune.substitution.matching import Positions, RuleMatch, find_rule_matches
 from intarsia.tune.substitution.rule import SubstitutionRule
 
 LARGEST_CONSTANT: Final = 64 << 20
-"""Bytes; a larger result of constants is computed when the program runs, or by FoldConstant."""
+"""Bytes up to which results of constants are folded here; FoldConstant has its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,62 +38,62 @@ class Substitution:
 
     Attributes:
         rule: Its name.
-        place: The number of each root.
-        new: What replaces each root, built of the program's expressions.
+        positions: The number of each root.
+        new: The replacement of each root, built from the program's expressions.
     """
 
     rule: str
-    place: Place
+    positions: Positions
     new: tuple[Expr, ...]
 
     def __str__(self) -> str:
-        return f"{self.rule} at {', '.join(map(str, self.place))}"
+        return f"{self.rule} at {', '.join(map(str, self.positions))}"
 
 
 def find_substitutions(flow: Dataflow, rules: Iterable[SubstitutionRule]) -> Iterator[Substitution]:
-    """All that can be substituted in a program, in the order of the rules and then of places."""
-    for found in find_rule_matches(flow, rules):
-        new = replacements(found)
+    """Yield the substitutions of a program, in the order of the rules and then of places."""
+    for match in find_rule_matches(flow, rules):
+        new = replacements(match)
         if new is not None:
-            yield Substitution(found.rule.name, found.place, new)
+            yield Substitution(match.rule.name, match.positions, new)
 
 
-def replacements(found: RuleMatch) -> tuple[Expr, ...] | None:
-    """What replaces the roots of a match; None where the rule does not hold, or a type would change.
+def replacements(match: RuleMatch) -> tuple[Expr, ...] | None:
+    """Return the replacements of a match's roots; None where the rule does not hold, or a type would change.
 
-    What is computed from constants alone is a constant. What is placed on several devices stays, and so do
-    tensors of which not even the rank is known.
+    Expressions of constants are folded. There is no replacement for a match on several devices, or with a
+    tensor of unknown rank.
     """
-    if not _is_on_one_device(found) or not _has_known_ranks(found):
+    if not _is_on_one_device(match) or not _has_known_ranks(match):
         return None
-    roots = found.roots
+    roots = match.roots
     names = ("root",) if len(roots) == 1 else ("first", "second")
     try:
-        made = found.rule.build({**found.names, **dict(zip(names, roots, strict=True))})
+        built = match.rule.build({**match.names, **dict(zip(names, roots, strict=True))})
     except InvalidModelError:  # the types do not fit
         return None
-    if made is None:
+    if built is None:
         return None
-    new = _finish(made, roots)
+    new = _finish(built, roots)
     fits = all(
-        one.checked_type is not None
-        and one.checked_type == root.checked_type
-        and root.virtual_device in (UNCONSTRAINED, one.virtual_device)
-        and one is not root
-        for one, root in zip(new, roots, strict=True)
+        replacement.checked_type is not None
+        and replacement.checked_type == root.checked_type
+        and root.virtual_device in (UNCONSTRAINED, replacement.virtual_device)
+        and replacement is not root
+        for replacement, root in zip(new, roots, strict=True)
     )
     return new if fits else None
 
 
-def apply_replacement(flow: Dataflow, new: tuple[Expr, ...], place: Place) -> IRModule:
-    """The program with a replacement in the place of each root. Linear in the program.
+def apply_replacement(flow: Dataflow, new: tuple[Expr, ...], positions: Positions) -> IRModule:
+    """Replace the roots at a place of a program. Linear in the program.
 
     Args:
         flow: The program.
-        new: What `replacements` has found.
-        place: The number of each root.
+        new: The replacement of each root, from `replacements`.
+        positions: The number of each root.
     """
-    done = {flow.expressions[at]: one for at, one in zip(place, new, strict=True)}
+    done = {flow.expressions[at]: replacement for at, replacement in zip(positions, new, strict=True)}
     for node in post_order(flow.main):
         if node not in done:
             done[node] = over_rewritten(node, done)
@@ -102,22 +102,22 @@ def apply_replacement(flow: Dataflow, new: tuple[Expr, ...], place: Place) -> IR
     return flow.mod.with_function("main", main)
 
 
-def _is_on_one_device(found: RuleMatch) -> bool:
-    covered = [expr for part in found.parts for expr in part.covered]
+def _is_on_one_device(match: RuleMatch) -> bool:
+    covered = [expr for part in match.parts for expr in part.covered]
     operators = (expr.op for expr in covered if isinstance(expr, Call))
     return len({expr.virtual_device for expr in covered}) == 1 and all(
         op.virtual_device == UNCONSTRAINED for op in operators
     )
 
 
-def _has_known_ranks(found: RuleMatch) -> bool:
-    covered = (expr for part in found.parts for expr in part.covered)
-    types = (each.checked_type for expr in covered for each in (expr, *children(expr)))
+def _has_known_ranks(match: RuleMatch) -> bool:
+    covered = (expr for part in match.parts for expr in part.covered)
+    types = (tensor.checked_type for expr in covered for tensor in (expr, *children(expr)))
     return not any(isinstance(type_, TensorType) and type_.shape is None for type_ in types)
 
 
 def _finish(new: tuple[Expr, ...], roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """What a rule has built, with constants computed and with the facts of what it replaces."""
+    """Infer types of replacements, fold their constants, and copy span and device from the root."""
     known = set(post_order(*roots))
     done: dict[Expr, Expr] = {}
     for node in post_order(*new, stop=known):

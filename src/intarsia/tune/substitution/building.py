@@ -1,4 +1,4 @@
-"""What replacements ask and build: axes, permutations, constants, concatenations and parts of tensors."""
+"""Queries and builders for replacements: axes, permutations, constants, concatenations, slices."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def swap_of(rank: int) -> tuple[int, ...]:
 
 
 def swapped(expr: Expr) -> Expr:
-    """A stack of matrices, each of them transposed."""
+    """Transpose the matrices of a stack."""
     return call("Transpose", expr, perm=swap_of(rank_of(expr)))
 
 
@@ -109,32 +109,32 @@ def is_scalar_constant(expr: Expr) -> bool:
 
 
 def part(expr: Expr, axis: int, start: int, size: int) -> Expr:
-    """`size` elements of a tensor along an axis."""
+    """Slice `size` elements of a tensor along an axis."""
     return call("Slice", expr, ints(start), ints(start + size), ints(axis))
 
 
 def concatenated(tensors: Sequence[Expr], axis: int) -> Expr:
-    """Tensors one after the other."""
+    """Concatenate tensors along an axis."""
     return call("Concat", *tensors, axis=axis)
 
 
 def argument_calls(name: str | Sequence[str], root: Call) -> list[Call]:
     """The arguments of a call, if all call one operator with the same attributes and device; else none."""
     names = (name,) if isinstance(name, str) else name
-    found = [expr for expr in root.args if isinstance(expr, Call) and operator_name(expr) in names]
-    if len(found) < len(root.args) or not found:
+    calls = [expr for expr in root.args if isinstance(expr, Call) and operator_name(expr) in names]
+    if len(calls) < len(root.args) or not calls:
         return []
-    facts = {(operator_name(expr), expr.attrs) for expr in found}
-    devices = {root.virtual_device, *(expr.virtual_device for expr in found)}
-    return found if len(facts) == len(devices) == 1 else []
+    facts = {(operator_name(expr), expr.attrs) for expr in calls}
+    devices = {root.virtual_device, *(expr.virtual_device for expr in calls)}
+    return calls if len(facts) == len(devices) == 1 else []
 
 
 def same_dims(left: Expr, right: Expr, but: int | None = None) -> bool:
     """Whether two tensors certainly have the same shape, but for one axis that may differ."""
-    one, other = dims_of(left), dims_of(right)
-    if one is None or other is None or len(one) != len(other):
+    first, second = dims_of(left), dims_of(right)
+    if first is None or second is None or len(first) != len(second):
         return False
-    pairs = zip(one, other, strict=True)
+    pairs = zip(first, second, strict=True)
     return all(a == b and is_sure(a) for at, (a, b) in enumerate(pairs) if at != but)
 
 

@@ -1,4 +1,4 @@
-"""What a convolution does, with defaults written out."""
+"""Convolutions with their attributes, defaults filled in."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Convolution:
         outputs: Output channels.
         inputs: Input channels of each group.
         kernel: Sizes of the kernel.
-        strides: Steps of the kernel.
-        dilations: Steps between the kernel's elements.
+        strides: Stride of the kernel along each spatial axis.
+        dilations: Dilation of the kernel along each spatial axis.
         pads: Zeros before each spatial axis, then behind each.
         group: Groups of channels.
     """
@@ -37,7 +37,7 @@ class Convolution:
 
     @classmethod
     def of(cls, expr: Expr) -> Self | None:
-        """The convolution that an expression is; None for all else, and for what is not known."""
+        """Return an expression as a convolution; None for other expressions and for unknown sizes or pads."""
         if operator_name(expr) != "Conv" or not isinstance(expr, Call):
             return None
         dims = dims_of(expr.args[1])
@@ -58,7 +58,7 @@ class Convolution:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether each output pixel is of the one input pixel at its place."""
+        """Whether each output pixel depends only on the input pixel at its position (1 x 1 kernel)."""
         ones = (1,) * len(self.kernel)
         return self.kernel == self.strides == ones and not any(self.pads) and self.group == 1
 
@@ -69,7 +69,7 @@ class Convolution:
 
     @property
     def x(self) -> Expr:
-        """What is convolved."""
+        """The input."""
         return self.call.args[0]
 
     @property
@@ -79,7 +79,7 @@ class Convolution:
 
     @property
     def bias(self) -> Expr | None:
-        """What is added to each output channel."""
+        """The bias, one number per output channel; None without one."""
         has_bias = len(self.call.args) > 2 and not is_absent(self.call.args[2])
         return self.call.args[2] if has_bias else None
 
@@ -92,14 +92,14 @@ class Convolution:
         pads: tuple[int, ...] | None = None,
         has_kernel_shape: bool = True,
     ) -> Call:
-        """A convolution of the same geometry, without a bias unless one is given.
+        """Build a convolution of the same geometry, without a bias unless one is given.
 
         Args:
-            x: What is convolved; default: the same.
+            x: The input; default: the same.
             weight: The weights; default: the same.
-            bias: What is added to each output channel.
+            bias: The bias; default: none.
             pads: Other pads.
-            has_kernel_shape: Whether an attribute `kernel_shape` stays; it does not if the kernel changes.
+            has_kernel_shape: Whether to keep the attribute `kernel_shape`; false if the kernel changes size.
         """
         attrs = dict(self.call.attrs)
         if not has_kernel_shape:
@@ -119,10 +119,11 @@ def joined_bias(first: Convolution, second: Convolution) -> Expr | None:
     """The biases of two convolutions one after the other, zeros where one has none; None if neither has."""
     if first.bias is None and second.bias is None:
         return None
-    one, other = (
-        like(each.call, [0.0] * each.outputs) if each.bias is None else each.bias for each in (first, second)
-    )
-    return concatenated((one, other), 0)
+    biases = [
+        like(convolution.call, [0.0] * convolution.outputs) if convolution.bias is None else convolution.bias
+        for convolution in (first, second)
+    ]
+    return concatenated(biases, 0)
 
 
 def added_bias(first: Convolution, second: Convolution) -> Expr | None:

@@ -22,9 +22,9 @@ class Dataflow:
     Attributes:
         mod: The program, with types.
         expressions: The compound expressions; the number of one is its place.
-        scopes: Where those are evaluated that may be replaced; those inside functions that are compiled on
-            their own, or matched for a toolchain, are left out.
-        users: Who uses what.
+        scopes: Scope of each expression that may be replaced; expressions in functions that are compiled
+            separately, or matched for a toolchain, are left out.
+        users: Users of each expression.
     """
 
     mod: IRModule
@@ -40,17 +40,17 @@ class Dataflow:
     @classmethod
     def of(cls, mod: IRModule) -> Self:
         """The dataflow of a program; types that are missing are inferred. Linear in the program."""
-        found = _compound(mod)
-        if any(expr.checked_type is None for expr in found):
+        expressions = _compound(mod)
+        if any(expr.checked_type is None for expr in expressions):
             mod = infer_types(mod)
-            found = _compound(mod)
+            expressions = _compound(mod)
         main = mod["main"]
         placed = place(main)
         sealed = sealed_scopes(placed)
         scopes = {
             expr: scope for scope, members in placed.members.items() if not sealed[scope] for expr in members
         }
-        return cls(mod, found, scopes, Users.below(main))
+        return cls(mod, expressions, scopes, Users.below(main))
 
 
 def _compound(mod: IRModule) -> tuple[Expr, ...]:

@@ -1,4 +1,4 @@
-"""Where rules match a program."""
+"""Matches of rules in a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intarsia.ir.pattern.expr_pattern import Constrained, Either, IsCall, IsOp, 
 from intarsia.tune.substitution.dataflow import Dataflow
 from intarsia.tune.substitution.rule import SubstitutionRule
 
-Place: TypeAlias = tuple[int, ...]
+Positions: TypeAlias = tuple[int, ...]
 """The number of each root, in order (`Dataflow.expressions`)."""
 
 _FIELD = "a field of a tuple"
@@ -25,12 +25,12 @@ class RuleMatch:
 
     Attributes:
         rule: The rule.
-        place: Where.
+        positions: The number of each root.
         parts: The match of each pattern.
     """
 
     rule: SubstitutionRule
-    place: Place
+    positions: Positions
     parts: tuple[Match, ...]
 
     @property
@@ -40,28 +40,28 @@ class RuleMatch:
 
     @property
     def roots(self) -> tuple[Expr, ...]:
-        """What is to be replaced."""
+        """The expressions to replace."""
         return tuple(part.root for part in self.parts)
 
 
-def match_at(rule: SubstitutionRule, place: Sequence[int], flow: Dataflow) -> RuleMatch | None:
-    """How a rule matches at a place; None if it does not.
+def match_at(rule: SubstitutionRule, positions: Sequence[int], flow: Dataflow) -> RuleMatch | None:
+    """Match a rule at a place; None if it does not match.
 
     Args:
         rule: The rule.
-        place: The number of each root.
+        positions: The number of each root.
         flow: The program.
     """
-    if len(place) != len(rule.sources) or not all(0 <= at < len(flow.expressions) for at in place):
+    if len(positions) != len(rule.sources) or not all(0 <= at < len(flow.expressions) for at in positions):
         return None
-    roots = [flow.expressions[at] for at in place]
+    roots = [flow.expressions[at] for at in positions]
     if any(root not in flow.scopes for root in roots):
         return None
     parts = [match(source, root, flow.users) for source, root in zip(rule.sources, roots, strict=True)]
-    found = tuple(part for part in parts if part is not None)
-    if len(found) < len(parts) or not (len(found) == 1 or _fit(found, flow)):
+    matches = tuple(part for part in parts if part is not None)
+    if len(matches) < len(parts) or not (len(matches) == 1 or _fit(matches, flow)):
         return None
-    return RuleMatch(rule, tuple(place), found)
+    return RuleMatch(rule, tuple(positions), matches)
 
 
 def find_rule_matches(flow: Dataflow, rules: Iterable[SubstitutionRule]) -> Iterator[RuleMatch]:

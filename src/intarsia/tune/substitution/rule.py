@@ -1,4 +1,4 @@
-"""What a substitution rule is, and the table of all of them."""
+"""Substitution rules, and the registry of all of them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from intarsia.support.errors import UsageError
 from intarsia.support.registry import Registry
 
 Replacement: TypeAlias = Callable[..., Expr | tuple[Expr, ...] | None]
-"""Makes what has the same value as each root; None where the condition of the rule does not hold.
+"""Builds an equivalent of each root; None where the condition of the rule does not hold.
 
-It takes, by name, the root (`root`; of two, `first` and `second`) and the named parts of the patterns, as
-far as it asks for them.
+Its parameters select what it gets by name: the root (`root`; of two, `first` and `second`) and named parts of
+the patterns.
 """
 
 A, B, C, D = (wildcard().named(name) for name in "abcd")
-"""Any values, by the names under which replacements get them."""
+"""Wildcards with the names under which replacements get their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubstitutionRule:
-    """Sub-graphs that fit patterns, and what computes the same (TASO: a graph substitution).
+    """Patterns of sub-graphs and their equivalent replacement (TASO: a graph substitution).
 
     A rule holds for every program of the types that it sees. That a replacement has exactly the type of what
     it replaces, named dimensions included, need not be said: a substitution that changes a type is no match.
 
     Attributes:
-        name: By which traces refer to it.
-        sources: A pattern for each root. Parts with one name are one expression in all of them.
+        name: Name of the rule in traces.
+        sources: A pattern for each root. Parts of the same name must match the same expression in all.
         replace: The condition and the replacement.
-        text: What it does, with a program before and after it.
+        text: Description, with a program before and after.
     """
 
     name: str
@@ -43,24 +43,24 @@ class SubstitutionRule:
     text: str
 
     def build(self, parts: Mapping[str, Expr]) -> tuple[Expr, ...] | None:
-        """What replaces each root; None where the condition does not hold.
+        """Build the replacement of each root; None where the condition does not hold.
 
         Args:
             parts: The roots and the named parts.
 
         Raises:
-            InvalidModelError: What is built has no type.
+            InvalidModelError: The replacement is ill-typed.
         """
-        wanted = inspect.signature(self.replace).parameters
-        found = self.replace(**{name: expr for name, expr in parts.items() if name in wanted})
-        return (found,) if isinstance(found, Expr) else found
+        parameters = inspect.signature(self.replace).parameters
+        built = self.replace(**{name: expr for name, expr in parts.items() if name in parameters})
+        return (built,) if isinstance(built, Expr) else built
 
     def __str__(self) -> str:
         return self.name
 
 
 RULES: Final[Registry[SubstitutionRule]] = Registry("substitution rule", "intarsia.substitution_rules")
-"""Those of this package, and those of installed packages."""
+"""The rules of this package, and of installed packages."""
 
 
 def substitution(*sources: ExprPattern) -> Callable[[Replacement], SubstitutionRule]:

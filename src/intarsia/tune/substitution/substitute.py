@@ -16,7 +16,7 @@ from intarsia.tune.transformations import transformation
 
 @transformation
 def substitute(mod: IRModule, rule: str, place: Sequence[int]) -> IRModule:
-    """The program after one rule at one place.
+    """Apply one rule at one place.
 
     Args:
         mod: The program; types that are missing are inferred.
@@ -27,16 +27,16 @@ def substitute(mod: IRModule, rule: str, place: Sequence[int]) -> IRModule:
         UsageError: There is no such rule, or it does not match there.
     """
     flow = Dataflow.of(mod)
-    found = match_at(RULES[rule], tuple(place), flow)
-    new = None if found is None else replacements(found)
-    if found is None or new is None:
+    match = match_at(RULES[rule], tuple(place), flow)
+    new = None if match is None else replacements(match)
+    if match is None or new is None:
         raise UsageError(
             f"rule {rule} does not match at {', '.join(map(str, place))}",
             help="find_substitutions(Dataflow.of(mod), rules) lists where rules do",
         )
-    return apply_replacement(flow, new, found.place)
+    return apply_replacement(flow, new, match.positions)
 
 
 def choice_of(what: Substitution) -> Choice:
     """The choice that applies a substitution."""
-    return Choice(substitute, {"rule": what.rule, "place": list(what.place)})
+    return Choice(substitute, {"rule": what.rule, "place": list(what.positions)})

@@ -26,7 +26,7 @@ def test_before_becomes_after(rule: SubstitutionRule) -> None:
     verify(before)
     found = places(rule, before)
     assert found, f"{rule} does not match\n{before}"
-    made = [substitute(before, rule.name, each.place) for each in found]
+    made = [substitute(before, rule.name, each.positions) for each in found]
     assert any(structural_equal(each, after) for each in made), "\n".join(map(str, (after, *made)))
     for each in made:
         verify(each)
@@ -45,6 +45,6 @@ def test_it_computes_the_same_on_random_inputs_of_random_sizes(
     assert found
     inputs = random_inputs(before["main"], data.draw(st.integers(0, 99), "seed"))
     for each in found:
-        after = substitute(before, rule.name, each.place)
+        after = substitute(before, rule.name, each.positions)
         assert after["main"].result_type == before["main"].result_type
         assert_same_results(before, after, inputs)

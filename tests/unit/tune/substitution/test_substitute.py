@@ -35,7 +35,7 @@ def test_places_count_compound_expressions_only() -> None:
         "Relu",
     ]
     found = find_substitutions(flow, [RULES["merge_transposes"], RULES["elementwise_before_transpose"]])
-    assert [(each.rule, each.place) for each in found] == [
+    assert [(each.rule, each.positions) for each in found] == [
         ("merge_transposes", (1,)),
         ("elementwise_before_transpose", (2,)),
     ]
@@ -63,9 +63,9 @@ def test_branches_are_rewritten_each_for_itself() -> None:
     }
     """)
     (pair,) = places(RULES["merge_parallel_products"], mod)  # of the three, two are evaluated together
-    assert str(substitute(mod, pair.rule, pair.place)).count("MatMul") == 2
+    assert str(substitute(mod, pair.rule, pair.positions)).count("MatMul") == 2
     (found,) = places(RULES["negated_difference"], mod)
-    after = substitute(mod, found.rule, found.place)
+    after = substitute(mod, found.rule, found.positions)
     assert str(after).count("Neg(") == str(mod).count("Neg(") - 1
     for flag in (True, False):
         rng = np.random.default_rng(0)
@@ -92,9 +92,9 @@ def test_every_pair_of_three_products_can_be_merged() -> None:
         *weights,
     )
     found = places(RULES["merge_parallel_products"], mod)
-    assert [each.place for each in found] == [(0, 1), (0, 2), (1, 2)]
+    assert [each.positions for each in found] == [(0, 1), (0, 2), (1, 2)]
     for each in found:
-        after = substitute(mod, each.rule, each.place)
+        after = substitute(mod, each.rule, each.positions)
         assert str(after).count("MatMul") == 2
         assert_same_results(mod, after)
 

@@ -73,11 +73,11 @@ def elementwise_behind_concat(root: Call) -> Expr | None:
     After:
         def @main(%a: Tensor[(N, 2), float32], %b: Tensor[(N, 3), float32]) { Relu(Concat(%a, %b, axis=1)) }
     """
-    found = argument_calls(ELEMENTWISE, root)
-    if len(found) < 2:
+    calls = argument_calls(ELEMENTWISE, root)
+    if len(calls) < 2:
         return None
-    inner = called("Concat", root.attrs, *(each.args[0] for each in found))
-    return called(operator_name(found[0]), found[0].attrs, inner)
+    inner = called("Concat", root.attrs, *(argument.args[0] for argument in calls))
+    return called(operator_name(calls[0]), calls[0].attrs, inner)
 
 
 @substitution(is_op(*ELEMENTWISE)(is_tuple_get(_SPLIT(A, is_constant()).named("split")).named("b")))
@@ -137,10 +137,10 @@ def pairs_before_concat(root: Call, a: Call, b: Call) -> Expr | None:
     axis = axis_of(a, rank)
     if len(a.args) != len(b.args) or rank != rank_of(b) or axis != axis_of(b, rank):
         return None
-    if not all(same_dims(one, other) for one, other in zip(a.args, b.args, strict=True)):
+    if not all(same_dims(left, right) for left, right in zip(a.args, b.args, strict=True)):
         return None
     name = operator_name(root)
-    pairs = [called(name, root.attrs, one, other) for one, other in zip(a.args, b.args, strict=True)]
+    pairs = [called(name, root.attrs, left, right) for left, right in zip(a.args, b.args, strict=True)]
     return concatenated(pairs, axis)
 
 
@@ -159,11 +159,11 @@ def pairs_behind_concat(root: Call) -> Expr | None:
           Sub(Concat(%a, %b, axis=1), Concat(%c, %d, axis=1))
         }
     """
-    found = argument_calls(BINARY, root)
-    if len(found) < 2 or any(len(each.args) != 2 or not same_dims(*each.args) for each in found):
+    calls = argument_calls(BINARY, root)
+    if len(calls) < 2 or any(len(argument.args) != 2 or not same_dims(*argument.args) for argument in calls):
         return None
-    left, right = (called("Concat", root.attrs, *(each.args[at] for each in found)) for at in (0, 1))
-    return called(operator_name(found[0]), found[0].attrs, left, right)
+    left, right = (called("Concat", root.attrs, *(argument.args[at] for argument in calls)) for at in (0, 1))
+    return called(operator_name(calls[0]), calls[0].attrs, left, right)
 
 
 @substitution(_CONCAT(_CONCAT(...).named("a"), B))

@@ -33,17 +33,20 @@ def enlarge_kernel(root: Call, b: Expr) -> Expr | None:
     Constants:
         [[[[2.0]]]] [[[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]]]
     """
-    found, weight = Convolution.of(root), constant_of(b)
-    if found is None or weight is None or max(found.kernel, default=3) > 1:
+    convolution, weight = Convolution.of(root), constant_of(b)
+    if convolution is None or weight is None or max(convolution.kernel, default=3) > 1:
         return None
-    rank = len(found.kernel)
-    kernel = np.zeros((*weight.shape[:2], *[size + 2 for size in found.kernel]), weight.dtype)
+    rank = len(convolution.kernel)
+    kernel = np.zeros((*weight.shape[:2], *[size + 2 for size in convolution.kernel]), weight.dtype)
     inner = (slice(None), slice(None), *[slice(1, -1)] * rank)
     kernel[inner] = weight
     pads = tuple(
-        pad + step for pad, step in zip(found.pads, (*found.dilations, *found.dilations), strict=True)
+        pad + step
+        for pad, step in zip(convolution.pads, (*convolution.dilations, *convolution.dilations), strict=True)
     )
-    return found.rebuilt(weight=like(b, kernel), bias=found.bias, pads=pads, has_kernel_shape=False)
+    return convolution.rebuilt(
+        weight=like(b, kernel), bias=convolution.bias, pads=pads, has_kernel_shape=False
+    )
 
 
 @substitution(_CONV(A, is_constant().named("b"), ...))
@@ -57,18 +60,21 @@ def shrink_kernel(root: Call, b: Expr) -> Expr | None:
     Constants:
         [[[[2.0]]]] [[[[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]]]
     """
-    found, weight = Convolution.of(root), constant_of(b)
-    if found is None or weight is None or min(found.kernel, default=0) < 3:
+    convolution, weight = Convolution.of(root), constant_of(b)
+    if convolution is None or weight is None or min(convolution.kernel, default=0) < 3:
         return None
-    rank = len(found.kernel)
+    rank = len(convolution.kernel)
     inner = (slice(None), slice(None), *[slice(1, -1)] * rank)
     borders = [np.moveaxis(weight, axis, 0)[[0, -1]] for axis in range(2, 2 + rank)]
     pads = tuple(
-        pad - step for pad, step in zip(found.pads, (*found.dilations, *found.dilations), strict=True)
+        pad - step
+        for pad, step in zip(convolution.pads, (*convolution.dilations, *convolution.dilations), strict=True)
     )
     if any(border.any() for border in borders) or min(pads) < 0:
         return None
-    return found.rebuilt(weight=like(b, weight[inner]), bias=found.bias, pads=pads, has_kernel_shape=False)
+    return convolution.rebuilt(
+        weight=like(b, weight[inner]), bias=convolution.bias, pads=pads, has_kernel_shape=False
+    )
 
 
 @substitution(_CONV(_CONV(...).named("c"), is_constant().named("b"), ...))
@@ -92,10 +98,10 @@ def pointwise_behind(root: Call, b: Expr, c: Expr) -> Expr | None:
     kernel = np.tensordot(matrix, weight.astype(np.float64), 1)
     bias = outer.bias
     if inner.bias is not None:
-        known = constant_of(inner.bias)
-        if known is None:
+        inner_bias = constant_of(inner.bias)
+        if inner_bias is None:
             return None
-        moved = like(root, matrix @ known.astype(np.float64))
+        moved = like(root, matrix @ inner_bias.astype(np.float64))
         bias = moved if bias is None else call("Add", bias, moved)
     return inner.rebuilt(weight=like(b, kernel), bias=bias)
 
@@ -135,18 +141,23 @@ def identity_into_kernel(b: Expr, c: Expr) -> Expr | None:
     Constants:
         [[[[1.0, 2.0, 3.0]]]] [[[[1.0, 3.0, 3.0]]]]
     """
-    found, weight = Convolution.of(c), constant_of(b)
-    if found is None or weight is None or found.group != 1 or found.inputs != found.outputs:
+    convolution, weight = Convolution.of(c), constant_of(b)
+    if (
+        convolution is None
+        or weight is None
+        or convolution.group != 1
+        or convolution.inputs != convolution.outputs
+    ):
         return None
-    middle = tuple((size - 1) // 2 for size in found.kernel)
-    reach = tuple(at * step for at, step in zip(middle, found.dilations, strict=True))
-    is_centred = all(size % 2 for size in found.kernel) and found.pads == (*reach, *reach)
-    if not is_centred or set(found.strides) != {1}:
+    middle = tuple((size - 1) // 2 for size in convolution.kernel)
+    reach = tuple(at * step for at, step in zip(middle, convolution.dilations, strict=True))
+    is_centred = all(size % 2 for size in convolution.kernel) and convolution.pads == (*reach, *reach)
+    if not is_centred or set(convolution.strides) != {1}:
         return None
     kernel = weight.copy()
-    for channel in range(found.outputs):
+    for channel in range(convolution.outputs):
         kernel[(channel, channel, *middle)] += 1
-    return found.rebuilt(weight=like(b, kernel), bias=found.bias)
+    return convolution.rebuilt(weight=like(b, kernel), bias=convolution.bias)
 
 
 @substitution(_MUL.commutative(_CONV(A, is_constant(), ...).named("c"), is_constant().named("b")))
@@ -160,17 +171,17 @@ def scale_into_kernel(b: Expr, c: Expr) -> Expr | None:
     Constants:
         [[[[1.0, 2.0]]], [[[3.0, 4.0]]]] [[[2.0]], [[3.0]]] [[[[2.0, 4.0]]], [[[9.0, 12.0]]]]
     """
-    found, scale = Convolution.of(c), constant_of(b)
-    if found is None or scale is None:
+    convolution, scale = Convolution.of(c), constant_of(b)
+    if convolution is None or scale is None:
         return None
-    rank = len(found.kernel)
+    rank = len(convolution.kernel)
     plain = scale.reshape(scale.shape[1:]) if scale.ndim == rank + 2 and scale.shape[0] == 1 else scale
-    if not is_scalar_constant(b) and plain.shape != (found.outputs, *(1,) * rank):
+    if not is_scalar_constant(b) and plain.shape != (convolution.outputs, *(1,) * rank):
         return None
-    channels = np.broadcast_to(plain.reshape(-1), (found.outputs,))
-    weight = call("Mul", found.weight, like(b, channels.reshape(-1, *(1,) * (rank + 1))))
-    bias = None if found.bias is None else call("Mul", found.bias, like(b, channels))
-    return found.rebuilt(weight=weight, bias=bias)
+    channels = np.broadcast_to(plain.reshape(-1), (convolution.outputs,))
+    weight = call("Mul", convolution.weight, like(b, channels.reshape(-1, *(1,) * (rank + 1))))
+    bias = None if convolution.bias is None else call("Mul", convolution.bias, like(b, channels))
+    return convolution.rebuilt(weight=weight, bias=bias)
 
 
 @substitution(_ADD.commutative(_CONV(A, B).named("c"), is_constant().named("d")))
@@ -188,14 +199,14 @@ def addend_as_bias(c: Expr, d: Expr) -> Expr | None:
     Constants:
         [[[2.0]], [[3.0]]] [2.0, 3.0]
     """
-    found, addend = Convolution.of(c), constant_of(d)
-    if found is None or addend is None:
+    convolution, addend = Convolution.of(c), constant_of(d)
+    if convolution is None or addend is None:
         return None
-    rank = len(found.kernel)
+    rank = len(convolution.kernel)
     plain = addend.reshape(addend.shape[1:]) if addend.ndim == rank + 2 and addend.shape[0] == 1 else addend
-    if plain.shape != (found.outputs, *(1,) * rank):
+    if plain.shape != (convolution.outputs, *(1,) * rank):
         return None
-    return found.rebuilt(bias=like(d, plain.reshape(-1)))
+    return convolution.rebuilt(bias=like(d, plain.reshape(-1)))
 
 
 @substitution(_CONV(A, B, wildcard().named("c")))
@@ -213,10 +224,10 @@ def bias_as_addend(root: Call, c: Expr) -> Expr | None:
     Constants:
         [[[2.0]], [[3.0]]] [2.0, 3.0]
     """
-    found, bias = Convolution.of(root), constant_of(c)
-    if found is None or bias is None:
+    convolution, bias = Convolution.of(root), constant_of(c)
+    if convolution is None or bias is None:
         return None
-    return call("Add", found.rebuilt(), like(c, bias.reshape(-1, *(1,) * len(found.kernel))))
+    return call("Add", convolution.rebuilt(), like(c, bias.reshape(-1, *(1,) * len(convolution.kernel))))
 
 
 @substitution(is_op("AveragePool")(A))
@@ -254,13 +265,15 @@ def ungroup_convolution(root: Call, a: Expr, b: Expr) -> Expr | None:
     Constants:
         [[[[1.0]]], [[[2.0]]]] [[[[1.0]], [[0.0]]], [[[0.0]], [[2.0]]]]
     """
-    found, weight = Convolution.of(root), constant_of(b)
-    if found is None or weight is None or not 1 < found.group <= 4:
+    convolution, weight = Convolution.of(root), constant_of(b)
+    if convolution is None or weight is None or not 1 < convolution.group <= 4:
         return None
-    outputs = found.outputs // found.group
-    kernel = np.zeros((found.outputs, found.inputs * found.group, *found.kernel), weight.dtype)
-    for group in range(found.group):
-        rows, columns = slice(group * outputs, (group + 1) * outputs), group * found.inputs
-        kernel[rows, columns : columns + found.inputs] = weight[rows]
+    outputs = convolution.outputs // convolution.group
+    kernel = np.zeros(
+        (convolution.outputs, convolution.inputs * convolution.group, *convolution.kernel), weight.dtype
+    )
+    for group in range(convolution.group):
+        rows, columns = slice(group * outputs, (group + 1) * outputs), group * convolution.inputs
+        kernel[rows, columns : columns + convolution.inputs] = weight[rows]
     attrs = {**root.attrs, "group": 1}
     return called("Conv", attrs, a, like(b, kernel), *root.args[2:])

@@ -30,7 +30,7 @@ def _alike(one: Expr, other: Expr, *, grouped: bool = False) -> tuple[Convolutio
 
 
 def _below(first: Convolution, second: Convolution) -> Expr | None:
-    """One convolution that makes the channels of both, which take the same value."""
+    """Return one convolution that computes the channels of both; they share their input."""
     if first.inputs != second.inputs:
         return None
     weight = concatenated((first.weight, second.weight), 0)
@@ -99,12 +99,12 @@ def field_of_convolution(root: TupleGetItem, c: Expr, sizes: Expr, split: Call) 
     Constants:
         [1, 2] [1] [3] [0]
     """
-    found, counts = Convolution.of(c), constant_ints(sizes)
-    if found is None or counts is None or found.group != 1 or axis_of(split, rank_of(c)) != 1:
+    convolution, counts = Convolution.of(c), constant_ints(sizes)
+    if convolution is None or counts is None or convolution.group != 1 or axis_of(split, rank_of(c)) != 1:
         return None
     start, count = sum(counts[: root.index]), counts[root.index]
-    bias = None if found.bias is None else part(found.bias, 0, start, count)
-    return found.rebuilt(weight=part(found.weight, 0, start, count), bias=bias)
+    bias = None if convolution.bias is None else part(convolution.bias, 0, start, count)
+    return convolution.rebuilt(weight=part(convolution.weight, 0, start, count), bias=bias)
 
 
 @substitution(_ADD(_CONV(A, ...).named("c"), _CONV(A, ...).named("d")))
@@ -165,11 +165,17 @@ def convolution_of_concat_as_sum(root: Call, a: Expr, b: Expr, c: Expr) -> Expr 
     Constants:
         [[[[1.0]], [[2.0]], [[3.0]]]] [[[[1.0]]]] [[[[2.0]], [[3.0]]]]
     """
-    found, one, other = Convolution.of(root), size_along(a, 1), size_along(b, 1)
-    if found is None or found.group != 1 or one is None or other is None or axis_of(c, rank_of(c)) != 1:
+    convolution, first, second = Convolution.of(root), size_along(a, 1), size_along(b, 1)
+    if (
+        convolution is None
+        or convolution.group != 1
+        or first is None
+        or second is None
+        or axis_of(c, rank_of(c)) != 1
+    ):
         return None
-    left = found.rebuilt(a, part(found.weight, 1, 0, one), found.bias)
-    return call("Add", left, found.rebuilt(b, part(found.weight, 1, one, other)))
+    left = convolution.rebuilt(a, part(convolution.weight, 1, 0, first), convolution.bias)
+    return call("Add", left, convolution.rebuilt(b, part(convolution.weight, 1, first, second)))
 
 
 @substitution(_ADD(_CONV(A, C), _CONV(B, C)))
@@ -206,7 +212,7 @@ def convolution_of_sum(root: Call, a: Expr, b: Expr) -> Expr | None:
           Add(Conv(%a, %c), Conv(%b, %c))
         }
     """
-    found = Convolution.of(root)
-    if found is None or not has_same_shape(a, b):
+    convolution = Convolution.of(root)
+    if convolution is None or not has_same_shape(a, b):
         return None
-    return call("Add", found.rebuilt(a, bias=found.bias), found.rebuilt(b))
+    return call("Add", convolution.rebuilt(a, bias=convolution.bias), convolution.rebuilt(b))

@@ -157,6 +157,7 @@ def divide_by_multiplying(root: Call, a: Expr, b: Expr) -> Expr | None:
     if not is_float(root) or not b.data.all():
         return None
     inverse = like(b, 1 / b.data.astype(np.float64))
+    # An infinite or subnormal reciprocal would lose digits that the division keeps, in float16 at the latest.
     size = np.abs(inverse.data.astype(np.float64))
     is_harmless = bool(np.isfinite(size).all() and (size > np.finfo(np.float16).tiny).all())
     return call("Mul", a, inverse) if is_harmless else None

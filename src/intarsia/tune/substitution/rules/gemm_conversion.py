@@ -96,7 +96,7 @@ def gemm_of_transposed(root: Call, a: Expr, b: Expr, c: Expr | None = None) -> E
 
 @substitution(is_op("Conv")(A, B, maybe(C)))
 def pointwise_convolution_as_product(root: Call, a: Expr, b: Expr, c: Expr | None = None) -> Expr | None:
-    """A convolution whose kernel has one element as a product of its weights with the pixels.
+    """A convolution with a kernel of one element as a product of its weights with the pixels.
 
     Before:
         def @main(%a: Tensor[(2, 4, 3, 5), float32], %b: Tensor[(6, 4, 1, 1), float32]) { Conv(%a, %b) }
@@ -108,9 +108,16 @@ def pointwise_convolution_as_product(root: Call, a: Expr, b: Expr, c: Expr | Non
     Constants:
         [6, 4] [2, 4, 15] [2, 6, 3, 5]
     """
-    found = Convolution.of(root)
+    convolution = Convolution.of(root)
     shape, out = shape_sizes(a), shape_sizes(root)
-    if found is None or not found.is_pointwise or shape is None or out is None or 0 in shape or 0 in out:
+    if (
+        convolution is None
+        or not convolution.is_pointwise
+        or shape is None
+        or out is None
+        or 0 in shape
+        or 0 in out
+    ):
         return None
     weights = call("Reshape", b, ints(out[1], shape[1]))
     count = 1
@@ -124,7 +131,7 @@ def pointwise_convolution_as_product(root: Call, a: Expr, b: Expr, c: Expr | Non
 
 @substitution(_MATMUL(A, is_constant().named("b")))
 def product_as_pointwise_convolution(a: Expr, b: Expr) -> Expr | None:
-    """Rows times constant weights as a convolution whose kernel has one element.
+    """Rows times constant weights as a convolution with a kernel of one element.
 
     Before:
         def @main(%a: Tensor[(5, 3), float32]) { MatMul(%a, meta[Constant][0]) }

@@ -123,10 +123,10 @@ def merge_parallel_products(first: Call, a: Expr, b: Expr, c: Expr) -> tuple[Exp
     Constants:
         [2, 3]
     """
-    one, other, right = size_along(b, -1), size_along(c, -1), _beside((b, c), 1)
-    if right is None or one is None or other is None:
+    first_size, second_size, right = size_along(b, -1), size_along(c, -1), _beside((b, c), 1)
+    if right is None or first_size is None or second_size is None:
         return None
-    return _fields(call("MatMul", a, right), rank_of(first) - 1, (one, other))
+    return _fields(call("MatMul", a, right), rank_of(first) - 1, (first_size, second_size))
 
 
 @substitution(_MATMUL(A, C), _MATMUL(B, C))
@@ -145,10 +145,10 @@ def merge_products_of_one_operand(first: Call, a: Expr, b: Expr, c: Expr) -> tup
     Constants:
         [2, 3]
     """
-    one, other, left = size_along(a, -2), size_along(b, -2), _beside((a, b), 2)
-    if left is None or one is None or other is None or rank_of(c) < 2:
+    first_size, second_size, left = size_along(a, -2), size_along(b, -2), _beside((a, b), 2)
+    if left is None or first_size is None or second_size is None or rank_of(c) < 2:
         return None
-    return _fields(call("MatMul", left, c), rank_of(first) - 2, (one, other))
+    return _fields(call("MatMul", left, c), rank_of(first) - 2, (first_size, second_size))
 
 
 @substitution(is_tuple_get(is_op("Split")(_MATMUL(A, B), is_constant().named("sizes")).named("split")))

@@ -55,12 +55,12 @@ def pads_out_of_convolution(root: Call, a: Expr) -> Expr | None:
     Constants:
         [0, 0, 1, 1, 0, 0, 0, 0]
     """
-    found = Convolution.of(root)
-    if found is None or not any(found.pads):
+    convolution = Convolution.of(root)
+    if convolution is None or not any(convolution.pads):
         return None
-    rank = len(found.kernel)
-    padded = call("Pad", a, ints(0, 0, *found.pads[:rank], 0, 0, *found.pads[rank:]))
-    return found.rebuilt(padded, bias=found.bias, pads=(0,) * (2 * rank))
+    rank = len(convolution.kernel)
+    padded = call("Pad", a, ints(0, 0, *convolution.pads[:rank], 0, 0, *convolution.pads[rank:]))
+    return convolution.rebuilt(padded, bias=convolution.bias, pads=(0,) * (2 * rank))
 
 
 @substitution(_PAD(_PAD(A, is_constant().named("c")).named("b"), is_constant().named("d")))
@@ -74,12 +74,12 @@ def merge_pads(root: Call, a: Expr, b: Call, c: Expr, d: Expr) -> Expr | None:
     Constants:
         [0, 1, 0, 2] [0, 2, 0, 0] [0, 3, 0, 2]
     """
-    one, other, rank = constant_ints(c), constant_ints(d), rank_of(a)
-    if one is None or other is None or not len(one) == len(other) == 2 * rank:
+    inner, outer, rank = constant_ints(c), constant_ints(d), rank_of(a)
+    if inner is None or outer is None or not len(inner) == len(outer) == 2 * rank:
         return None
-    if not (_adds_zeros(root) and _adds_zeros(b)) or min((*one, *other), default=-1) < 0:
+    if not (_adds_zeros(root) and _adds_zeros(b)) or min((*inner, *outer), default=-1) < 0:
         return None
-    return call("Pad", a, ints(*(x + y for x, y in zip(one, other, strict=True))))
+    return call("Pad", a, ints(*(x + y for x, y in zip(inner, outer, strict=True))))
 
 
 @substitution(is_op(*_KEEPING_ZERO)(_PAD(A, is_constant()).named("b")))

@@ -20,7 +20,7 @@ from intarsia.tune.substitution.rule import A, B, substitution
 
 _MAX, _AVERAGE = is_op("MaxPool"), is_op("AveragePool")
 _GROWING = ("Relu", "Sigmoid", "Tanh")
-"""Operators whose result never falls where their argument grows."""
+"""Monotone operators: they commute with the maximum."""
 
 
 @substitution(is_op(*_GROWING)(_MAX(A).named("b")))
@@ -85,9 +85,9 @@ def sum_of_averages(root: Call, a: Expr, b: Expr) -> Expr | None:
           AveragePool(Add(%a, %b), kernel_shape=[2, 2])
         }
     """
-    found = argument_calls("AveragePool", root)
+    calls = argument_calls("AveragePool", root)
     return (
-        called("AveragePool", found[0].attrs, call("Add", a, b)) if found and has_same_shape(a, b) else None
+        called("AveragePool", calls[0].attrs, call("Add", a, b)) if calls and has_same_shape(a, b) else None
     )
 
 
@@ -104,10 +104,10 @@ def pointwise_before_average(root: Call, a: Expr, b: Call) -> Expr | None:
           AveragePool(Conv(%a, %b), kernel_shape=[2, 2])
         }
     """
-    found = Convolution.of(root)
-    if found is None or not found.is_pointwise or not _pools_nothing_but_values(b):
+    convolution = Convolution.of(root)
+    if convolution is None or not convolution.is_pointwise or not _pools_nothing_but_values(b):
         return None
-    return called("AveragePool", b.attrs, found.rebuilt(a, bias=found.bias))
+    return called("AveragePool", b.attrs, convolution.rebuilt(a, bias=convolution.bias))
 
 
 @substitution(_AVERAGE(is_op("Conv")(A, ...).named("b")))
@@ -123,10 +123,10 @@ def pointwise_behind_average(root: Call, a: Expr, b: Call) -> Expr | None:
           Conv(AveragePool(%a, kernel_shape=[2, 2]), %b)
         }
     """
-    found = Convolution.of(b)
-    if found is None or not found.is_pointwise or not _pools_nothing_but_values(root):
+    convolution = Convolution.of(b)
+    if convolution is None or not convolution.is_pointwise or not _pools_nothing_but_values(root):
         return None
-    return found.rebuilt(called("AveragePool", root.attrs, a), bias=found.bias)
+    return convolution.rebuilt(called("AveragePool", root.attrs, a), bias=convolution.bias)
 
 
 @substitution(is_op("Concat")(...))
@@ -142,11 +142,11 @@ def pool_concat(root: Call) -> Expr | None:
           MaxPool(Concat(%a, %b, axis=1), kernel_shape=[2, 2])
         }
     """
-    found = argument_calls("MaxPool", root) or argument_calls("AveragePool", root)
-    if len(found) < 2 or axis_of(root, rank_of(root)) != 1 or "outputs" in found[0].attrs:
+    calls = argument_calls("MaxPool", root) or argument_calls("AveragePool", root)
+    if len(calls) < 2 or axis_of(root, rank_of(root)) != 1 or "outputs" in calls[0].attrs:
         return None
-    inner = concatenated([each.args[0] for each in found], 1)
-    return called(operator_name(found[0]), found[0].attrs, inner)
+    inner = concatenated([argument.args[0] for argument in calls], 1)
+    return called(operator_name(calls[0]), calls[0].attrs, inner)
 
 
 @substitution(is_op("MaxPool", "AveragePool")(is_op("Concat")(...).named("b")))
@@ -178,12 +178,12 @@ def merge_max_pooling(root: Call, a: Expr, b: Call) -> Expr | None:
     After:
         def @main(%a: Tensor[(N, 1, 5, 5), float32]) { MaxPool(%a, kernel_shape=[3, 4]) }
     """
-    outer, inner = (ints_attr(each.attrs, "kernel_shape") for each in (root, b))
+    outer, inner = (ints_attr(pool.attrs, "kernel_shape") for pool in (root, b))
     if outer is None or inner is None:
         return None
-    for each in (root, b):
-        steps = (*(ints_attr(each.attrs, "strides") or ()), *(ints_attr(each.attrs, "dilations") or ()))
-        if any(step != 1 for step in steps) or not _pools_nothing_but_values(each) or "outputs" in each.attrs:
+    for pool in (root, b):
+        steps = (*(ints_attr(pool.attrs, "strides") or ()), *(ints_attr(pool.attrs, "dilations") or ()))
+        if any(step != 1 for step in steps) or not _pools_nothing_but_values(pool) or "outputs" in pool.attrs:
             return None
     kernel = tuple(one + other - 1 for one, other in zip(outer, inner, strict=True))
     return call("MaxPool", a, kernel_shape=kernel)

@@ -28,10 +28,10 @@ _ANY = is_op("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", 
 
 def _axes(reduction: Call, axes: Expr) -> tuple[int, ...]:
     """The axes, counted from the front; () where that is not known, or all are meant."""
-    found, rank = constant_ints(axes), rank_of(reduction.args[0])
-    if found is None or rank < 0:
+    counted, rank = constant_ints(axes), rank_of(reduction.args[0])
+    if counted is None or rank < 0:
         return ()
-    return tuple(axis + rank if axis < 0 else axis for axis in found)
+    return tuple(axis + rank if axis < 0 else axis for axis in counted)
 
 
 @substitution(_LINEAR(is_op("Add")(A, B), _AXES))
@@ -210,10 +210,10 @@ def reduce_before_transpose(root: Call, a: Expr, b: Call, axes: Expr) -> Expr | 
     Constants:
         [2] [1]
     """
-    order, found = permutation(b), _axes(root, axes)
-    if order is None or not found or not int_attr(root.attrs, "keepdims", 1):
+    order, reduced = permutation(b), _axes(root, axes)
+    if order is None or not reduced or not int_attr(root.attrs, "keepdims", 1):
         return None
-    moved = ints(*sorted(order[axis] for axis in found))
+    moved = ints(*sorted(order[axis] for axis in reduced))
     return call("Transpose", called(operator_name(root), root.attrs, a, moved), perm=order)
 
 
@@ -230,8 +230,8 @@ def drop_summed_axes(root: Call, a: Expr, b: Call, axes: Expr) -> Expr | None:
     Constants:
         [1] [3]
     """
-    shape, found = shape_sizes(a), _axes(b, axes)
-    if shape is None or not found:
+    shape, reduced = shape_sizes(a), _axes(b, axes)
+    if shape is None or not reduced:
         return None
-    kept = tuple(size for axis, size in enumerate(shape) if axis not in found)
+    kept = tuple(size for axis, size in enumerate(shape) if axis not in reduced)
     return call("ReduceSum", a, axes, keepdims=0) if kept == shape_sizes(root) else None

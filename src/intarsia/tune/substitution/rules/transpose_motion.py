@@ -148,12 +148,14 @@ def concat_before_transpose(root: Call) -> Expr | None:
           Transpose(Concat(%a, %b, axis=1), perm=[1, 2, 0])
         }
     """
-    found = argument_calls("Transpose", root)
-    order = permutation(found[0]) if len(found) > 1 else None
+    calls = argument_calls("Transpose", root)
+    order = permutation(calls[0]) if len(calls) > 1 else None
     if order is None:
         return None
     axis = order[axis_of(root, len(order))]
-    return call("Transpose", call("Concat", *(each.args[0] for each in found), axis=axis), perm=order)
+    return call(
+        "Transpose", call("Concat", *(transpose.args[0] for transpose in calls), axis=axis), perm=order
+    )
 
 
 @substitution(_TRANSPOSE(is_op("Concat")(...).named("b")))
