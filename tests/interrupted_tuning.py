@@ -159,7 +159,9 @@ def interruptible(folder: Path, moments: Moments) -> Iterator[None]:
         patch("intarsia.driver.tune._testbed", lambda *_: testbed),
         patch.object(Database, "commit", moments.around(Database.commit, "a record is kept")),
         patch.object(Database, "keep_run", moments.around(Database.keep_run, "the run is kept")),
-        patch.object(TuningContext, "within", moments.around(TuningContext.within, "a pass begins")),
+        patch.object(
+            TuningContext, "for_candidates", moments.around(TuningContext.for_candidates, "a pass begins")
+        ),
         patch.object(Measurer, "measure", moments.around(Measurer.measure, "candidates are measured")),
         patch.object(Executable, "profile", moments.around(Executable.profile, "kernels are timed")),
         faulty_toolchains(),

@@ -213,7 +213,7 @@ class TestOperators:
         refused_model(
             UnsupportedModelError,
             model_of(NEG, opset=999),
-            f"the model has the opset 999; the newest that the installed onnx knows is {newest}\n"
+            f"the model has the opset 999; the newest that the installed onnx supports is {newest}\n"
             "help: export the model at opset 26, or install a newer onnx",
         )
 

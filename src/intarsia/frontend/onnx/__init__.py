@@ -1,14 +1,14 @@
 """ONNX models in and out.
 
 read_model       file, bytes or message -> message without weights, weights as arrays
-wire             the one place that knows protobuf's wire format: finds weights without parsing them
+wire             the only module with protobuf's wire format: finds weights without parsing them
 external_data    weights in files beside the model
 normal_form      one spelling of each thing that ONNX allows several of; text_check: every text is UTF-8
 opset            any opset -> the pinned one; export_opset: and back
 legacy_ops       what onnx would convert wrongly, of them group_normalization with scales per group
 label_encoder    LabelEncoder of version 1; zip_map: tensors instead of maps
-graph_check      complaints that name the node
-shapes           shapes that the user fixes and the model declares; symbolic_shapes: what onnx infers of them
+graph_check      checks with errors that name the node
+shapes           shapes that the user fixes and the model declares; symbolic_shapes: shapes that onnx infers
 importer         message -> program; constant_node: the values of Constant nodes
 import_limits    how large values and expanded functions may be
 exporter         program -> message; emitter: expressions -> nodes; graph_results: what a nested

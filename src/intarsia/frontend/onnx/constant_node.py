@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def owned_constant(array: npt.NDArray[Any], span: Span | None) -> Constant:
-    """A constant of an array that belongs to the program from now on, and that nobody may write to."""
+    """Make an array read-only, and return it as a constant that owns it."""
     array.flags.writeable = False
     return Constant(array, span=span)
 

@@ -1,4 +1,4 @@
-"""What onnx must not be given: its converter and its inference read attributes and arguments unchecked.
+"""Checks before calls of onnx: its converter and its inference read attributes and arguments unchecked.
 
 An attribute of another type, or an argument that is not there, ends the process in their C++ code.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_domains(changed: Iterable[NodeProto], versions: Mapping[str, int]) -> None:
-    """Refuse nodes of other domains than the default one, which is the only one that the converter knows.
+    """Refuse nodes of other domains than the default one, the only one that the converter handles.
 
     Args:
         changed: Nodes that mean something else at the pinned version of their domain.
@@ -60,7 +60,7 @@ def check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int]) -> None
 
 
 def untyped_argument(graph: GraphProto) -> NodeProto | None:
-    """Return a node whose argument may have no type where onnx 1.23 then ends the process.
+    """Return a node with a possibly untyped argument on which onnx 1.23 would end the process.
 
     Args:
         graph: The main graph of a model.

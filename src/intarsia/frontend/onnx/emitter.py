@@ -221,8 +221,8 @@ class GraphEmitter:
         Args:
             call: The call, which gets the names of the result.
             value: The function.
-            frame: Where the call stands.
-            caller: What must not be called again until this is done.
+            frame: Frame of the call.
+            caller: Function that must not be called again before the body is emitted: ONNX has no recursion.
         """
         function, names = value.function, value.names.new_child()
         for param, arg in zip(function.params, call.args, strict=True):
@@ -261,9 +261,9 @@ class GraphEmitter:
         self, frame: _Frame, scope: Scope, root: Expr, graph: GraphProto, results: list[Names]
     ) -> None:
         def leave() -> None:
-            found = self._result_names(root, frame.names)
-            results.append(found)
-            _declare_results(graph, found, root.checked_type, self.fresh)
+            names = self._result_names(root, frame.names)
+            results.append(names)
+            _declare_results(graph, names, root.checked_type, self.fresh)
 
         self._enter(scope, graph, frame.names, frame.program, leave)
 
@@ -293,16 +293,16 @@ class GraphEmitter:
         graph.name = f"{node.name}_body"
         names = frame.names
         for param in body.params:
-            own = self.fresh(param.name)
-            names[param] = own
-            declared = graph.input.add(name=own)
+            declared_name = self.fresh(param.name)
+            names[param] = declared_name
+            declared = graph.input.add(name=declared_name)
             if param.checked_type is not None:
                 declared.type.CopyFrom(type_to_proto(param.checked_type))
         scope = frame.program.inner[body, len(body.params)]
 
         def leave() -> None:
-            found = self._result_names(body.body, names)
-            _declare_results(graph, found, body.body.checked_type, self.fresh)
+            results = self._result_names(body.body, names)
+            _declare_results(graph, results, body.body.checked_type, self.fresh)
 
         self._enter(scope, graph, names, frame.program, leave)
 
@@ -325,12 +325,12 @@ def _onnx_operator(call: Call) -> tuple[str, str, Attrs]:
     return "Identity", "", Attrs()
 
 
-def _declare_results(graph: Any, found: Names, type_: Type | None, fresh: Callable[[str], str]) -> None:
+def _declare_results(graph: Any, names: Names, type_: Type | None, fresh: Callable[[str], str]) -> None:
     """Make a value the outputs of a nested graph: each is produced in it, exactly once.
 
     Args:
         graph: The GraphProto, with all its nodes.
-        found: Names of the value.
+        names: Names of the value.
         type_: Its type, if that is known.
         fresh: Reserves a name, made from a hint.
 
@@ -338,12 +338,12 @@ def _declare_results(graph: Any, found: Names, type_: Type | None, fresh: Callab
         UnsupportedModelError: An absent value or a function is returned.
     """
     produced = {name for node in graph.node for name in node.output}
-    results = flat_results(found)
+    results = flat_results(names)
     for name, own_type in zip(results, flat_types(type_, len(results)), strict=True):
-        own = name
-        if own not in produced or own in {item.name for item in graph.output}:
-            own = fresh(f"{name}_result")
-            graph.node.add(op_type="Identity", input=[name], output=[own])
-        output = graph.output.add(name=own)
+        unique = name
+        if unique not in produced or unique in {item.name for item in graph.output}:
+            unique = fresh(f"{name}_result")
+            graph.node.add(op_type="Identity", input=[name], output=[unique])
+        output = graph.output.add(name=unique)
         if own_type is not None:
             output.type.CopyFrom(type_to_proto(own_type))

@@ -1,4 +1,4 @@
-"""Bring an exported model from the pinned opset to the one that was asked for."""
+"""Conversion of an exported model from the pinned opset to the requested one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 
-def at_opset(model: ModelProto, opset: int, weights: dict[str, npt.NDArray[Any]]) -> ModelProto:
-    """An exported model at another opset; the same object where nothing changes.
+def convert_to_opset(model: ModelProto, opset: int, weights: dict[str, npt.NDArray[Any]]) -> ModelProto:
+    """Convert an exported model to another opset; the same object where nothing changes.
 
     Args:
-        model: Of the pinned opset; initializers named in `weights` have no data.
+        model: Model at the pinned opset; initializers named in `weights` have no data.
         opset: Version of the default domain.
         weights: Large initializers.
 
@@ -35,7 +35,7 @@ def at_opset(model: ModelProto, opset: int, weights: dict[str, npt.NDArray[Any]]
     _check_meanings(model, opset)
     types = _type_names(_declared(model, weights))
     if not all(_stands_unchanged(node, opset, types) for node in nodes_of(model.graph)):
-        model = _converted(model, opset, weights)
+        model = _convert(model, opset, weights)
     for item in model.opset_import:
         if not item.domain:
             item.version = opset
@@ -62,7 +62,7 @@ MEANING_CHANGED = MappingProxyType(
 )
 """Operators that mean something else below an opset although a node of theirs would be valid there.
 
-onnx's converter does not tell: it passes a Softmax to opset 12 with another result.
+onnx's converter does not report them: it passes a Softmax to opset 12, where it computes something else.
 """
 
 
@@ -126,7 +126,7 @@ def _same_attributes(written: set[str], now: OpSchema, then: OpSchema) -> bool:
 
 
 def _type_names(model: ModelProto) -> dict[str, str]:
-    """Types of values as schemas write them, `tensor(float)`, where onnx knows them."""
+    """Types of values as schemas write them, `tensor(float)`, where onnx has them."""
     from onnx import TensorProto, shape_inference
 
     try:
@@ -168,7 +168,7 @@ def _declared(model: ModelProto, weights: dict[str, npt.NDArray[Any]]) -> ModelP
     return declare_weights(bare, weights)
 
 
-def _converted(model: ModelProto, opset: int, weights: dict[str, npt.NDArray[Any]]) -> ModelProto:
+def _convert(model: ModelProto, opset: int, weights: dict[str, npt.NDArray[Any]]) -> ModelProto:
     from onnx import version_converter
 
     inputs = [item.name for item in model.graph.input]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from intarsia.frontend.onnx.emitter import GraphEmitter
-from intarsia.frontend.onnx.export_opset import at_opset
+from intarsia.frontend.onnx.export_opset import convert_to_opset
 from intarsia.frontend.onnx.finishing import drop_unused_outputs, rename_values
 from intarsia.frontend.onnx.graph_walk import nodes_of
 from intarsia.frontend.onnx.value_names import flat_types
@@ -55,10 +55,10 @@ def to_onnx(
     ONNX's If. Inputs are named as the parameters; outputs as the attribute `output_names` says.
 
     Args:
-        function: The function, or a module whose @main is meant; its parameters must be tensors (or ONNX
+        function: The function, or a module for its @main; its parameters must be tensors (or ONNX
             sequences and optionals).
-        module: Where the global functions are that it calls.
-        opset: Opset of the result; if it is not the pinned one, onnx's converter is asked.
+        module: Module of the global functions that it calls.
+        opset: Opset of the result; if it is not the pinned one, onnx's converter converts it.
         ir_version: IR version of the result.
 
     Raises:
@@ -125,7 +125,7 @@ def _export(
     versions = versions_of((node.domain, node.op_type) for node in nodes_of(model.graph))
     for domain, version in sorted({"": PINNED_OPSET, **versions}.items()):
         model.opset_import.add(domain=domain, version=version)
-    return at_opset(model, opset, weights), weights
+    return convert_to_opset(model, opset, weights), weights
 
 
 def _param_type(name: str, type_: Type | None) -> Any:
@@ -154,11 +154,11 @@ def _declare_outputs(
     produced = {name for node in model.graph.node for name in node.output}
     renamed: dict[str, str] = {}
     for name, target, type_ in zip(results, wanted, types, strict=True):
-        own = name
-        if own not in produced or own in renamed:
-            own = emitter.fresh(f"{target}_copy")
-            model.graph.node.add(op_type="Identity", input=[name], output=[own])
-        renamed[own] = target
+        unique = name
+        if unique not in produced or unique in renamed:
+            unique = emitter.fresh(f"{target}_copy")
+            model.graph.node.add(op_type="Identity", input=[name], output=[unique])
+        renamed[unique] = target
         output = model.graph.output.add(name=target)
         if type_ is not None:
             output.type.CopyFrom(type_to_proto(type_))

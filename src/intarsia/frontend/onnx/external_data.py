@@ -24,15 +24,15 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class WeightSource:
-    """Where the bytes of a model's weights are.
+    """The files or bytes with a model's weights.
 
     Attributes:
         folder: Folder of the model; external data may not leave it. None for a model given as bytes.
-        own: The model itself: its path, or its bytes; only a `bytes` object's memory is shared.
+        model: The model itself: its path, or its bytes; only a `bytes` object's memory is shared.
     """
 
     folder: Path | None
-    own: Path | memoryview
+    model: Path | memoryview
 
     def read(self, tensor: TensorProto) -> npt.NDArray[Any]:
         """The array of a tensor, inline or external; read once, to aligned memory.
@@ -44,7 +44,7 @@ class WeightSource:
             return tensor_from_proto(tensor)
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
-        file = self.own if location == SELF else self._file(tensor.name, location)
+        file = self.model if location == SELF else self._file(tensor.name, location)
         offset = _number(entries.get("offset") or "0", "offset", tensor.name)
         length = entries.get("length")
         raw = _read(file, offset, _number(length, "length", tensor.name) if length else None, tensor.name)

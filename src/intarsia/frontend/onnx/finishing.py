@@ -25,7 +25,7 @@ def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 
 def drop_unused_outputs(graph: GraphProto) -> None:
-    """Leave out optional outputs that nobody reads: toolchains then choose their faster kernels."""
+    """Drop optional outputs without readers: toolchains then select faster kernels."""
     used = {name for node in nodes_of(graph) for name in node.input}
     used |= {output.name for nested in graphs_of(graph) for output in nested.output}
     for node in nodes_of(graph):

@@ -46,7 +46,8 @@ def check_opsets(model: ModelProto) -> None:
     newest = defs.onnx_opset_version()
     if versions.get("", 1) > newest:
         raise UnsupportedModelError(
-            f"the model has the opset {versions['']}; the newest that the installed onnx knows is {newest}",
+            f"the model has the opset {versions['']}; "
+            f"the newest that the installed onnx supports is {newest}",
             help=f"export the model at opset {PINNED_OPSET}, or install a newer onnx",
         )
 
@@ -58,20 +59,22 @@ def check_operators(model: ModelProto) -> None:
         UnsupportedModelError: A domain that Intarsia does not know.
         InvalidModelError: An operator that a known domain lacks, or an undeclared domain.
     """
-    own = {(item.domain, item.name) for item in model.functions}
-    _check_nodes(nodes_of(model.graph), opset_versions(model), own)
+    local = {(item.domain, item.name) for item in model.functions}
+    _check_nodes(nodes_of(model.graph), opset_versions(model), local)
     for function in model.functions:
         try:
-            _check_nodes(with_nested(function.node), opset_versions(function), own)
+            _check_nodes(with_nested(function.node), opset_versions(function), local)
         except ModelError as error:
             error.add_note(f"in the model's function {function.name!r} of the domain {function.domain!r}")
             raise
 
 
-def _check_nodes(nodes: Iterable[NodeProto], versions: Mapping[str, int], own: set[tuple[str, str]]) -> None:
+def _check_nodes(
+    nodes: Iterable[NodeProto], versions: Mapping[str, int], local: set[tuple[str, str]]
+) -> None:
     for node in nodes:
         domain = node.domain
-        if (domain, node.op_type) in own or domain == INTARSIA_DOMAIN:
+        if (domain, node.op_type) in local or domain == INTARSIA_DOMAIN:
             continue
         if domain not in OPSETS:
             _check_foreign(node)
@@ -148,10 +151,10 @@ def in_execution_order(graph: GraphProto, outer: Iterable[str]) -> list[NodeProt
     """
     nodes = list(graph.node)
     producers = _producers(nodes)
-    known = set(outer)
+    defined = set(outer)
     reads = [_reads(node) for node in nodes]
     for node, names in zip(nodes, reads, strict=True):
-        missing = next((name for name in names if name not in producers and name not in known), None)
+        missing = next((name for name in names if name not in producers and name not in defined), None)
         if missing is not None:
             raise InvalidModelError(f"node {label(node)!r} reads {missing!r}, which nothing produces")
     if _is_ordered(reads, producers):
@@ -193,8 +196,8 @@ def _reads(node: NodeProto) -> list[str]:
 
 
 def _captured(graph: GraphProto) -> list[str]:
-    own = {item.name for item in (*graph.input, *graph.initializer)}
-    own.update(name for node in graph.node for name in node.output)
+    inner = {item.name for item in (*graph.input, *graph.initializer)}
+    inner.update(name for node in graph.node for name in node.output)
     used = [name for node in graph.node for name in _reads(node)]
     used += [item.name for item in graph.output]
-    return [name for name in used if name not in own]
+    return [name for name in used if name not in inner]

@@ -1,6 +1,6 @@
 """GroupNormalization below opset 21, where scale and bias have an element per group instead of per channel.
 
-onnx's converter keeps them as they are, without a word. Source: GroupNormalization in onnx's Changelog.md.
+onnx's converter silently keeps them as they are. Source: GroupNormalization in onnx's Changelog.md.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 PER_CHANNEL_SINCE: Final = 21
 
 
-def per_channel(node: NodeProto, groups: int, channels: int | None, names: Iterator[str]) -> list[NodeProto]:
+def repeat_per_channel(
+    node: NodeProto, groups: int, channels: int | None, names: Iterator[str]
+) -> list[NodeProto]:
     """The node with each element of its scale and bias repeated for all channels of its group.
 
     Args:
-        node: Of opset 18 to 20; it is changed.
+        node: Node of opset 18 to 20; changed in place.
         groups: Its attribute `num_groups`.
         channels: The size of dimension 1 of its input; None to compute it when the model runs.
         names: New names of values.
@@ -62,10 +64,10 @@ def _shape(data: str, groups: int, channels: int | None, names: Iterator[str]) -
     result = next(names)
     if channels is not None:
         return result, [helper.make_node("Constant", [], [result], value_ints=[groups, channels // groups])]
-    count, total, each = next(names), next(names), next(names)
+    count, total, per_group = next(names), next(names), next(names)
     return result, [
         helper.make_node("Constant", [], [count], value_ints=[groups]),
         helper.make_node("Shape", [data], [total], start=1, end=2),
-        helper.make_node("Div", [total, count], [each]),
-        helper.make_node("Concat", [count, each], [result], axis=0),
+        helper.make_node("Div", [total, count], [per_group]),
+        helper.make_node("Concat", [count, per_group], [result], axis=0),
     ]

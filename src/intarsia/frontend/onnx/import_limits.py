@@ -49,7 +49,7 @@ _SPLITS: Final = frozenset({"Split", "SplitToSequence"})
 """Operators with a constant argument that is as long as they have results."""
 
 _SHAPED: Final = frozenset({"ConstantOfShape", "Expand", "Reshape"})
-"""Operators of whose results the constant argument is the shape."""
+"""Operators with a constant argument that is the shape of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ImportLimits:
             self.check_shape(f"the value {name!r} is computed from padded data that", padded)
 
     def check_sparse(self, name: str, dims: Sequence[int], stored: int) -> None:
-        """Refuse a sparse tensor whose dense form is large, and far larger than what is stored of it.
+        """Refuse a sparse tensor with a dense form that is large, and far larger than its stored form.
 
         Raises:
             UnsupportedModelError: It is.
@@ -112,7 +112,7 @@ class ImportLimits:
             )
 
     def check_functions(self, model: ModelProto) -> None:
-        """Refuse a model whose own functions, put in place of their calls, make too many nodes.
+        """Refuse a model with too many nodes after its functions are inlined.
 
         They are counted, not expanded: 41 functions that call each other twice make 2**41 nodes.
 
@@ -171,7 +171,7 @@ def _tensors(type_: Type | None) -> Iterator[TensorType]:
 
 
 def _check_axes(name: str, value: Expr) -> None:
-    """Refuse a call whose shape, sizes, pads or axes are a long vector: engines would compute it, to fail."""
+    """Refuse a call with a long vector as shape, sizes, pads or axes: engines would compute it, then fail."""
     if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.domain:
         return
     operator = value.op.name

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intarsia.frontend.onnx.constant_node import constant_value, owned_constant
-from intarsia.frontend.onnx.contrib import NoDefinitionError, expanded, has_definition
+from intarsia.frontend.onnx.contrib import NoDefinitionError, expand, has_definition
 from intarsia.frontend.onnx.finishing import drop_unused_outputs
 from intarsia.frontend.onnx.graph_check import check_names, check_operators, check_opsets, in_execution_order
 from intarsia.frontend.onnx.graph_walk import label
@@ -19,7 +19,7 @@ from intarsia.frontend.onnx.opaque_reasons import OpaqueReasons
 from intarsia.frontend.onnx.opset import to_pinned_opset
 from intarsia.frontend.onnx.read_model import RawModel, read_model
 from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
-from intarsia.frontend.onnx.symbolic_shapes import propagated_types
+from intarsia.frontend.onnx.symbolic_shapes import infer_symbolic_types
 from intarsia.frontend.onnx.zip_map import replace_zip_maps
 from intarsia.ir import (
     Attrs,
@@ -73,14 +73,14 @@ def from_onnx(
             it, once; they are not copied again.
         shapes: Shapes to fix, by input name: {"x": (1, 3, 224, 224)}. A symbolic dimension that an input
             fixes is fixed everywhere. Without it symbolic dimensions stay.
-        limits: How many elements a value and how many nodes the model may have, so that a small file cannot
-            exhaust the machine. Default: `ImportLimits()`, or what `default_limits` says around the call.
+        limits: Maximum numbers of elements of a value and of nodes, so that a small file cannot exhaust the
+            machine. Default: `ImportLimits()`, or the limits of `default_limits` around the call.
 
     Returns:
         A module with the function @main: one parameter per input, attributes `output_names` and, where the
-        model tells, `input_ranges`. The span of each expression is its ONNX node. The module's attribute
-        `import_notes`, if there is one, says what the import gives otherwise than the file has it: scores as
-        a tensor instead of the maps of a ZipMap.
+        model has them, `input_ranges`. The span of each expression is its ONNX node. The module's attribute
+        `import_notes`, if there is one, lists differences between the import and the file: scores as a tensor
+        instead of the maps of a ZipMap.
 
     Raises:
         UsageError: No such file, or shapes that do not fit.
@@ -97,26 +97,26 @@ def from_onnx(
     pinned = to_pinned_opset(raw)
     drop_unused_outputs(pinned.graph)
     importer = _Importer(raw, pinned, limits)
-    main = importer.main(shapes or {})
+    main = importer.import_main(shapes or {})
     notes += importer.opaque.notes()
     attrs = {"name": raw.proto.graph.name or raw.name, **({NOTES: notes} if notes else {})}
     return IRModule({GlobalVar("main", checked_type=main.checked_type): main}, Attrs(attrs))
 
 
 def import_notes(module: IRModule) -> tuple[str, ...]:
-    """Return the sentences about what the import gave otherwise than the file has it; mostly none."""
+    """Return sentences about differences between the import and the file; mostly none."""
     notes = module.attrs.get(NOTES, ())
     return tuple(map(str, notes)) if isinstance(notes, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A graph being imported: the values in sight by name, and what else is known of some types.
+    """A graph during its import: the visible values by name, and further facts about types.
 
     Attributes:
-        scope: The values.
-        declared: What the model says.
-        propagated: What onnx's inference over the whole model found.
+        scope: Expressions of the values by name.
+        declared: Types that the model declares.
+        propagated: Types that onnx infers over the whole model.
     """
 
     scope: Scope
@@ -125,7 +125,7 @@ class _Region:
 
 
 class _Importer:
-    """State of one import: where spans point, where external data is, and how large values may be."""
+    """State of one import: the model, the source of external data, and the limits."""
 
     def __init__(self, raw: RawModel, proto: ModelProto, limits: ImportLimits) -> None:
         self.opaque = OpaqueReasons()
@@ -133,7 +133,7 @@ class _Importer:
         self._proto = proto
         self._limits = limits
 
-    def main(self, shapes: Mapping[str, Shape]) -> Function:
+    def import_main(self, shapes: Mapping[str, Shape]) -> Function:
         graph = self._proto.graph
         names = {item.name for item in self._raw.proto.graph.input}
         constants = self._main_constants(graph)
@@ -143,8 +143,8 @@ class _Importer:
         declared = {
             name: substituted(type_, given.bound) or type_ for name, type_ in type_hints(graph).items()
         }
-        propagated = propagated_types(self._proto, self._raw.weights, given.types)
-        results = self._graph(graph, _Region(ChainMap(dict(params), constants), declared, propagated))
+        propagated = infer_symbolic_types(self._proto, self._raw.weights, given.types)
+        results = self._import_graph(graph, _Region(ChainMap(dict(params), constants), declared, propagated))
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
         attrs: dict[str, Any] = {"output_names": _distinct(item.name for item in graph.output)}
         ranges = self._input_ranges(params)
@@ -186,12 +186,14 @@ class _Importer:
         }
         return tuple((name, *_bounds(name, entries[name])) for name in sorted(entries) if name in params)
 
-    def _graph(self, graph: GraphProto, region: _Region) -> list[Expr]:
+    def _import_graph(self, graph: GraphProto, region: _Region) -> list[Expr]:
         """Import the nodes into the region's scope; returns the graph's outputs."""
         scope = region.scope
         for node in in_execution_order(graph, scope):
             try:
-                self._bind(node, region, self._contributed(node, scope) or self._value(node, scope))
+                self._bind(
+                    node, region, self._expand_contributed(node, scope) or self._import_node(node, scope)
+                )
             except IntarsiaError as error:
                 error.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
                 raise
@@ -204,8 +206,8 @@ class _Importer:
             raise InvalidModelError(f"the graph's output {missing[0]!r} is produced by no node")
         return [scope[item.name] for item in graph.output]
 
-    def _contributed(self, node: NodeProto, scope: Scope) -> Sequence[Expr] | None:
-        """The outputs of a contributed operator that has a definition; None for other nodes."""
+    def _expand_contributed(self, node: NodeProto, scope: Scope) -> Sequence[Expr] | None:
+        """Expand a contributed operator by its definition; None for other nodes."""
         if not has_definition(node.domain, node.op_type):
             self.opaque.record(node, "ONNX's operators do not express it")
             return None
@@ -213,45 +215,47 @@ class _Importer:
         attrs = attributes_from_protos(list(node.attribute))
         is_declared = usable_domain(node.domain) is not None
         try:
-            return expanded(node, args, attrs, self._span(node), is_declared=is_declared)
+            return expand(node, args, attrs, self._span(node), is_declared=is_declared)
         except NoDefinitionError as reason:
             self.opaque.record(node, f"ONNX's operators do not express this form of it: {reason}")
             return None
 
     def _foreign(self, error: Exception, node: NodeProto) -> InvalidModelError:
-        """The error for a node on which onnx or the import raised what is no error for people."""
+        """Return the user's error for a node on which onnx or the import raised an internal one."""
         detail = " ".join(f"{type(error).__name__}: {error}".split())
         named = InvalidModelError(f"operator {node.op_type!r} cannot be read: {detail[:300]}", help=HELP)
         named.add_note(f"at node {label(node)!r} ({node.op_type}) of {self._raw.name}")
         return named
 
-    def _value(self, node: NodeProto, scope: Scope) -> Expr:
+    def _import_node(self, node: NodeProto, scope: Scope) -> Expr:
         match node.op_type, node.domain:
             case "Constant", "":
                 return owned_constant(constant_value(node, self._raw.source), self._span(node))
             case "If", "":
-                return self._if(node, scope)
+                return self._import_if(node, scope)
             case _:
-                return self._call(node, scope)
+                return self._import_call(node, scope)
 
     def _span(self, node: NodeProto) -> Span:
         return Span(self._raw.name, label(node), node.op_type)
 
-    def _if(self, node: NodeProto, scope: Scope) -> Expr:
+    def _import_if(self, node: NodeProto, scope: Scope) -> Expr:
         graphs = {item.name: item.g for item in node.attribute if item.HasField("g")}
         if len(node.input) != 1 or not node.input[0]:
             raise InvalidModelError(f"operator 'If' has {len(node.input)} inputs, expected its condition")
-        branches = [self._branch(graphs, name, node, scope) for name in ("then_branch", "else_branch")]
+        branches = [self._import_branch(graphs, name, node, scope) for name in ("then_branch", "else_branch")]
         types = [branch.checked_type for branch in branches]
         joined = join_types(*types)
         if joined is None and None not in types:
             raise InvalidModelError(f"the branches of an If return {types[0]} and {types[1]}")
         return If(scope[node.input[0]], *branches, checked_type=joined, span=self._span(node))
 
-    def _branch(self, graphs: Mapping[str, GraphProto], name: str, node: NodeProto, scope: Scope) -> Expr:
+    def _import_branch(
+        self, graphs: Mapping[str, GraphProto], name: str, node: NodeProto, scope: Scope
+    ) -> Expr:
         if name not in graphs:
             raise InvalidModelError(f"operator 'If' has no {name}")
-        results = self._graph(graphs[name], self._inner(graphs[name], scope))
+        results = self._import_graph(graphs[name], self._inner(graphs[name], scope))
         if len(results) != len(node.output):
             raise InvalidModelError(
                 f"the {name} of an If returns {len(results)} values, expected {len(node.output)}"
@@ -259,12 +263,14 @@ class _Importer:
         return results[0] if len(results) == 1 else Tuple(tuple(results), span=self._span(node))
 
     def _inner(self, graph: GraphProto, scope: Scope, params: Mapping[str, Var] | None = None) -> _Region:
-        own = {**self._initializers(graph.initializer), **(params or {})}
-        return _Region(scope.new_child(own), type_hints(graph), {})
+        inner = {**self._initializers(graph.initializer), **(params or {})}
+        return _Region(scope.new_child(inner), type_hints(graph), {})
 
-    def _call(self, node: NodeProto, scope: Scope) -> Expr:
+    def _import_call(self, node: NodeProto, scope: Scope) -> Expr:
         args = [scope[name] if name else absent() for name in node.input]
-        bodies = [self._body(item.g, scope, node, args) for item in node.attribute if item.HasField("g")]
+        bodies = [
+            self._import_body(item.g, scope, node, args) for item in node.attribute if item.HasField("g")
+        ]
         if node.op_type == "Loop" and len(node.input) > 1 and not node.input[1]:
             args[1], bodies = always(self._span(node)), [without_condition(body) for body in bodies]
         attrs = attributes_from_protos(list(node.attribute))
@@ -281,7 +287,7 @@ class _Importer:
             **attrs,
         )
 
-    def _body(self, graph: GraphProto, scope: Scope, node: NodeProto, args: list[Expr]) -> Function:
+    def _import_body(self, graph: GraphProto, scope: Scope, node: NodeProto, args: list[Expr]) -> Function:
         """The body of a Loop, Scan or SequenceMap; what it captures is shared with the outside."""
         check_names(graph)
         types = {item.name: type_from_proto(item.type) for item in graph.input}
@@ -294,7 +300,7 @@ class _Importer:
             for item, step in zip(graph.input, steps, strict=False):
                 types[item.name] = types[item.name] or step
         params = self._params(graph.input, types)
-        results = self._graph(graph, self._inner(graph, scope, params))
+        results = self._import_graph(graph, self._inner(graph, scope, params))
         return Function(tuple(params.values()), Tuple(tuple(results)))
 
     def _bind(self, node: NodeProto, region: _Region, value: Expr | Sequence[Expr]) -> None:
@@ -314,18 +320,18 @@ class _Importer:
 
 
 def _hinted(name: str, value: Expr, region: _Region) -> Expr:
-    """The value with what the model's declarations know of its type and inference did not find.
+    """Refine the type of a value by the types that onnx propagates and that the model declares.
 
     Raises:
         InvalidModelError: Declared and inferred type are of different kinds or element types.
     """
-    for known in (region.propagated, region.declared):
-        declared, type_ = known.get(name), value.checked_type
+    for hints in (region.propagated, region.declared):
+        declared, type_ = hints.get(name), value.checked_type
         if declared is None:
             continue
         if type_ is not None and join_types(type_, declared) is None:
             raise InvalidModelError(f"{name!r} is declared as {declared}, but is computed as {type_}")
-        value = with_fields(value, checked_type=more_precise(type_, declared, known is region.propagated))
+        value = with_fields(value, checked_type=more_precise(type_, declared, hints is region.propagated))
     return value
 
 
@@ -341,11 +347,11 @@ def _bounds(name: str, text: str) -> tuple[int, int]:
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     """The names in order, repeated ones (a value may be returned twice) with a number."""
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for name in names:
-        count, own = 0, name
-        while own in found:
+        count, unused = 0, name
+        while unused in unique:
             count += 1
-            own = f"{name}_{count}"
-        found[own] = None
-    return tuple(found)
+            unused = f"{name}_{count}"
+        unique[unused] = None
+    return tuple(unique)

@@ -20,17 +20,17 @@ _TABLES_SINCE = 2
 """Version of ai.onnx.ml from which on LabelEncoder has a list of keys and a list of values."""
 
 _UNKNOWN_DOMAIN = "intarsia.passed_over"
-"""Domain of nodes that onnx's inference is to pass over."""
+"""Domain that hides nodes from onnx's inference."""
 
 
-def rewritten_label_encoders(model: ModelProto) -> ModelProto:
+def rewrite_label_encoders(model: ModelProto) -> ModelProto:
     """Return the model with LabelEncoders of version 1 written as newer versions have them.
 
     A string becomes its position in the list, and a position becomes the string there; the type of the
     argument decides. The same model is returned where none is of version 1, or where a type is unknown.
 
     Args:
-        model: Not changed.
+        model: The model; it is not changed.
 
     Raises:
         InvalidModelError: One of version 1 has no list of strings, or a node does not fit its operator.
@@ -40,7 +40,7 @@ def rewritten_label_encoders(model: ModelProto) -> ModelProto:
     if version >= _TABLES_SINCE or not encoders:
         return model
     check_nodes(nodes_of(model.graph), {item.domain: item.version for item in model.opset_import})
-    types = _types(model)
+    types = _infer_types(model)
     if not all(isinstance(types.get(node.input[0]), TensorType) for node in encoders):
         return model
     result = type(model)()
@@ -60,33 +60,33 @@ def _is_encoder(node: NodeProto) -> bool:
     return bool(node.domain == ML_DOMAIN and node.op_type == "LabelEncoder")
 
 
-def _types(model: ModelProto) -> dict[str, Type]:
+def _infer_types(model: ModelProto) -> dict[str, Type]:
     """Return the types that onnx infers, without giving it the LabelEncoders.
 
-    onnx 1.23 ends the process at one of version 1 whose argument has no known type. So their results are
-    typed here, and what is behind them is inferred after that.
+    onnx 1.23 ends the process at a LabelEncoder of version 1 with an untyped argument. So their results are
+        typed here, and the types after them are inferred then, in rounds.
     """
-    known = type(model)()
-    known.CopyFrom(model)
-    known.opset_import.add(domain=_UNKNOWN_DOMAIN, version=1)
-    encoders = [node for node in nodes_of(known.graph) if _is_encoder(node)]
+    hidden = type(model)()
+    hidden.CopyFrom(model)
+    hidden.opset_import.add(domain=_UNKNOWN_DOMAIN, version=1)
+    encoders = [node for node in nodes_of(hidden.graph) if _is_encoder(node)]
     for node in encoders:
         node.domain = _UNKNOWN_DOMAIN
     while True:
-        types = _inferred(known)
-        found = {node.output[0]: types.get(node.input[0]) for node in encoders}
+        types = _infer(hidden)
+        arguments = {node.output[0]: types.get(node.input[0]) for node in encoders}
         new = {
             name: TensorType(type_.shape, DType.INT64 if type_.dtype is DType.STRING else DType.STRING)
-            for name, type_ in found.items()
+            for name, type_ in arguments.items()
             if name not in types and isinstance(type_, TensorType)
         }
         if not new:
             return types
         for name, type_ in new.items():
-            known.graph.value_info.add(name=name, type=type_to_proto(type_))
+            hidden.graph.value_info.add(name=name, type=type_to_proto(type_))
 
 
-def _inferred(model: ModelProto) -> dict[str, Type]:
+def _infer(model: ModelProto) -> dict[str, Type]:
     from onnx import shape_inference
 
     try:

@@ -1,7 +1,8 @@
-"""Operators of old opsets that onnx's version converter turns into something else, without a word.
+"""Operators of old opsets that onnx's version converter silently converts wrongly.
 
-What can be said at the old opset is rewritten there, before the conversion; what only the new one can say is
-set afterwards. Sources: the operators' versions in onnx's Changelog.md, and its tests of those versions.
+Where the old opset can express the right result, the node is rewritten before the conversion; else attributes
+of the new opset are set afterwards. Sources: the operators' versions in onnx's Changelog.md, and its tests of
+those versions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
-from intarsia.frontend.onnx.group_normalization import PER_CHANNEL_SINCE, per_channel
+from intarsia.frontend.onnx.group_normalization import PER_CHANNEL_SINCE, repeat_per_channel
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Shapes: TypeAlias = dict[str, tuple[int | None, ...]]
 
 _ALIGNED = frozenset({"Add", "Sub", "Mul", "Div", "Pow"})
-"""Below opset 7 their `axis` says where the second operand begins; onnx refuses the others that have one."""
+"""Below opset 7 `axis` aligns the second operand; onnx refuses other operators with it."""
 
 _RESIZED = frozenset({"Resize", "Upsample"})
 """Below opset 11, positions were measured from the corners of the elements."""
@@ -42,35 +43,41 @@ def is_deprecated_but_known(name: str, version: int) -> bool:
 def check_functions(model: ModelProto, version: int) -> None:
     """Refuse functions of another opset than the model's where onnx's inliner would change their meaning."""
     for function in model.functions:
-        own = next((item.version for item in function.opset_import if not item.domain), version)
+        function_version = next((item.version for item in function.opset_import if not item.domain), version)
         for node in function.node:
-            if own != version and not node.domain and own < _MISCONVERTED.get(node.op_type, 0):
-                raise _refusal(node, own, f"the function {function.name!r} has another opset than the model")
+            if (
+                function_version != version
+                and not node.domain
+                and function_version < _MISCONVERTED.get(node.op_type, 0)
+            ):
+                raise _refusal(
+                    node, function_version, f"the function {function.name!r} has another opset than the model"
+                )
 
 
-def rewritten_legacy(model: ModelProto, version: int) -> ModelProto:
-    """The model with what onnx converts wrongly written differently at its own opset; the same if nothing is.
+def rewrite_legacy_operators(model: ModelProto, version: int) -> ModelProto:
+    """Rewrite operators that onnx converts wrongly, at the model's opset; the same model if there is none.
 
     Args:
-        model: With its weights declared.
-        version: Its opset.
+        model: Model with its weights declared.
+        version: Opset of the model.
 
     Raises:
         UnsupportedModelError: A rank is needed that is unknown.
     """
-    found = [node for node in nodes_of(model.graph) if not node.domain and _is_legacy(node, version)]
-    if not found:
+    legacy = [node for node in nodes_of(model.graph) if not node.domain and _is_legacy(node, version)]
+    if not legacy:
         return model
     result = type(model)()
     result.CopyFrom(model)
-    shapes = _shapes(model)
+    shapes = _infer_shapes(model)
     names = _fresh_names(result.graph)
     for graph in graphs_of(result.graph):
         nodes = list(graph.node)
         del graph.node[:]
         for node in nodes:
             try:
-                replaced = _rewritten(node, version, shapes, names)
+                replaced = _rewrite(node, version, shapes, names)
             except InvalidModelError as error:
                 error.add_note(f"at node {label(node)!r}")
                 raise
@@ -88,19 +95,19 @@ def _is_legacy(node: NodeProto, version: int) -> bool:
     return version < 7 and node.op_type in _ALIGNED and bool(_attribute(node, "broadcast", 0))
 
 
-def _rewritten(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
+def _rewrite(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
     if node.domain or not _is_legacy(node, version):
         return [node]
     if node.op_type == "Hardmax":
-        return _flattened(node, version, names)
+        return _flatten_hardmax(node, version, names)
     if node.op_type == "GroupNormalization":
         shape = shapes.get(node.input[0]) if node.input else None
         channels = shape[1] if shape is not None and len(shape) > 1 else None
-        return per_channel(node, _attribute(node, "num_groups", 0), channels, names)
-    return _aligned(node, version, shapes, names)
+        return repeat_per_channel(node, _attribute(node, "num_groups", 0), channels, names)
+    return _align_operand(node, version, shapes, names)
 
 
-def _flattened(node: NodeProto, version: int, names: Iterator[str]) -> list[NodeProto]:
+def _flatten_hardmax(node: NodeProto, version: int, names: Iterator[str]) -> list[NodeProto]:
     """Hardmax was over all dimensions from `axis` on."""
     from onnx import helper
 
@@ -116,7 +123,7 @@ def _flattened(node: NodeProto, version: int, names: Iterator[str]) -> list[Node
     ]
 
 
-def _aligned(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
+def _align_operand(node: NodeProto, version: int, shapes: Shapes, names: Iterator[str]) -> list[NodeProto]:
     """The second operand with dimensions of 1 after its own, so that both end together."""
     from onnx import helper
 
@@ -155,7 +162,7 @@ def restore_resize(before: list[str], after: ModelProto, version: int) -> None:
     """Give the converted Resize nodes the meaning that they had.
 
     Args:
-        before: From `resize_modes`.
+        before: Modes from `resize_modes`.
         after: The converted model, which is changed.
         version: The opset that it was converted from.
     """
@@ -206,8 +213,8 @@ def _constants(graph: GraphProto) -> dict[str, Any]:
     return {name: numpy_helper.to_array(tensors[name]) for name in wanted & tensors.keys()}
 
 
-def _shapes(model: ModelProto) -> Shapes:
-    """Shapes of all values that onnx can tell, None for a dimension that it cannot."""
+def _infer_shapes(model: ModelProto) -> Shapes:
+    """Infer the shapes of values by onnx; None for an unknown dimension."""
     from onnx import shape_inference
 
     inferred = shape_inference.infer_shapes(model)
@@ -235,8 +242,8 @@ def _fresh_names(graph: GraphProto) -> Iterator[str]:
 def _attribute(node: NodeProto, name: str, default: Any) -> Any:
     from onnx import helper
 
-    found: Iterable[Any] = (helper.get_attribute_value(item) for item in node.attribute if item.name == name)
-    return next(iter(found), default)
+    values: Iterable[Any] = (helper.get_attribute_value(item) for item in node.attribute if item.name == name)
+    return next(iter(values), default)
 
 
 def _refusal(node: NodeProto, version: int, reason: str) -> UnsupportedModelError:

@@ -1,4 +1,4 @@
-"""What is particular about Loop: its condition may be left out, and its states may change their shape."""
+"""Special cases of Loop: the condition is optional, and states may change their shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from intarsia.ir import Constant, Function, Span, TensorType, Tuple, Type
 
 
 def always(span: Span | None) -> Constant:
-    """The condition that a Loop without one has."""
+    """Return the condition of a Loop without one: true."""
     return owned_constant(np.array(True), span)
 
 
@@ -23,7 +23,7 @@ def without_condition(body: Function) -> Function:
 
 
 def loop_state_type(declared: Type | None, initial: Type | None) -> Type | None:
-    """A state may change its shape between iterations, so only what the body declares is known."""
+    """Return the type of a Loop's state; its shape only as declared, since iterations may change it."""
     if isinstance(declared, TensorType) and declared.shape is not None:
         return declared
     if declared is None and isinstance(initial, TensorType):

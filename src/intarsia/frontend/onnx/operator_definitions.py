@@ -1,7 +1,7 @@
-"""Operators replaced by ONNX's own definition of them, where onnx's inliner cannot.
+"""Operators replaced by ONNX's definition of them, where onnx's inliner cannot.
 
-The inliner needs the type of every input of an operator whose definition depends on its context, and has none
-for an optional one that is left out. The definition itself takes an empty type there.
+For a context-dependent definition the inliner needs the type of every input, and has none for an absent
+optional input. The definition itself accepts an empty type there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def with_local_definitions(model: ModelProto, operators: Container[tuple[str, st
     """Replace operators by calls of local functions, one definition for each call, and inline them.
 
     Args:
-        model: With the types of its values.
+        model: Model with the types of its values.
         operators: Domain and name of the operators.
 
     Raises:

@@ -2,8 +2,8 @@
 
 Most models need no conversion: a number is changed where every operator in use means the same at both
 versions. Else onnx's converter does it, both upward and, where it can, downward. What it refuses downward is
-tried once more: operators that only newer opsets have are replaced by their definition, and operators whose
-newer version only takes more element types are kept.
+tried once more: operators of newer opsets only are replaced by their definition, and operators with a
+newer version that only accepts more element types are kept.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from intarsia.frontend.onnx.convertible import check_domains, check_nodes, untyped_argument
 from intarsia.frontend.onnx.graph_walk import label, nodes_of
-from intarsia.frontend.onnx.label_encoder import rewritten_label_encoders
+from intarsia.frontend.onnx.label_encoder import rewrite_label_encoders
 from intarsia.frontend.onnx.legacy_ops import (
     check_functions,
     resize_modes,
     restore_resize,
-    rewritten_legacy,
+    rewrite_legacy_operators,
 )
 from intarsia.frontend.onnx.onnx_errors import error_essence, onnx_errors
 from intarsia.frontend.onnx.operator_definitions import has_definition, with_local_definitions
@@ -69,7 +69,7 @@ def to_pinned_opset(raw: RawModel) -> ModelProto:
                 f"operators with graphs: {_names(list(filter(_has_foreign_body, model.graph.node)))}"
             )
             raise
-    model = rewritten_label_encoders(model)
+    model = rewrite_label_encoders(model)
     versions = opset_versions(model)
     changed = [node for node in nodes_of(model.graph) if not _same_meaning(node, versions)]
     if changed:
@@ -103,7 +103,7 @@ def _names(nodes: list[NodeProto]) -> str:
 
 
 def _has_foreign_body(node: NodeProto) -> bool:
-    """Whether a node has graphs but is none of the operators whose bodies the language knows."""
+    """Whether a node has graphs but is no control-flow operator of the language."""
     known = node.op_type in BODY_OPERATORS or node.op_type == "If"
     return not (known and not node.domain) and any(item.HasField("g") for item in node.attribute)
 
@@ -152,7 +152,7 @@ def _converted(
     complete = declare_weights(model, weights)
     try:
         modes = resize_modes(complete, version)
-        complete = rewritten_legacy(complete, version)
+        complete = rewrite_legacy_operators(complete, version)
         converted = version_converter.convert_version(complete, PINNED_OPSET)
     except onnx_errors() as error:
         if version > PINNED_OPSET:

@@ -27,8 +27,8 @@ class RawModel:
     Attributes:
         proto: The message in normal form; its main graph has no initializers.
         weights: The main graph's initializers by name, each in memory once.
-        source: Where the other tensors' external data is.
-        name: What spans call the model: the file's name, or the graph's.
+        source: Source of the other tensors' external data.
+        name: Name of the model in spans: the file's name, or the graph's.
     """
 
     proto: ModelProto

@@ -29,8 +29,8 @@ class InputTypes:
     """Types of a model's inputs with the user's shapes put in.
 
     Attributes:
-        types: By name of the input.
-        bound: What symbolic dimensions stand for: numbers, or other symbols.
+        types: Types by name of the input.
+        bound: Numbers or symbols by the symbolic dimension that they replace.
     """
 
     types: Mapping[str, Type | None]
@@ -48,8 +48,8 @@ def fixed_input_types(
     types = {item.name: _declared_type(item) for item in inputs}
     for name in shapes:
         if name not in types:
-            known = ", ".join(map(repr, types)) or "none"
-            raise UsageError(f"the model has no input {name!r}", help=f"its inputs: {known}")
+            names = ", ".join(map(repr, types)) or "none"
+            raise UsageError(f"the model has no input {name!r}", help=f"its inputs: {names}")
     bound: dict[SymbolicDim, Dim] = {}
     for name, shape in shapes.items():
         types[name] = _fix(name, types[name], shape, bound)
@@ -97,29 +97,29 @@ def _declared_type(item: ValueInfoProto) -> Type | None:
         raise
 
 
-def more_precise(found: Type | None, other: Type, is_inferred: bool = False) -> Type:
-    """The type with what each of two types knows; the found one is believed first.
+def more_precise(inferred: Type | None, other: Type, is_inferred: bool = False) -> Type:
+    """Combine an inferred type with another source of type facts; the inferred one has precedence.
 
-    Exporters leave stale shapes behind (a batch of 1 in the middle of a model whose batch was made symbolic),
-    so a declared shape only fills in what is not known at all, and only where it does not contradict. Its
-    numbers are never believed: an engine that is told a wrong one fails or computes something else.
+    Exporters leave stale shapes behind: a batch of 1 in the middle of a model with a symbolic batch. So a
+    declared shape only fills in unknown dimensions, and only without a contradiction. Its numbers are never
+    used: with a wrong number an engine fails or computes something else.
 
     Args:
-        found: What inference found.
-        other: What else is known.
-        is_inferred: Whether that was inferred as well, and is no declaration.
+        inferred: Type by inference; None if unknown.
+        other: Type from another source.
+        is_inferred: Whether `other` was inferred as well, rather than declared.
     """
-    if found is None:
+    if inferred is None:
         return other if is_inferred else _without_numbers(other)
-    if not isinstance(found, TensorType) or not isinstance(other, TensorType):
-        return found
-    if other.shape is None or not is_compatible(found, other):
-        return found
+    if not isinstance(inferred, TensorType) or not isinstance(other, TensorType):
+        return inferred
+    if other.shape is None or not is_compatible(inferred, other):
+        return inferred
     shape = other.shape if is_inferred else _symbols(other.shape)
-    if found.shape is None:
-        return TensorType(shape, found.dtype)
-    dims = (new if old == ANY else old for old, new in zip(found.shape, shape, strict=True))
-    return TensorType(tuple(dims), found.dtype)
+    if inferred.shape is None:
+        return TensorType(shape, inferred.dtype)
+    dims = (new if old == ANY else old for old, new in zip(inferred.shape, shape, strict=True))
+    return TensorType(tuple(dims), inferred.dtype)
 
 
 def _without_numbers(type_: Type) -> Type:

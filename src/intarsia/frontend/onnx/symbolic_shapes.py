@@ -1,6 +1,6 @@
 """Symbolic dimensions through shape arithmetic, by onnx's inference over the whole model.
 
-Inference per node knows integers that are known as a whole. A batch size that is a symbol makes the result of
+Inference per node handles integers that are fully known. A symbolic batch size makes the result of
 Shape -> Gather -> Concat unknown, and with it the shape of what is reshaped by it; onnx's data propagation
 follows such values dimension by dimension.
 """
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 _INVENTED = "unk__"
-"""How onnx begins the names that it makes up for unknown dimensions."""
+"""Prefix of the names that onnx generates for unknown dimensions."""
 
 _ROUNDS = 8
-"""Propagation makes lengths known for the next one; models of exporters are settled after one or two."""
+"""Maximum rounds: each may make lengths known for the next. Models of exporters converge in one or two."""
 
 _PROPAGATING = frozenset(
     {"Add", "Cast", "Concat", "Gather", "Mul", "Shape", "Size", "Slice", "Squeeze", "Sub", "Unsqueeze"}
 )
-"""Operators whose values onnx 1.23 propagates (`OpSchema.has_data_propagation_function`)."""
+"""Operators with data propagation in onnx 1.23 (`OpSchema.has_data_propagation_function`)."""
 
 
-def propagated_types(
+def infer_symbolic_types(
     model: ModelProto, weights: Mapping[str, npt.NDArray[Any]], inputs: Mapping[str, Type | None]
 ) -> dict[str, Type]:
-    """Types of the main graph's values by name; empty where every input is static, so that none are needed.
+    """Infer types of the main graph's values by name; empty where every input is static and none are needed.
 
     Args:
-        model: At the pinned opset.
-        weights: Its initializers.
-        inputs: Types of its inputs.
+        model: Model at the pinned opset.
+        weights: Initializers of the model.
+        inputs: Types of the model's inputs.
     """
     if all(isinstance(type_, TensorType) and type_.is_static for type_ in inputs.values()):
         return {}
@@ -63,31 +63,30 @@ def propagated_types(
         return {}
     try:
         check_nodes(nodes_of(complete.graph), OPSETS)
-        types = _propagated(complete)
+        types = _propagate(complete)
     except InvalidModelError:
         return {}  # as below
     except onnx_errors():
-        return {}  # the importer infers each node once more, and complains with its name
+        return {}  # the importer infers each node once more, and reports an error with its name
     return {name: _without_invented(type_) for name, type_ in types.items()}
 
 
-def _propagated(model: ModelProto) -> dict[str, Type]:
+def _propagate(model: ModelProto) -> dict[str, Type]:
     """Types by onnx's data propagation, kept from vectors that are data.
 
-    onnx takes every vector that meets shape arithmetic for a shape, and makes an entry of about 20 bytes for
-    each element: a Range of 2**28 positions takes 5.6 GB. So a node is given to it only where its vectors are
-    known to be short, or their length to be a symbol. Propagation may make more lengths known, so it is
-    repeated.
+    onnx treats every vector in shape arithmetic as a shape, and allocates about 20 bytes per element: a Range
+    of 2**28 positions takes 5.6 GB. So only nodes with vectors that are short, or of symbolic length, take
+    part. Propagation may make more lengths known, so it is repeated.
     """
     given = _given_types(model)
-    types = _inferred(model, data_prop=False)
+    types = _infer(model, data_prop=False)
     cut: set[int] | None = None
     for _ in range(_ROUNDS):
-        known, nodes = {**given, **types}, enumerate(model.graph.node)
-        before, cut = cut, {place for place, node in nodes if not _may_propagate(node, known)}
+        types_so_far, nodes = {**given, **types}, enumerate(model.graph.node)
+        before, cut = cut, {index for index, node in nodes if not _may_propagate(node, types_so_far)}
         if cut == before:
             break
-        types |= _inferred(_without_nodes(model, cut, known), data_prop=True)
+        types |= _infer(_without_nodes(model, cut, types_so_far), data_prop=True)
     return types
 
 
@@ -101,7 +100,7 @@ def _given_types(model: ModelProto) -> dict[str, Type]:
     }
 
 
-def _inferred(model: ModelProto, data_prop: bool) -> dict[str, Type]:
+def _infer(model: ModelProto, data_prop: bool) -> dict[str, Type]:
     from onnx import shape_inference
 
     return type_hints(shape_inference.infer_shapes(model, data_prop=data_prop).graph)
@@ -135,8 +134,8 @@ def _without_nodes(model: ModelProto, cut: Container[int], types: Mapping[str, T
     result = type(model)()
     result.CopyFrom(model)
     del result.graph.node[:]
-    result.graph.node.extend(node for place, node in nodes if place not in cut)
-    for name in (name for place, node in nodes if place in cut for name in node.output if name in types):
+    result.graph.node.extend(node for index, node in nodes if index not in cut)
+    for name in (name for index, node in nodes if index in cut for name in node.output if name in types):
         result.graph.input.add(name=name, type=type_to_proto(types[name]))
     return result
 

@@ -34,7 +34,7 @@ class FunctionValue:
 
 
 ABSENT_NAME = ""
-"""What ONNX writes for an optional input that is left out."""
+"""ONNX's name of an absent optional input."""
 
 
 def flat(names: Names) -> list[str]:
@@ -54,10 +54,10 @@ def flat_results(names: Names) -> list[str]:
     Raises:
         UnsupportedModelError: One of them is an absent value.
     """
-    found = flat(names)
-    if ABSENT_NAME in found:
+    names_of_results = flat(names)
+    if ABSENT_NAME in names_of_results:
         raise UnsupportedModelError("an absent value is returned; an ONNX output must have a value")
-    return found
+    return names_of_results
 
 
 def unflatten(shape: Names, leaves: Iterator[str]) -> Names:

@@ -1,4 +1,4 @@
-"""ZipMap: what is before it takes its place, as maps are no tensors and the language has none.
+"""ZipMap: replaced by its input, since the language has no maps.
 
 Before:
     label, scores = ai.onnx.ml.TreeEnsembleClassifier(x)
@@ -29,13 +29,13 @@ _MOST_CLASSES: Final = 8
 
 
 def replace_zip_maps(model: ModelProto) -> tuple[str, ...]:
-    """Give the tensor before each ZipMap out under the name of its maps.
+    """Replace each ZipMap by the tensor before it, under the name of its maps.
 
     Args:
         model: Changed in place.
 
     Returns:
-        A note about each output whose type has changed.
+        A note about each output with a changed type.
 
     Raises:
         UnsupportedModelError: Another operator reads the maps.

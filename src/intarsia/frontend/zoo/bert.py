@@ -43,7 +43,7 @@ def build(size: TextSize, seed: int) -> ModelProto:
             x = _layer(net, x, penalty, size)
     net.output(x, "last_hidden_state", (1, size.sequence, size.width))
     _pooler(net, "last_hidden_state", size)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _mask_penalty(net: GraphWriter, mask: str, size: Size) -> str:

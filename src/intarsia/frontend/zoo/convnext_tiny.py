@@ -35,7 +35,7 @@ def build(seed: int) -> ModelProto:
         x = net.node("Flatten", x, name="flatten", axis=1)
         x = net.layer_norm(x, channels, epsilon=EPSILON)
         net.output(net.dense(x, (channels, 1000)), "logits", (1, 1000))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _downsample(net: GraphWriter, x: str, channels: tuple[int, int]) -> str:

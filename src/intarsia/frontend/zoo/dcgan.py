@@ -29,7 +29,7 @@ def build(seed: int) -> ModelProto:
     with net.scope("paint"):
         x = net.conv_transpose(x, (CHANNELS[-1], 3), 4, stride=2, pad=1)
         net.output(net.node("Tanh", x, name="tanh"), "image", (1, 3, 64, 64))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 MODELS = (

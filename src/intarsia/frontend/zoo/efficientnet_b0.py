@@ -53,11 +53,11 @@ def build(seed: int) -> ModelProto:
     with net.scope("head"):
         x = _conv_swish(net, x, (channels, HEAD_CHANNELS), 1)
     net.classifier(x, HEAD_CHANNELS, 1000)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _block(net: GraphWriter, x: str, channels: int, stage: BlockStage, stride: int) -> str:
-    """MBConv: widen, filter each channel, weigh the channels, narrow; add the input where shapes agree."""
+    """MBConv: expand, depthwise convolution, channel gate, project; add the input where shapes agree."""
     hidden = channels * stage.expansion
     y = x
     if stage.expansion != 1:
@@ -73,7 +73,7 @@ def _block(net: GraphWriter, x: str, channels: int, stage: BlockStage, stride: i
 
 
 def _gated(net: GraphWriter, x: str, channels: int, squeezed: int) -> str:
-    """Squeeze and excitation (Hu et al. 2018): each channel times a gate that all averages decide."""
+    """Squeeze and excitation (Hu et al. 2018): each channel times a gate of all channel averages."""
     y = net.node("GlobalAveragePool", x, name="pool")
     y = net.swish(net.conv(y, (channels, squeezed), 1, bias=True, name="squeeze"))
     y = net.conv(y, (squeezed, channels), 1, bias=True, name="excite")

@@ -1,4 +1,4 @@
-"""How many products an operator sums into one element of its output."""
+"""The number of products that an operator sums into one element of its output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fan_in(node: NodeProto, data: Shape, weight: Shape, output: Shape) -> float:
     Zero padding adds no product, so convolutions of small images have less than `channels * kernel area`.
 
     Args:
-        node: A node whose operator is in `CONTRACTIONS`; convolutions have explicit pads (no `auto_pad`).
+        node: A node with an operator in `CONTRACTIONS`; convolutions have explicit pads (no `auto_pad`).
         data: Shape of the node's first input.
         weight: Shape of its second input.
         output: Shape of its output.

@@ -38,7 +38,7 @@ def build(size: TextSize, seed: int) -> ModelProto:
             x = _layer(net, x, causal, size)
     x = net.layer_norm(x, size.width, epsilon=EPSILON, name="final.layer_norm")
     _output_layer(net, x, size)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _embeddings(net: GraphWriter, ids: str, size: TextSize) -> str:

@@ -6,7 +6,7 @@
         x = net.conv(x, channels=(3, 16), kernel=3, pad=1)
         x = net.relu(net.batch_norm(x, 16))
     net.output(x, "features", (1, 16, 32, 32))
-    model = net.finished(seed=0)
+    model = net.finish(seed=0)
 
 A tensor is known by its name. Names say where a thing is: `stem/conv.weight`, `stem/relu`. Weights are only
 declared while writing; `finished` draws them (`weights.py`).
@@ -60,7 +60,7 @@ class GraphWriter:
         finally:
             self._scopes.pop()
 
-    def finished(self, seed: int) -> ModelProto:
+    def finish(self, seed: int) -> ModelProto:
         """The model, its weights drawn from `seed`; the writer must not be used afterwards."""
         draw_weights(self._model, seed)
         return self._model

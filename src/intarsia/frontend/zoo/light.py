@@ -50,7 +50,7 @@ def _declare_weights(graph: GraphProto) -> None:
     """Replace each ConstantOfShape and each float constant in use by an initializer without data.
 
     Before: w = ConstantOfShape(w__SHAPE), with w__SHAPE = [64, 3, 7, 7]
-    After:  w: float32[64, 3, 7, 7], an initializer and, as IR version 3 wants it, also an input
+    After:  w: float32[64, 3, 7, 7], an initializer and, as IR version 3 requires, also an input
     """
     from onnx import TensorProto, helper, numpy_helper
 

@@ -27,7 +27,7 @@ def build(seed: int) -> ModelProto:
             x = net.lstm(x, (WIDTH, WIDTH))
     x = net.transpose(x, SEQUENCE_FIRST, name="batch_first")
     net.output(net.linear(x, (WIDTH, VOCABULARY), name="decoder"), "logits", (1, SEQUENCE, VOCABULARY))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 MODELS = (

@@ -24,7 +24,7 @@ def build(seed: int) -> ModelProto:
     x = net.reshape(x, (1, 256))
     x = net.node("Gemm", x, net.weight("dense.weight", (10, 256)), name="dense", transB=1)
     net.output(net.node("Add", x, net.weight("dense.bias", (1, 10)), name="add"), "logits", (1, 10))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _padded_conv(net: GraphWriter, x: str, channels: tuple[int, int]) -> str:

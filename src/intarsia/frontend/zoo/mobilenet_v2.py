@@ -40,13 +40,13 @@ def build(seed: int) -> ModelProto:
     with net.scope("head"):
         x = _conv_relu6(net, x, (channels, HEAD_CHANNELS), 1)
     net.classifier(x, HEAD_CHANNELS, 1000)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _inverted_residual(
     net: GraphWriter, x: str, channels: tuple[int, int], expansion: int, stride: int
 ) -> str:
-    """Widen by a 1x1 convolution, filter each channel, narrow linearly; add the input where shapes agree."""
+    """Inverted residual: expand, depthwise convolution, linear projection; plus the input if shapes agree."""
     hidden = channels[0] * expansion
     y = x
     if expansion != 1:

@@ -1,4 +1,4 @@
-"""How large the values in a network are expected to be: their mean and mean square, node by node.
+"""The expected size of the values in a network: their mean and mean square, node by node.
 
 Weights are scaled by it (`weights.py`), which keeps every layer's output near unit variance without running
 the model, and so with the same bits on every machine. The idea is He initialisation (He et al. 2015, section
@@ -25,9 +25,9 @@ class Moments:
     """Expected mean, and expected mean of the squares, of the elements of a tensor.
 
     Attributes:
-        mean: Of the elements.
-        square: Of the elements' squares.
-        pooled: Of the squares of the channels' averages; None where elements are taken to be alike.
+        mean: Expected mean of the elements.
+        square: Expected mean of the elements' squares.
+        pooled: Expected mean square of the channels' averages; None where elements are treated alike.
     """
 
     mean: float
@@ -46,7 +46,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What is known of a tensor: its shape and its moments."""
+    """The shape and the moments of a tensor."""
 
     shape: Shape
     moments: Moments
@@ -60,7 +60,7 @@ DENSITY: Samples = np.exp(-(DEVIATIONS**2) / 2) / np.exp(-(DEVIATIONS**2) / 2).s
 STANDARD_NORMAL = Moments(0.0, 1.0)
 LSTM = Moments(0.0, 0.05)  # of hidden states; measured on the LSTM of this zoo
 OF_NORMAL = {"Gelu": Moments(0.282, 0.425), "LSTM": LSTM, "Tanh": Moments(0.0, 0.394)}
-"""Of functions of standard normal values."""
+"""Moments of functions of standard normal values."""
 MAX_POOL = (1.4, 2.0)  # factors on both moments of rectified values; measured on the models of this zoo
 BETWEEN_CHANNELS = 0.3  # share of the variance before a Swish that channels' averages have; measured as well
 SWISH = 1.1  # factor on the squares, for channels differ in variance too; measured on EfficientNet-B0
@@ -132,7 +132,7 @@ def rectified(moments: Moments) -> Moments:
 
 
 def swish(moments: Moments) -> Moments:
-    """The moments of x sigmoid(x) for a normal x, whose factors are anything but independent."""
+    """The moments of x sigmoid(x) for a normal x; the factors are strongly dependent."""
     whole = of_normal(_swish, moments)
     between = Moments(moments.mean, moments.mean**2 + BETWEEN_CHANNELS * moments.variance)
     within = (1 - BETWEEN_CHANNELS) * moments.variance

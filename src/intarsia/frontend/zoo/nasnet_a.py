@@ -50,11 +50,11 @@ def build(seed: int) -> ModelProto:
             with net.scope(f"stage{stage}/cell{cell}"):
                 before, last = last, _normal_cell(net, last, before, filters)
     net.classifier(net.relu(last.name, name="last.relu"), last.channels, 1000)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _normal_cell(net: GraphWriter, last: Image, before: Image, filters: int) -> Image:
-    """Five sums of what the last two cells gave, and what the first of them gave: six times the filters."""
+    """A normal cell: five sums of the last two outputs, joined with the earlier one: 6 x filters channels."""
     p = _fitted(net, before, last, filters)
     h = _projected(net, last, filters, "last")
     parts = [
@@ -74,7 +74,7 @@ def _normal_cell(net: GraphWriter, last: Image, before: Image, filters: int) -> 
 
 
 def _reduction_cell(net: GraphWriter, last: Image, before: Image, filters: int) -> Image:
-    """Five sums, all but one of them at half the size; four are joined: four times the filters."""
+    """A reduction cell: five sums, four of half the size are joined: 4 x filters channels."""
     p = _fitted(net, before, last, filters)
     h = _projected(net, last, filters, "last")
     size = (last.size + 1) // 2
@@ -134,7 +134,7 @@ def _separable(
 
 
 def _fitted(net: GraphWriter, before: Image, last: Image, filters: int) -> Image:
-    """What the cell before the last gave, in the size of what the last gave, with `filters` channels."""
+    """Adjust the earlier of two cell outputs to the size of the later one, with `filters` channels."""
     if before.size != last.size:
         return _halved(net, before, filters)
     if before is last or before.channels == filters:
@@ -160,12 +160,12 @@ def _halved(net: GraphWriter, image: Image, filters: int) -> Image:
         )
         halves = (
             net.conv(
-                net.average_pool(each, 1, stride=2, name=f"every_second{index}"),
+                net.average_pool(pixels, 1, stride=2, name=f"every_second{index}"),
                 (image.channels, filters // 2),
                 1,
                 name=f"conv{index}",
             )
-            for index, each in enumerate((x, shifted))
+            for index, pixels in enumerate((x, shifted))
         )
         x = net.node("Concat", *halves, name="halves", axis=1)
         return Image(net.batch_norm(x, filters, epsilon=EPSILON), filters, (image.size + 1) // 2)

@@ -20,8 +20,8 @@ def build(seed: int, blocks: Sequence[int] = (3, 4, 6, 3)) -> ModelProto:
     """image: (1, 3, 224, 224) to logits: (1, 1000); 25 million parameters.
 
     Args:
-        seed: Of the weights.
-        blocks: How many blocks each stage has; ResNeXt-101 has (3, 4, 23, 3).
+        seed: Seed of the weights.
+        blocks: Number of blocks of each stage; ResNeXt-101 has (3, 4, 23, 3).
     """
     net = GraphWriter("resnext50")
     x = net.input("image", (1, 3, 224, 224))
@@ -36,7 +36,7 @@ def build(seed: int, blocks: Sequence[int] = (3, 4, 6, 3)) -> ModelProto:
                 x = _block(net, x, (channels, width, out_channels), stride)
             channels = out_channels
     net.classifier(x, channels, 1000)
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _block(net: GraphWriter, x: str, channels: tuple[int, int, int], stride: int) -> str:

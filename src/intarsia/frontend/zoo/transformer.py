@@ -1,4 +1,4 @@
-"""The parts that the transformers of the zoo share: attention and the feed-forward layer."""
+"""Shared parts of the zoo's transformers: attention and the feed-forward layer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def split_heads(net: GraphWriter, x: str, size: Size, name: str) -> str:
 
 
 def attention_scores(net: GraphWriter, query: str, key: str, size: Size) -> str:
-    """How well queries and keys agree, query key^T / sqrt(head width): (1, heads, sequence, sequence)."""
+    """Attention scores, query key^T / sqrt(head width): (1, heads, sequence, sequence)."""
     transposed = net.transpose(key, (0, 1, 3, 2), name="key.transposed")
     product = net.node("MatMul", query, transposed, name="scores")
     return net.node("Mul", product, net.scalar(1 / sqrt(size.head_width)), name="scores.scaled")

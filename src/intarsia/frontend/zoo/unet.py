@@ -40,7 +40,7 @@ def build(seed: int) -> ModelProto:
         channels = width
     with net.scope("head"):
         net.output(net.conv(x, (channels, 1), 1, bias=True), "logits", (1, 1, IMAGE, IMAGE))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _two_convolutions(net: GraphWriter, x: str, channels: tuple[int, int]) -> str:

@@ -39,11 +39,11 @@ def build(seed: int) -> ModelProto:
         first = net.constant("first", np.array(0, np.int64))
         x = net.node("Gather", x, first, name="class_token", axis=1)
         net.output(net.dense(x, (SIZE.width, CLASSES)), "logits", (1, CLASSES))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def _embeddings(net: GraphWriter, image: str) -> str:
-    """A token for the class and one for each patch, with what tells their positions: (1, 197, 768)."""
+    """A class token and a token per patch, with position embeddings added: (1, 197, 768)."""
     with net.scope("embeddings"):
         x = net.conv(image, (3, SIZE.width), PATCH, stride=PATCH, bias=True, name="patches")
         x = net.reshape(x, (1, SIZE.width, PATCHES))

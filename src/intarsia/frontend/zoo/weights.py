@@ -86,7 +86,9 @@ class _Drawing:
     def run(self) -> None:
         for node in self._graph.node:
             if node.op_type in VIEWS and node.input[0] in self._undrawn:
-                self._undrawn[node.output[0]] = self._undrawn[node.input[0]]  # its user will tell what it is
+                self._undrawn[node.output[0]] = self._undrawn[
+                    node.input[0]
+                ]  # its user determines the distribution
                 continue
             for index, name in enumerate(node.input):
                 if name in self._undrawn:
@@ -141,7 +143,7 @@ class _Drawing:
 
 
 def _origin(node: NodeProto) -> object:
-    """What nodes that compute the same have in common."""
+    """Return a key that is equal for nodes that compute the same."""
     attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
     return (node.op_type, *node.input, *attributes)
 

@@ -1,4 +1,4 @@
-"""What the zoo knows of a model before it is built."""
+"""Description of a zoo model, available before the model is built."""
 
 from __future__ import annotations
 

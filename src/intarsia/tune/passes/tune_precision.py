@@ -54,7 +54,7 @@ class TunePrecision(TuningPass, opt_level=0):
 
     Raises:
         UsageError: The bound is no positive number, there is no type or an unknown one, or no function has a
-                    toolchain.
+            toolchain.
     """
 
     strategy: Strategy = field(default_factory=Greedy, kw_only=True)

@@ -16,7 +16,7 @@ from intarsia.frontend.onnx.name_supply import NameSupply
 from intarsia.frontend.onnx.normal_form import normalize
 from intarsia.frontend.onnx.onnx_errors import error_essence
 from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
-from intarsia.frontend.onnx.symbolic_shapes import propagated_types
+from intarsia.frontend.onnx.symbolic_shapes import infer_symbolic_types
 from intarsia.frontend.onnx.text_check import check_texts
 from intarsia.frontend.onnx.value_names import field_names, flat, flat_results, flat_types, single, unflatten
 from intarsia.ir import (
@@ -141,16 +141,16 @@ class TestShapes:
         assert more_precise(f32(ANY, 3), f32(2, 3), is_inferred=True) == f32(2, 3)
 
     def test_propagation_is_not_needed_for_static_inputs(self) -> None:
-        assert propagated_types(IF, {}, {"x": f32(2)}) == {}
+        assert infer_symbolic_types(IF, {}, {"x": f32(2)}) == {}
 
     def test_propagation_forgets_names_that_onnx_invents(self) -> None:
         model = model_of("g (float[N] x) => (int64[1,k] y) { y = NonZero(x) }", opset=26)
-        assert propagated_types(model, {}, {"x": f32(N)}) == {"y": TensorType((1, ANY), DType.INT64)}
+        assert infer_symbolic_types(model, {}, {"x": f32(N)}) == {"y": TensorType((1, ANY), DType.INT64)}
 
     def test_propagation_does_not_believe_the_exporter(self) -> None:
         model = model_of("g (float[N] x) => (float[7] y) <float[7] a> { a = Neg(x)  y = Neg(a) }", opset=26)
         assert type_hints(model.graph) == {"a": f32(7), "y": f32(7)}
-        assert propagated_types(model, {}, {"x": f32(N)}) == {"a": f32(N), "y": f32(N)}
+        assert infer_symbolic_types(model, {}, {"x": f32(N)}) == {"a": f32(N), "y": f32(N)}
 
 
 class TestNames:

@@ -26,7 +26,7 @@ def small_network(seed: int, *, longer: bool = False) -> ModelProto:
         if longer:
             x = net.relu(net.batch_norm(x, 64))
         net.output(net.node("Neg", x, name="negative"), "y", (1, 64, 8, 8))
-    return net.finished(seed)
+    return net.finish(seed)
 
 
 def weights(model: ModelProto) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
@@ -54,7 +54,7 @@ def test_gates_are_near_a_half_and_swishes_nearly_linear() -> None:
     x = net.swish(net.conv(x, (64, 64), 1, name="squeeze"), name="squeezed")
     gate = net.node("Sigmoid", net.conv(x, (64, 64), 1, name="excite"), name="gate")
     net.output(gate, "y", (1, 64, 1, 1))
-    drawn = weights(net.finished(0))
+    drawn = weights(net.finish(0))
 
     assert drawn["batch_norm.weight"].mean() == pytest.approx(SWISH_SCALE.mean, abs=0.03)
     pooled = swish(Moments(0.0, 0.0925 * 1.005)).pooled
@@ -68,7 +68,7 @@ def test_states_of_an_lstm_add_little_to_what_its_gates_are_computed_from() -> N
     net = GraphWriter("recurrent")
     x = net.lstm(net.input("tokens", (8, 1, 64)), (64, 32))
     net.output(x, "states", (8, 1, 32))
-    drawn = weights(net.finished(0))
+    drawn = weights(net.finish(0))
 
     assert drawn["lstm.weight"].std() == pytest.approx(((1 - RECURRENT_VARIANCE) / 64) ** 0.5, rel=0.05)
     expected = (RECURRENT_VARIANCE / (32 * LSTM.square)) ** 0.5
@@ -85,7 +85,7 @@ def test_two_branches_that_compute_the_same_add_up(kernel: int, square: float) -
     x = net.conv(net.node("Add", one, other, name="sum"), (64, 64), 1)
     net.output(x, "y", (1, 64, 8, 8))
 
-    drawn = weights(net.finished(0))
+    drawn = weights(net.finish(0))
     assert drawn["conv.weight"].std() == pytest.approx((64 * square) ** -0.5, rel=0.05)
 
 

@@ -21,6 +21,6 @@ from intarsia.frontend.onnx.contrib import (  # noqa: F401 - they register their
     rotary_embeddings,
 )
 from intarsia.frontend.onnx.contrib.definition import NoDefinitionError, defined_operators, has_definition
-from intarsia.frontend.onnx.contrib.expansion import expanded
+from intarsia.frontend.onnx.contrib.expansion import expand
 
-__all__ = ["NoDefinitionError", "defined_operators", "expanded", "has_definition"]
+__all__ = ["NoDefinitionError", "defined_operators", "expand", "has_definition"]

@@ -24,12 +24,12 @@ _PARAMETERS = {
 """Names of activations with the attributes that their parameters are."""
 
 
-def activated(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]) -> Expr:
-    """Apply an activation whose parameters are a list.
+def apply_activation(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]) -> Expr:
+    """Apply an activation with a list of parameters.
 
     Args:
         node: The node that names it.
-        x: What it is applied to.
+        x: Argument of the activation.
         name: An operator of ONNX; nothing is applied if it is empty.
         parameters: Its parameters in onnxruntime's order; missing ones have ONNX's defaults.
 
@@ -38,18 +38,20 @@ def activated(node: ContribNode, x: Expr, name: str, parameters: Sequence[float]
     """
     if name == "Clip" and len(parameters) == 2:
         return node.op("Clip", x, *(node.scalar(value, x) for value in parameters))
-    return activated_by_name(node, x, name, dict(zip(_PARAMETERS.get(name, ()), parameters, strict=False)))
+    return apply_named_activation(
+        node, x, name, dict(zip(_PARAMETERS.get(name, ()), parameters, strict=False))
+    )
 
 
-def activated_by_name(node: ContribNode, x: Expr, name: str, parameters: Mapping[str, float]) -> Expr:
-    """Apply an activation whose parameters have names.
+def apply_named_activation(node: ContribNode, x: Expr, name: str, parameters: Mapping[str, float]) -> Expr:
+    """Apply an activation with named parameters.
 
     Args:
         node: The node that names it.
-        x: What it is applied to.
+        x: Argument of the activation.
         name: An operator of ONNX; nothing is applied if it is empty.
-        parameters: By the names of the activation's attributes. Those that it does not have are ignored, as
-            onnxruntime does; missing ones have ONNX's defaults.
+        parameters: Values by name of the activation's attribute. Unknown names are ignored, as in
+            onnxruntime; missing ones have ONNX's defaults.
 
     Raises:
         NoDefinitionError: There is no such activation.

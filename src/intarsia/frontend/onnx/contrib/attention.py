@@ -68,7 +68,7 @@ def self_attention(
         sizes: Widths of queries, keys and values; None if they are equal.
         mask: A padding mask in one of the forms of `padding_bias`.
         past: Keys and values before, of shape [2, batch, head, past, size].
-        bias: What is added to the scores.
+        bias: Addend of the scores; None for none.
     """
     if node.integer("do_rotary") or node.integer("past_present_share_buffer"):
         raise NoDefinitionError("rotary embedding, or a buffer that past and present share")
@@ -86,7 +86,7 @@ def self_attention(
             node, query, key, value, node.attributes["scale"], _biases(node, query, key, mask, past, bias)
         ),
     )
-    if not node.wants(1):
+    if not node.is_used(1):
         return [result]
     both = [node.op("Unsqueeze", x, node.ints(0)) for x in (key, value)]
     return [result, node.op("Concat", *both, axis=0)]

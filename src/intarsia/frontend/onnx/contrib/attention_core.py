@@ -52,7 +52,7 @@ def attend(
         key: Keys, shape [batch, head, total, size].
         value: Values, shape [batch, head, total, value size].
         scale: Factor of the scores; None or 0 for the inverse square root of the size.
-        biases: What is added to the scores; None stands for nothing.
+        biases: Addends of the scores; None stands for 0.
         softcap: Bound of the scores by tanh; 0 for none.
     """
     size = node.static(query, 3)
@@ -97,7 +97,7 @@ def _within_lengths(node: ContribNode, lengths: Expr, like: Expr, total: Expr) -
     batch, count = node.static(like, 0), node.static(lengths, 0)
     is_one_each, is_two_each = has_same_axis(like, lengths), batch is not None and count == 2 * batch
     if not is_one_each and not is_two_each:
-        raise NoDefinitionError("lengths whose number is not known to be that of the batch, or twice it")
+        raise NoDefinitionError("lengths that are not known to number as many as the batch, or twice as many")
     positions = position_range(node, total)
     lengths = node.cast(lengths, DType.INT64)
     ends, begins = lengths, None
@@ -120,10 +120,10 @@ def has_same_axis(x: Expr, y: Expr) -> bool:
 def causal_bias(
     node: ContribNode, steps: Expr, past: Expr, total: Expr, like: Expr, padding: Expr | None = None
 ) -> Expr:
-    """What is added to the scores so that no step attends to later keys.
+    """Return the addend of the scores that masks later keys.
 
-    For later keys the lowest number replaces what the padding mask adds, as in onnxruntime. Their sum could
-    be -inf, and a step whose earlier keys are all padding would attend to these alone.
+    For later keys the lowest finite number replaces the addend of the padding mask, as in onnxruntime. Their
+    sum could be -inf; then a step with only padding before it would attend to the padding alone.
 
     Args:
         node: The node.
@@ -131,7 +131,7 @@ def causal_bias(
         past: The number of keys before the first query, likewise.
         total: The number of keys, likewise.
         like: A value of the element type of the scores.
-        padding: What a padding mask adds to the scores; None for nothing.
+        padding: Addend of a padding mask; None for none.
     """
     lowest = float(np.finfo(np.float16).min if dtype_of(like) is DType.FLOAT16 else np.finfo(np.float32).min)
     kept = node.scalar(0, like) if padding is None else padding

@@ -31,7 +31,7 @@ class ContribNode:
         args: Its inputs; an empty tuple stands for an absent one.
         attributes: Its attributes, defaults filled in.
         outputs: For each output up to the last one that is used, whether it is used.
-        span: Where it comes from.
+        span: Span of the ONNX node.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ContribNode:
         """An optional input; None where it is absent."""
         return self.args[position] if self.has(position) else None
 
-    def wants(self, position: int) -> bool:
+    def is_used(self, position: int) -> bool:
         """Whether an output is used."""
         return position < len(self.outputs) and self.outputs[position]
 
@@ -86,7 +86,7 @@ class ContribNode:
         return tuple(tuple_get(value, position) for position in range(outputs))
 
     def constant(self, array: Array) -> Constant:
-        """A constant of an array that nobody else writes to."""
+        """Return a constant of an array, made read-only."""
         array = np.ascontiguousarray(array).reshape(array.shape)
         array.flags.writeable = False
         return Constant(array, span=self.span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from intarsia.frontend.onnx.contrib.activation import activated
+from intarsia.frontend.onnx.contrib.activation import apply_activation
 from intarsia.frontend.onnx.contrib.contrib_node import array_of
 from intarsia.frontend.onnx.contrib.definition import ContribNode, NoDefinitionError, Results, definition
 from intarsia.ir import AttrValue
@@ -33,7 +33,7 @@ def fused_conv(node: ContribNode) -> Results:
     added = node.optional(3)
     if added is not None:
         result = node.op("Add", result, added)
-    return [activated(node, result, node.text("activation"), node.attributes["activation_params"])]
+    return [apply_activation(node, result, node.text("activation"), node.attributes["activation_params"])]
 
 
 @definition("ConvTransposeWithDynamicPads", inputs=(2, 4), group=1, output_padding=None, **WINDOW)

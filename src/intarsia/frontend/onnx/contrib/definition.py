@@ -43,10 +43,10 @@ Rule: TypeAlias = Callable[[ContribNode], Results]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """How an operator is expressed by ONNX's operators.
+    """The definition of a contributed operator by ONNX's operators.
 
     Attributes:
-        rule: From a node to an expression for each of its outputs, up to the last one that is used.
+        rule: Function from a node to an expression for each of its outputs, up to the last one in use.
         inputs: The lowest and the highest number of inputs.
         attributes: Names of the attributes with their defaults; None where absence means something else.
     """

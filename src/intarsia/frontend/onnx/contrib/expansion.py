@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 
-def expanded(
+def expand(
     node: NodeProto, args: Sequence[Expr], attrs: Mapping[str, Any], span: Span, *, is_declared: bool
 ) -> Results | None:
     """Return an expression for each output of a node, up to the last one that is used.
@@ -29,7 +29,7 @@ def expanded(
         node: The node.
         args: Its inputs; an empty tuple stands for an absent one.
         attrs: Its attributes.
-        span: Where it comes from.
+        span: Span of the ONNX node.
         is_declared: Whether it can be an opaque operator instead.
 
     Returns:

@@ -80,7 +80,7 @@ def _refuse_other_forms(node: ContribNode) -> None:
     past = node.optional(3)
     if past is not None and node.static(past, 2) != 0:
         raise NoDefinitionError("keys and values of the past")
-    if any(node.has(position) for position in (11, 12, 13, 14, 15)) or node.wants(3):
+    if any(node.has(position) for position in (11, 12, 13, 14, 15)) or node.is_used(3):
         raise NoDefinitionError("sinks, a quantised cache, normalised heads, or the scores as a result")
     if node.integer("local_window_size") > 0 or node.integer("smooth_softmax") > 0:
         raise NoDefinitionError("a local window, or a smooth softmax")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intarsia.frontend.onnx.contrib.activation import activated_by_name
+from intarsia.frontend.onnx.contrib.activation import apply_named_activation
 from intarsia.frontend.onnx.contrib.definition import ContribNode, Results, definition
 from intarsia.ir import Expr
 
@@ -68,4 +68,4 @@ def fused_gemm(node: ContribNode) -> Results:
         for name, value in node.attributes.items()
         if name.startswith(prefix) and value is not None
     }
-    return [activated_by_name(node, product, node.text("activation"), parameters)]
+    return [apply_named_activation(node, product, node.text("activation"), parameters)]

@@ -30,7 +30,7 @@ from intarsia.ir import Expr
 )
 def multi_head_attention(node: ContribNode) -> Results:
     """Attention to keys and values of the same or another sequence, with those of the past in front."""
-    if node.has(8) or node.has(9) or node.wants(3):
+    if node.has(8) or node.has(9) or node.is_used(3):
         raise NoDefinitionError("a cache that is written in place, or the scores as a result")
     query, key, value = _heads(node)
     _refuse_causal_cross_attention(node, query, key)

@@ -27,7 +27,7 @@ def simplified_layer_normalization(node: ContribNode) -> Results:
     x, scale = node.input(0), node.input(1)
     axis, stash = node.integer("axis"), node.integer("stash_type")
     normalized = _by_root_mean_square(node, x, scale, axis, stash)
-    return [normalized, _inverse_root_mean_square(node, x, axis)] if node.wants(1) else [normalized]
+    return [normalized, _inverse_root_mean_square(node, x, axis)] if node.is_used(1) else [normalized]
 
 
 def _by_root_mean_square(node: ContribNode, x: Expr, scale: Expr, axis: int = -1, stash: int = 1) -> Expr:
@@ -70,6 +70,6 @@ def _sum_with_skip(node: ContribNode, bias: Expr | None) -> Expr:
 
 def _with_sum(node: ContribNode, normalized: Expr, total: Expr) -> Results:
     """The outputs: result, two statistics for training, and the sum that was normalised."""
-    if node.wants(1) or node.wants(2):
+    if node.is_used(1) or node.is_used(2):
         raise NoDefinitionError("the mean or the inverse standard deviation is used")
     return [normalized, normalized, normalized, total][: len(node.outputs)]

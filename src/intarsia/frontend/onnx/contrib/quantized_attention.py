@@ -1,4 +1,4 @@
-"""The operator QAttention: attention whose input projection is quantised."""
+"""The operator QAttention: attention with a quantised input projection."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _POOLING = {name: default for name, default in WINDOW.items() if name not in ("d
 
 @definition("QLinearConv", inputs=(8, 9), group=1, channels_last=0, **WINDOW)
 def q_linear_conv(node: ContribNode) -> Results:
-    """QLinearConv, also of images whose channels are last."""
+    """QLinearConv, in NCHW or with channels last."""
     x = _channels_first(node, node.input(0))
     parameters = [as_scalar(node, node.optional(position)) for position in range(1, 9)]
     parameters[2] = node.input(3)  # the weights

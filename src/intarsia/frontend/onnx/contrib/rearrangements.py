@@ -37,7 +37,7 @@ def range_(node: ContribNode) -> Results:
 
 @definition("Pad", inputs=(2, 3), mode="constant")
 def pad(node: ContribNode) -> Results:
-    """Pad whose pads may have a leading axis of 1; negative ones cut off."""
+    """Pad; the pads may have a leading axis of 1, and negative pads crop."""
     pads, value = node.reshape(node.input(1), -1), node.optional(2)
     value = None if value is None else node.reshape(value)
     return [node.op("Pad", node.input(0), pads, value, mode=node.text("mode"))]
