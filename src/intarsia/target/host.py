@@ -123,7 +123,7 @@ class Host:
         return cls(**values)  # type: ignore[arg-type]  # each value was checked against its field's type
 
     def differences(self, other: Host) -> tuple[str, ...]:
-        """One line for each fact that differs, this machine's first: "usable cores: 2 here, 64 there"."""
+        """Return a line for each differing fact, this machine's first: "usable cores: 2 here, 64 there"."""
         lines = []
         for name, label in _LABELS.items():
             here, there = getattr(self, name), getattr(other, name)
@@ -140,7 +140,7 @@ class Host:
         return tuple(lines)
 
     def isa_missing(self, required: Iterable[str]) -> tuple[str, ...]:
-        """Those of the required instruction sets that this machine lacks, in the order given."""
+        """Return the required instruction sets that this machine lacks, in the order given."""
         return tuple(name for name in required if name not in self.isa)
 
 

@@ -23,7 +23,7 @@ _EXPECTED: Final = {str: "a text without spaces and quotes", int: "a whole numbe
 
 @dataclass(frozen=True, slots=True)
 class TargetOption:
-    """What one `-name=value` of a target may be.
+    """An option `-name=value` of a target.
 
     Attributes:
         name: Lower case letters, digits and underscores.

@@ -72,7 +72,7 @@ class VirtualDevice:
 
     @classmethod
     def for_device(cls, device_type: DeviceType, virtual_device_id: int) -> VirtualDevice:
-        """One device."""
+        """Return the virtual device of one device."""
         return cls(device_type, virtual_device_id)
 
     @classmethod
@@ -93,7 +93,7 @@ class VirtualDevice:
 
     @classmethod
     def for_memory_scope(cls, memory_scope: str) -> VirtualDevice:
-        """That memory of any device."""
+        """Return the virtual device of a memory scope, on any device."""
         return cls(memory_scope=memory_scope)
 
     @property

@@ -78,7 +78,7 @@ class Instruction:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote.
+        """Return the instruction that `to_json` wrote.
 
         Raises:
             UsageError: It is no such data.

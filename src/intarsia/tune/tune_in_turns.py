@@ -1,4 +1,4 @@
-"""One budget for the tuning passes of a sequence."""
+"""A common budget for the tuning passes of a sequence."""
 
 from __future__ import annotations
 

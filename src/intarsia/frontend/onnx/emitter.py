@@ -60,7 +60,15 @@ _WITHOUT_EQUIVALENT = frozenset({COUNTED_BOXES, COUNTED_INDICES, TREE_ENSEMBLE})
 
 @dataclass(slots=True)
 class _Frame:
-    """A scope being emitted into a graph."""
+    """A scope during its emission into a graph.
+
+    Attributes:
+        members: Expressions of the scope that are still to be emitted.
+        graph: The GraphProto that gets the nodes.
+        names: Names of the values in sight.
+        program: The scopes of the program.
+        leave: Called after the last member.
+    """
 
     members: Iterator[Expr]
     graph: Any
@@ -103,6 +111,7 @@ class GraphEmitter:
             results.extend(flat_results(self._result_names(function.body, names)))
 
         self._enter(scope, self.graph, names, program, leave)
+        # An explicit stack: nested branches and calls may be deeper than Python's recursion limit.
         while self._stack:
             frame = self._stack[-1]
             expr = next(frame.members, None)

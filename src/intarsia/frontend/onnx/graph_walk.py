@@ -31,5 +31,5 @@ def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def label(node: NodeProto) -> str:
-    """What people call a node: its name, or its first output."""
+    """Return a node's label for messages: its name, or its first output."""
     return node.name or next(iter(node.output), "") or node.op_type

@@ -30,23 +30,23 @@ MAX_RANK: Final = 64
 """Dimensions of the largest NumPy array."""
 
 _MOST_AXES: Final = 2 * MAX_RANK
-"""Elements of the longest argument that has a number for each axis, or two as pads have."""
+"""Maximum length of an argument with one number per axis, or two (pads)."""
 
 _MAX_INLINED_BYTES: Final = 1 << 28
-"""Constants of a function are repeated with each of its calls."""
+"""Bytes of constants after inlining, beyond the model's size: a function's constants repeat at each call."""
 
 _SMALL_SPARSE: Final = 1 << 24
-"""Number of elements that a sparse tensor may have, however few are stored: it becomes a dense one."""
+"""Elements that the dense form of any sparse tensor may have."""
 
 _MOST_ZEROS: Final = 1024
-"""Number of elements of a larger sparse tensor for each one that is stored."""
+"""Elements of a larger sparse tensor per stored element."""
 
 _WINDOWED: Final = frozenset(
     {"Conv", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool", "Pad"}
 )
 
 _SPLITS: Final = frozenset({"Split", "SplitToSequence"})
-"""Operators with a constant argument that is as long as they have results."""
+"""Operators with a constant argument of one number per result."""
 
 _SHAPED: Final = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 """Operators with a constant argument that is the shape of the result."""
@@ -54,12 +54,12 @@ _SHAPED: Final = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 
 @dataclass(frozen=True, slots=True)
 class ImportLimits:
-    """How large a model may become when it is imported.
+    """Limits on the size of an imported model.
 
     Attributes:
-        max_elements: Number of elements that an input or a computed value may have. Weights that are stored
-            with the model may have more.
-        max_nodes: Number of nodes that the model's own functions may be expanded to.
+        max_elements: Maximum number of elements of an input or a computed value. Weights in the file may have
+            more.
+        max_nodes: Maximum number of nodes after the model's functions are inlined.
     """
 
     max_elements: int = MAX_ELEMENTS

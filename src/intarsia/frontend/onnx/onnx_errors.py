@@ -1,10 +1,10 @@
-"""What the C++ parts of the onnx package raise."""
+"""Errors of the C++ parts of the onnx package."""
 
 from __future__ import annotations
 
 
 def onnx_errors() -> tuple[type[Exception], ...]:
-    """What to catch around onnx's checker, inference, inliner and version converter; they share no base."""
+    """Return the error types of onnx's checker, inference, inliner and version converter: no common base."""
     from onnx import checker, shape_inference, version_converter
 
     return (
@@ -18,5 +18,5 @@ def onnx_errors() -> tuple[type[Exception], ...]:
 
 
 def error_essence(error: Exception) -> str:
-    """What onnx's assertions say, without the place in its C++ source, on one line."""
+    """Return the message of an assertion in onnx on one line, without the location in its C++ source."""
     return " ".join(str(error).rsplit("failed: ", 1)[-1].split())

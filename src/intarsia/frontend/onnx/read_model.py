@@ -119,7 +119,7 @@ def _copy_field(message: Any, field: Any, value: Any) -> None:
 
 
 def _own_array(tensor: TensorProto) -> npt.NDArray[Any]:
-    """One copy out of the message: `raw_data` is a fresh bytes object at each access."""
+    """Copy the data out of the message once: `raw_data` is a fresh bytes object at each access."""
     from onnx import TensorProto
 
     source = WeightSource(None, memoryview(b""))

@@ -39,14 +39,14 @@ class _Field:
     number: int
     kind: int
     start: int
-    """Where the field begins, key included."""
+    """Offset of the field's first byte, key included."""
     content: int
-    """Where its content begins."""
+    """Offset of the content's first byte."""
     end: int
 
 
 def cut_out_weights(data: Buffer) -> bytes:
-    """The message with every large initializer's raw data replaced by a reference to its place in `data`.
+    """Replace the raw data of every large initializer by a reference to its offset in `data`.
 
     Raises:
         InvalidModelError: The bytes are not a protobuf message, or end too early.
@@ -73,10 +73,10 @@ def _graph_parts(data: Buffer, graph: _Field) -> Iterator[bytes]:
 
 
 def _tensor_parts(data: Buffer, tensor: _Field) -> Iterator[bytes]:
-    """The fields of a tensor, with the raw data that counts replaced by a reference to its place.
+    """Yield the fields of a tensor, with its effective raw data replaced by a reference to the offset.
 
-    Of a field that is repeated protobuf keeps the last, and the order of fields is free. So the location and
-    the data that count are looked for first, and the reference is written behind all other fields.
+    Protobuf keeps the last of a repeated field, and fields come in any order. So the effective location and
+    data are searched first, and the reference is written after all other fields.
     """
     fields = tuple(_fields(data, tensor.content, tensor.end))
     raw = [item for item in fields if _is_raw_data(item)]
@@ -84,7 +84,7 @@ def _tensor_parts(data: Buffer, tensor: _Field) -> Iterator[bytes]:
         yield bytes(data[tensor.content : tensor.end])
         return
     for item in fields:
-        # References that a tensor with inline data still has are stale, and would be read instead of it.
+        # External references of a tensor with inline data are stale, but would have precedence over the data.
         if not (_is_raw_data(item) or (item.number, item.kind) == (_TENSOR_EXTERNAL_DATA, _LENGTH_DELIMITED)):
             yield bytes(data[item.start : item.end])
     yield from (
@@ -100,7 +100,7 @@ def _is_raw_data(item: _Field) -> bool:
 
 
 def _location(data: Buffer, fields: tuple[_Field, ...]) -> int:
-    """The tensor's data_location: the last one that the enumeration has, as protobuf ignores others."""
+    """Return the tensor's data_location: the last valid value of the enum, since protobuf ignores others."""
     written = (
         _varint(data, item.content, item.end)[0] & 0xFFFFFFFF  # an enum has 32 bits; the rest is dropped
         for item in fields
@@ -121,6 +121,7 @@ def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
     position = start
     while position < end:
         key, content = _varint(data, position, end)
+        # Wire types: 0 varint, 1 eight bytes, 2 length-delimited, 3 and 4 begin and end a group, 5 four bytes.
         number, kind = key >> 3, key & 7
         match kind:
             case 0:
@@ -148,7 +149,7 @@ def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
 
 
 def _end_of_group(data: Buffer, number: int, start: int, end: int) -> int:
-    """Where a group ends: a field of an old kind, which ONNX has none of and protobuf skips as unknown."""
+    """Return the offset after a group: a deprecated kind of field, absent in ONNX; protobuf skips it."""
     pending, position = [number], start
     while pending:
         key, content = _varint(data, position, end)
@@ -167,11 +168,12 @@ def _end_of_group(data: Buffer, number: int, start: int, end: int) -> int:
 
 
 def not_a_model(why: str) -> InvalidModelError:
-    """The error for bytes that are no ONNX model."""
+    """Return the error for bytes that are no ONNX model."""
     return InvalidModelError(f"not an ONNX model: {why}", help="pass an .onnx file, or its bytes")
 
 
 def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
+    # Little-endian groups of 7 bits; the top bit says that another byte follows. 10 bytes hold 64 bits.
     value = shift = 0
     while position < end and shift < 70:
         byte = data[position]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WITHOUT_MAPS: Final = (
     "convert the model without maps: options={'zipmap': False} of skl2onnx, or zipmap=False of onnxmltools"
 )
-"""What to do about a model with values of map type."""
+"""Advice for a model with values of map type."""
 
 _MOST_CLASSES: Final = 8
 """Number of classes that a note lists by name."""

@@ -58,12 +58,12 @@ DEVIATIONS: Samples = np.linspace(-8, 8, 257)
 DENSITY: Samples = np.exp(-(DEVIATIONS**2) / 2) / np.exp(-(DEVIATIONS**2) / 2).sum()
 
 STANDARD_NORMAL = Moments(0.0, 1.0)
-LSTM = Moments(0.0, 0.05)  # of hidden states; measured on the LSTM of this zoo
+LSTM = Moments(0.0, 0.05)  # moments of hidden states; measured on the LSTM of this zoo
 OF_NORMAL = {"Gelu": Moments(0.282, 0.425), "LSTM": LSTM, "Tanh": Moments(0.0, 0.394)}
 """Moments of functions of standard normal values."""
 MAX_POOL = (1.4, 2.0)  # factors on both moments of rectified values; measured on the models of this zoo
-BETWEEN_CHANNELS = 0.3  # share of the variance before a Swish that channels' averages have; measured as well
-SWISH = 1.1  # factor on the squares, for channels differ in variance too; measured on EfficientNet-B0
+BETWEEN_CHANNELS = 0.3  # share of the channels' averages in the variance before a Swish; measured likewise
+SWISH = 1.1  # factor on the squares, since channels differ in variance; measured on EfficientNet-B0
 
 
 def output_moments(node: NodeProto, inputs: tuple[Signal, ...], output: Shape) -> Moments:
@@ -113,7 +113,7 @@ def _of_one(node: NodeProto, data: Signal, output: Shape) -> Moments:
             return _mixture([(moments, prod(data.shape) / prod(output))])
         case "LRN":
             return moments.scaled(attribute(node, "bias", 1.0) ** -attribute(node, "beta", 0.75))
-        case "Softmax":  # makes attention average its values as if they were alike: the sum of weights is 1
+        case "Softmax":  # equal weights: then attention averages its values, and the sum of weights is 1
             return Moments(1 / data.shape[-1], 1 / data.shape[-1])
         case _:
             return moments
@@ -127,6 +127,7 @@ def rectified(moments: Moments) -> Moments:
     ratio = mean / deviation
     positive = (1 + erf(ratio / sqrt(2))) / 2
     density = exp(-(ratio**2) / 2) / sqrt(2 * pi)
+    # Mean and mean square of a rectified normal variable, from its truncated moments.
     first = mean * positive + deviation * density
     return Moments(first, moments.square * positive + mean * deviation * density)
 

@@ -35,10 +35,8 @@ class Normal:
 SCALE = Normal(1.0, 0.05)  # the spreads are enough to make any two channels differ
 SHIFT = Normal(0.0, 0.05)
 SWISH_SCALE = Normal(0.3, 0.05)  # larger inputs of x sigmoid(x) grow from layer to layer, by its curvature
-GATE_VARIANCE = 0.1  # before a sigmoid that is a gate: all gates near a half, as when training begins
-RECURRENT_VARIANCE = (
-    0.1  # what states add to what gates are computed from; much more, and rounding errors grow
-)
+GATE_VARIANCE = 0.1  # of a gate's argument: gates stay near one half, as at the start of training
+RECURRENT_VARIANCE = 0.1  # share of the states in the gates' inputs; with much more, rounding errors grow
 
 
 def draw_weights(model: ModelProto, seed: int) -> None:
@@ -54,7 +52,7 @@ def draw_weights(model: ModelProto, seed: int) -> None:
 
 
 def draw(distribution: Normal, size: int, seed: int, name: str) -> bytes:
-    """`size` little-endian float32 samples; depends on nothing but the arguments (PCG64, ziggurat)."""
+    """Draw `size` little-endian float32 samples; a pure function of the arguments (PCG64, ziggurat)."""
     entropy = (seed, int.from_bytes(digest_bytes(name.encode()), "little"))
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     samples = generator.standard_normal(size, dtype=np.float32)
@@ -64,7 +62,7 @@ def draw(distribution: Normal, size: int, seed: int, name: str) -> bytes:
 
 
 class _Drawing:
-    """One pass over a graph in which each weight is drawn when its first user is met."""
+    """A pass over a graph that draws each weight at its first user."""
 
     def __init__(self, model: ModelProto, seed: int) -> None:
         from onnx import TensorProto
@@ -74,7 +72,7 @@ class _Drawing:
         self._shapes = _static_shapes(model)
         self._moments = {value.name: STANDARD_NORMAL for value in model.graph.input}
         self._readers = _readers(model)
-        self._gated: dict[str, str] = {}  # what each sigmoid is of
+        self._gated: dict[str, str] = {}  # argument of each sigmoid, to recognise x sigmoid(x)
         self._origins: dict[str, object] = {}
         self._undrawn: dict[str, TensorProto] = {}
         for tensor in model.graph.initializer:
@@ -86,9 +84,8 @@ class _Drawing:
     def run(self) -> None:
         for node in self._graph.node:
             if node.op_type in VIEWS and node.input[0] in self._undrawn:
-                self._undrawn[node.output[0]] = self._undrawn[
-                    node.input[0]
-                ]  # its user determines the distribution
+                # A reshaped weight stays undrawn: the operator that uses it determines the distribution.
+                self._undrawn[node.output[0]] = self._undrawn[node.input[0]]
                 continue
             for index, name in enumerate(node.input):
                 if name in self._undrawn:
@@ -101,6 +98,7 @@ class _Drawing:
         if node.op_type == "Mul" and self._gated.get(node.input[1]) == node.input[0]:
             return swish(self._moments[node.input[0]])
         self._origins[node.output[0]] = _origin(node)
+        # Both operands are equal, not independent: their sum is twice one of them, with 4 times the variance.
         if node.op_type == "Add" and len({self._origins.get(name, name) for name in node.input}) == 1:
             return self._moments[node.input[0]].scaled(2)
         inputs = tuple(self._signal(name) for name in node.input if name)
@@ -149,7 +147,7 @@ def _origin(node: NodeProto) -> object:
 
 
 def _rounded(std: float) -> float:
-    """Six digits, so that the last bit of another machine's `exp` does not change the weights."""
+    """Round to six digits, so that the last bit of another machine's `exp` does not change the weights."""
     return float(f"{std:.6g}")
 
 
@@ -161,7 +159,7 @@ def _constant_moments(tensor: TensorProto) -> Moments:
 
 
 def _readers(model: ModelProto) -> Mapping[str, set[str]]:
-    """The operators that read each tensor."""
+    """Return the types of the operators that read each tensor."""
     readers: dict[str, set[str]] = {}
     for node in model.graph.node:
         for name in node.input:

@@ -121,7 +121,7 @@ class TuneConvolutions(TuningPass, opt_level=0):
                 )
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """One for each shape that has an alternative; one without an alternative if there is none."""
+        """Return an instruction for each shape with alternatives; one without any if there is no such shape."""
         target = self.target or target_of(ctx.evaluator)
         instructions = [
             Instruction(f"convolutions {shape}", {AS_IT_IS: Choice(), **self._choices(shape, names, target)})

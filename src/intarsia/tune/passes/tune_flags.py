@@ -67,7 +67,7 @@ class TuneFlags(TuningPass, opt_level=0):
             TARGET_OPTIONS[THREADS].check(count)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """One for each toolchain and flag; one without an alternative if there is no such toolchain."""
+        """Return an instruction for each toolchain and flag; one without an alternative if there is none."""
         placement, functions = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
         selected = [
             function for function in functions if not self.functions or function.name in self.functions

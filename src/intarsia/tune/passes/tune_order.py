@@ -1,4 +1,4 @@
-"""In which order heuristic passes run."""
+"""The order of heuristic passes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TuneOrder(TuningPass, opt_level=0):
             )
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # of all passes
-        """One."""
+        """Return one instruction with a choice for each order."""
         choices = {
             " ".join(item.name for item in order): Choice(
                 in_order, {"passes": [item.choice.to_json() for item in order]}

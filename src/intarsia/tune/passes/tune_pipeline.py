@@ -1,4 +1,4 @@
-"""Which sequence of heuristic passes runs, if any."""
+"""The choice among named sequences of heuristic passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE = "none"
 
 @transformation
 def pipeline(mod: IRModule, name: str) -> IRModule:
-    """The module after the sequence of a name, such as "default_heuristic"."""
+    """Run the sequence of a name, such as "default_heuristic", on a module."""
     return load_pass_sequence(name)(mod)
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a program are computed in narrower types."""
+"""Narrower types for the functions of toolchains, within a bound on the error."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TunePrecision(TuningPass, opt_level=0):
         with_error_bound(IRModule({}), self.tolerance)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """One for each toolchain; one without an alternative if there is no such toolchain."""
+        """Return an instruction for each toolchain; one without an alternative if there is none."""
         placement, functions = given_functions(trace.out_mod, self.target or target_of(ctx.evaluator))
         present = dict.fromkeys(str(function.target.toolchain) for function in functions)
         decisions = [

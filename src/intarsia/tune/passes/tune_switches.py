@@ -1,4 +1,4 @@
-"""Which heuristic passes run at all."""
+"""The choice whether heuristic passes run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from intarsia.tune.tuning_pass import TuningPass
 class TuneSwitches(TuningPass, opt_level=0):
     """Decides of each of some heuristic passes whether it runs, in their order; off wins ties.
 
-    All combinations are tried unless `strategy` says otherwise: 2 to the power of the passes. What one pass
-    leaves behind another may need, so that `DynamicProgramming` suits long rows.
+    The default strategy tries all combinations: 2 to the power of the number of passes. A pass mostly depends
+        on the one before it, so `DynamicProgramming` suits long sequences.
 
     Attributes:
         passes: The passes.
@@ -36,5 +36,5 @@ class TuneSwitches(TuningPass, opt_level=0):
         heuristic_passes(self.passes)
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:  # noqa: ARG002  # of all passes
-        """One for each pass."""
+        """Return an instruction for each pass."""
         return [each.switch for each in heuristic_passes(self.passes)]

@@ -61,7 +61,7 @@ def find_runs(symbols: Sequence[int]) -> Iterator[Run]:
 
 
 class _HashedText:
-    """Compares stretches of a text by polynomial hashes (Karp and Rabin)."""
+    """A sequence with constant-time comparison of stretches by polynomial hashes (Karp and Rabin)."""
 
     def __init__(self, symbols: Sequence[int]) -> None:
         self._count = len(symbols)
@@ -69,11 +69,11 @@ class _HashedText:
         self._power = list(accumulate(range(self._count), lambda p, _: p * _BASE % _PRIME, initial=1))
 
     def common_behind(self, left: int, right: int) -> int:
-        """How many symbols from two places on are equal."""
+        """Return the length of the longest common stretch that begins at two indices."""
         return self._longest(self._count - right, lambda n: (left, right, n))
 
     def common_before(self, left: int, right: int) -> int:
-        """How many symbols before two places are equal."""
+        """Return the length of the longest common stretch that ends before two indices."""
         return self._longest(left, lambda n: (left - n, right - n, n))
 
     def _longest(self, most: int, stretch: Callable[[int], tuple[int, int, int]]) -> int:

@@ -81,7 +81,7 @@ class Trials:
 
     @property
     def size(self) -> int:
-        """How many points there are."""
+        """Number of points of the space."""
         return prod(map(len, self.choices))
 
     @property
@@ -96,7 +96,7 @@ class Trials:
 
     @property
     def left(self) -> float:
-        """How many points may still be tried."""
+        """Number of points that may still be tried."""
         return min(self.limits.trials, self.size) - len(self.costs)
 
     @property
@@ -128,7 +128,7 @@ class Trials:
 
     @property
     def best_cost(self) -> float:
-        """What the best point costs; infinite if none was tried."""
+        """Cost of the best point; infinite if none was tried."""
         return min(self.costs.values(), default=inf)
 
 

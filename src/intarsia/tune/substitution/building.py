@@ -55,7 +55,7 @@ def axis_of(call_: Expr, rank: int, default: int = 0) -> int:
 
 
 def size_along(expr: Expr, axis: int) -> int | None:
-    """How many elements a tensor has along an axis, if that is a number that is known."""
+    """Return the size of a tensor along an axis; None if it is symbolic or unknown."""
     dims = dims_of(expr)
     if dims is None or not -len(dims) <= axis < len(dims):
         return None
@@ -70,7 +70,7 @@ def is_float(expr: Expr) -> bool:
 
 
 def permutation(call_: Expr) -> tuple[int, ...] | None:
-    """Which axis of its argument each axis of a Transpose is; None if that is not known."""
+    """Return the permutation of a Transpose, default filled in; None if the rank is unknown."""
     assert isinstance(call_, Call)
     given, rank = ints_attr(call_.attrs, "perm"), rank_of(call_.args[0])
     return tuple(reversed(range(rank))) if given is None and rank >= 0 else given

@@ -128,7 +128,7 @@ def _kind(expr: Expr) -> str:
 
 
 def _root_kinds(source: ExprPattern) -> tuple[str, ...]:
-    """What the root of a pattern may be: names of operators, or a field."""
+    """Return the kinds of a pattern's root: names of operators, or a field."""
     match source:
         case IsCall(callee=IsOp(names=names)):
             return names

@@ -1,4 +1,4 @@
-"""What all attention operators share: heads, masks, and softmax(q k' * scale + bias) v."""
+"""Shared parts of the attention operators: heads, masks, and softmax(q k' * scale + bias) v."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def attend(
 
 
 def padding_bias(node: ContribNode, mask: Expr, filter_value: float, like: Expr, total: Expr) -> Expr:
-    """What a mask adds to the scores: a large negative value where it is not positive.
+    """Return the addend of the scores for a mask: a large negative value where it is not positive.
 
     Args:
         node: The node.

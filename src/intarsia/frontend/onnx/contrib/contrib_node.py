@@ -1,4 +1,4 @@
-"""One node of a contributed operator, as a definition reads it, and the calls that it emits."""
+"""A node of a contributed operator: what a definition reads of it, and the calls that it emits."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def group_query_attention(node: ContribNode) -> Results:
 
 
 def _bias(node: ContribNode, query: Expr, steps: Expr) -> Expr | None:
-    """What is added to the scores: later keys take no part, whatever the given bias has for the others."""
+    """Return the addend of the scores: it masks later keys, and adds the given bias to the others."""
     bias, none_before = node.optional(10), node.ints(0)
     if not node.integer("causal"):
         return bias

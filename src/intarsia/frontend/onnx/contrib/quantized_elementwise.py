@@ -66,7 +66,7 @@ def q_linear_softmax(node: ContribNode) -> Results:
 
 @definition("QLinearWhere", inputs=(9, 9))
 def q_linear_where(node: ContribNode) -> Results:
-    """One of two quantised values, element by element."""
+    """Select one of two quantised values, element by element."""
     result = node.op("Where", node.input(0), quantized_input(node, 1), quantized_input(node, 4))
     return [quantized_result(node, result, 7, node.input(1))]
 
