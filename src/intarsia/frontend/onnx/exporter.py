@@ -1,4 +1,4 @@
-"""Program in, ONNX message out: the border to every toolchain that reads ONNX."""
+"""Export of programs as ONNX messages, for every toolchain that reads ONNX."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _param_type(name: str, type_: Type | None) -> Any:
 
 
 def _output_names(function: Function, emitter: GraphEmitter) -> list[str]:
-    """The wanted names, reserved before anything else can take them."""
+    """Reserve the requested output names before other values can take them."""
     wanted = function.attrs.get("output_names", ())
     assert isinstance(wanted, tuple)
     return [emitter.fresh(str(name)) for name in wanted]

@@ -1,4 +1,4 @@
-"""Weights that stand in other files, or in the model file itself where `wire` cut them out."""
+"""Weights in other files, or in the model file itself where `wire` cut them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Last touches on an exported graph, nested graphs included."""
+"""Final rewrites of an exported graph, nested graphs included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complaints about a model that name the node: unknown operators and domains, names, cycles."""
+"""Checks of a model with errors that name the node: unknown operators and domains, names, cycles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_opsets(model: ModelProto) -> None:
-    """The model must say which opset it is written in, and onnx must know it.
+    """Check that the model declares its opset, and that the installed onnx supports it.
 
     Raises:
         InvalidModelError: It does not say, or says a number below 1.
@@ -53,7 +53,7 @@ def check_opsets(model: ModelProto) -> None:
 
 
 def check_operators(model: ModelProto) -> None:
-    """Every node's operator must exist at the version that the model declares for its domain.
+    """Check that every node's operator exists at the version that the model declares for its domain.
 
     Raises:
         UnsupportedModelError: A domain that Intarsia does not know.
@@ -128,7 +128,7 @@ def _text(data: bytes) -> str:
 
 
 def check_names(graph: GraphProto) -> None:
-    """No two inputs of a graph may have one name.
+    """Check that the inputs of a graph have different names.
 
     Raises:
         InvalidModelError: Two have.
@@ -140,7 +140,7 @@ def check_names(graph: GraphProto) -> None:
 
 
 def in_execution_order(graph: GraphProto, outer: Iterable[str]) -> list[NodeProto]:
-    """The graph's nodes with producers first.
+    """Return the graph's nodes in topological order.
 
     Args:
         graph: One graph, without the nested ones.

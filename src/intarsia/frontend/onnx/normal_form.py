@@ -1,4 +1,4 @@
-"""Take the freedom out of a model's message: one spelling of each thing that ONNX allows several of.
+"""The normal form of a model's message: one spelling of each thing that ONNX allows several of.
 
 After it the default domain is "" and has ONNX's own operators only, a model of the first IR versions declares
 its opset, initializers need not be inputs, no tensor is sparse, and only weights and values of Constant nodes

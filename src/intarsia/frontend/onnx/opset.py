@@ -48,7 +48,7 @@ def opset_versions(message: ModelProto | FunctionProto) -> dict[str, int]:
 
 
 def to_pinned_opset(raw: RawModel) -> ModelProto:
-    """The model's message at the versions that the language speaks; `raw` is not changed.
+    """Convert the model's message to the pinned versions of all domains; `raw` is not changed.
 
     The main graph's initializers may be back in the result where the converter made new ones; weights of
     `raw` are still to be taken by name.
@@ -124,7 +124,7 @@ def _same_meaning(node: NodeProto, versions: dict[str, int]) -> bool:
     """Whether a node means the same at the model's and at the pinned version of its domain."""
     domain = node.domain
     if domain not in OPSETS or domain not in versions or versions[domain] == OPSETS[domain]:
-        return True  # equal, or unknown: the graph check complains about it with the node's name
+        return True  # equal, or unknown: the graph check reports it with the node's name
     pinned = version_of(node.op_type, domain)
     before, after = (schema_at(node.op_type, at, domain) for at in (versions[domain], pinned))
     if before is None or after is None:

@@ -1,4 +1,4 @@
-"""Every text in a model's message must be UTF-8; protobuf hands out what is not as bytes, without a word."""
+"""A check that every text of a model's message is UTF-8; protobuf silently returns other text as bytes."""
 
 from __future__ import annotations
 

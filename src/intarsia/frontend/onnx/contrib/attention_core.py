@@ -31,7 +31,7 @@ def merge_heads(node: ContribNode, x: Expr) -> Expr:
 
 
 def with_past(node: ContribNode, x: Expr, past: Expr | None) -> Expr:
-    """Keys or values behind those of the past."""
+    """Concatenate keys or values to those of the past."""
     return x if past is None else node.op("Concat", past, x, axis=2)
 
 
