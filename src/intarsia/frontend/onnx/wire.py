@@ -121,7 +121,7 @@ def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
     position = start
     while position < end:
         key, content = _varint(data, position, end)
-        # Wire types: 0 varint, 1 eight bytes, 2 length-delimited, 3 and 4 begin and end a group, 5 four bytes.
+        # Wire types: 0 varint, 1 eight bytes, 2 length-delimited, 3 and 4 around a group, 5 four bytes.
         number, kind = key >> 3, key & 7
         match kind:
             case 0:

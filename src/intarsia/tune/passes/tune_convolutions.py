@@ -121,7 +121,7 @@ class TuneConvolutions(TuningPass, opt_level=0):
                 )
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """Return an instruction for each shape with alternatives; one without any if there is no such shape."""
+        """Return an instruction for each shape with alternatives, or one without a choice."""
         target = self.target or target_of(ctx.evaluator)
         instructions = [
             Instruction(f"convolutions {shape}", {AS_IT_IS: Choice(), **self._choices(shape, names, target)})
