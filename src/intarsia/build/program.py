@@ -29,6 +29,7 @@ from intarsia.ir import (
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import Block, Plan, RunKernel, TensorInfo
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+from intarsia.support.free_names import numbered_names
 from intarsia.target import Target
 
 _MAIN = "main"
@@ -56,6 +57,7 @@ class ProgramLowering:
         self.kernels = kernels
         self.constants: list[Array] = []
         self._functions = {var.name: function for var, function in module.graph_functions.items()}
+        self._global_names = frozenset(var.name for var in module.functions)
         self._loops = frozenset(var.name for var in module.prim_funcs)
         self._literals: dict[str, Function] = {}
         self._whole_control_flow = whole_control_flow
@@ -63,7 +65,7 @@ class ProgramLowering:
         self._blocks: dict[str, Block] = {}
         self._waiting: list[str] = []
         self._required: set[str] = set()
-        self._numbered: dict[str, int] = {}
+        self._names: dict[str, Iterator[str]] = {}
 
     def plan(self) -> Plan:
         """The plan of the whole program."""
@@ -118,11 +120,9 @@ class ProgramLowering:
 
     def fresh_name(self, prefix: str) -> str:
         """A name that no function has, nor any other name given here: the prefix and a number."""
-        number = self._numbered.get(prefix, 0)
-        while f"{prefix}{number}" in self._functions or f"{prefix}{number}" in self._loops:
-            number += 1
-        self._numbered[prefix] = number + 1
-        return f"{prefix}{number}"
+        if prefix not in self._names:
+            self._names[prefix] = numbered_names(prefix, self._global_names)
+        return next(self._names[prefix])
 
     def constant_number(self, constant: Constant) -> int:
         """The number of a constant in the plan."""

@@ -26,6 +26,7 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.work import random_operators
 from intarsia.op.infer import infer_types
 from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.transform import Pass, Sequential
 from intarsia.tune.candidates import evaluate, select_best_candidate
@@ -146,10 +147,7 @@ class PlacementSearch:
         """The placements of parts of a program as candidates."""
         choices = dict(whole_on_each(self.targets).by_key)
         for placement in self._placements(base):
-            key, count = placement.summary, 1
-            while key in choices:
-                count += 1
-                key = f"{placement.summary} ({count})"
+            key = free_name(placement.summary, choices, " ({})", 2)
             choices[key] = Choice(partitioned, {"partitions": placement.candidate.trace})
         instruction, candidates = Instruction(PLACEMENT, choices), list[Trace]()
         for key in instruction.decisions[len(self.targets) :]:

@@ -15,6 +15,7 @@ from intarsia.driver.evolve import evolved_placements
 from intarsia.driver.records import Progress, Stage
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.support.free_names import free_name
 from intarsia.target import Target
 
 LEAST_SECONDS = LEAST_SEARCH
@@ -116,10 +117,7 @@ def placement_entrants(workload: Workload, found: CollageResult, taken: Sequence
 
 def placement_entrant(workload: Workload, placement: Placement, taken: Sequence[str]) -> Entrant:
     """A placement as a candidate for the whole model, under a name that is not taken."""
-    wanted, name, count = placement.summary, placement.summary, 1
-    while name in taken:
-        count += 1
-        name = f"{wanted} ({count})"
+    name = free_name(placement.summary, taken, " ({})", 2)
     return Entrant(name, MeasureInput(workload, _HOST, placement.candidate))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
 from typing import Final
 
 from intarsia.collage.placement.placement import KIND, Placement
@@ -20,6 +19,7 @@ from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress
+from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.transform import Pass, Sequential
 from intarsia.tune.candidates import evaluate
@@ -185,9 +185,7 @@ def _name(item: MeasureInput, taken: Sequence[str]) -> str:
     """Who runs it, and that decisions come before; a number if that is taken."""
     decisions, base = decisions_and_base(item.candidate)
     who = Placement.of_candidate(base).summary if base.kind == KIND else whole_name(item.target)
-    wanted = f"{who} tuned" if decisions else who
-    numbered = (f"{wanted} ({number})" for number in count(2))
-    return next(name for name in (wanted, *islice(numbered, len(taken) + 1)) if name not in taken)
+    return free_name(f"{who} tuned" if decisions else who, taken, " ({})", 2)
 
 
 def _evaluated(node: TuningNode) -> Iterator[Trace]:

@@ -33,6 +33,7 @@ from intarsia.ir.prim_func import PrimFunc
 from intarsia.ir.scope import Scope, ScopedProgram, place
 from intarsia.ir.traversal import free_vars
 from intarsia.ir.types import ABSENT, FuncType, TensorType
+from intarsia.support.free_names import NameSupply
 
 _DEEPEST_INDENT: Final = 20  # deeper nesting is indented no further, else the text of nested Ifs is quadratic
 
@@ -99,10 +100,7 @@ class _Region:
     listing: Listing
     owner: str
     placed: ScopedProgram
-    taken: set[str] = field(default_factory=set)  # names of the variables in scope
-    suffixes: dict[str, int] = field(
-        default_factory=dict
-    )  # how often a name had to be distinguished from another
+    variables: NameSupply = field(default_factory=NameSupply)  # names of the variables in scope
     temporaries: int = 0
 
     def write_definition(self, var: GlobalVar, function: Function) -> None:
@@ -238,16 +236,12 @@ class _Region:
         for var in variables:
             if (self.owner, var) in self.listing.name_of:
                 continue  # bound a second time, which verify complains about
-            name = var.name
-            while name in self.taken:
-                self.suffixes[var.name] = self.suffixes.get(var.name, 0) + 1
-                name = f"{var.name}_{self.suffixes[var.name]}"
-            self.taken.add(name)
+            name = self.variables.fresh(var.name)
             self.listing.name_of[self.owner, var] = f"%{name_text(name)}"
 
     def _forget(self, *variables: Var) -> None:
         for var in variables:
-            self.taken.discard(name_of(self.listing.name_of[self.owner, var].removeprefix("%")))
+            self.variables.release(name_of(self.listing.name_of[self.owner, var].removeprefix("%")))
 
     def _note(self, expr: Expr, name: str) -> None:
         self.listing.line_of[self.owner, expr] = len(self.listing.lines)

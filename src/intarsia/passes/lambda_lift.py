@@ -19,6 +19,7 @@ from intarsia.ir import (
     with_module_fields,
 )
 from intarsia.passes.functions.liftable import LiftableFunctions
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import ModulePass, PassContext, register_pass
 from intarsia.transform.function_pass import is_skipped
 
@@ -51,12 +52,12 @@ class LambdaLift(ModulePass, opt_level=1, required=("InferType",)):
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module with its literals lifted."""
         functions = dict(mod.functions)
-        taken = {var.name: 0 for var in functions}
+        names = NameSupply(var.name for var in functions)
         for var, function in mod.functions.items():
             if isinstance(function, Function) and not is_skipped(function):
                 found = LiftableFunctions.of(function)
                 if found.names:
-                    lifting = _Lifting(found, var.name, taken)
+                    lifting = _Lifting(found, var.name, names)
                     functions[var] = lifting.rest(function)
                     functions.update(lifting.lifted())
         return with_module_fields(mod, functions=functions)
@@ -66,12 +67,12 @@ class _Lifting:
     """Takes the liftable literals out of one global function.
 
     Args:
-        found: The literals.
+        liftable: The literals.
         owner: Name of the global function.
-        taken: Names of global functions; those of the new ones are added.
+        names: Gives the new functions their names.
     """
 
-    def __init__(self, liftable: LiftableFunctions, owner: str, taken: dict[str, int]) -> None:
+    def __init__(self, liftable: LiftableFunctions, owner: str, names: NameSupply) -> None:
         self._found = liftable
         self._params: dict[Function, dict[Expr, Expr]] = {}
         self._symbols: dict[Function, GlobalVar] = {}
@@ -80,7 +81,7 @@ class _Lifting:
                 used: _param(used, number, literal) for number, used in enumerate(liftable.captured[literal])
             }
             types = tuple(param.checked_type for param in (*params.values(), *literal.params))
-            symbol = _free_name(str(literal.attrs.get("global_symbol") or f"{owner}_{name}"), taken)
+            symbol = names.fresh(str(literal.attrs.get("global_symbol") or f"{owner}_{name}"))
             self._params[literal] = dict(params)
             self._symbols[literal] = GlobalVar(symbol, checked_type=FuncType(types, literal.result_type))
 
@@ -145,18 +146,3 @@ def _param(used: Expr, number: int, literal: Function) -> Var:
         virtual_device=used.virtual_device,
         span=used.span or literal.span,
     )
-
-
-def _free_name(wanted: str, taken: dict[str, int]) -> str:
-    """A name that is not taken yet.
-
-    Args:
-        wanted: The preferred name, or its beginning.
-        taken: Names, each with the last number that was appended to it.
-    """
-    name = wanted
-    while name in taken:
-        taken[wanted] += 1
-        name = f"{wanted}_{taken[wanted]}"
-    taken[name] = 0
-    return name

@@ -24,6 +24,7 @@ from intarsia.ir import (
 from intarsia.ir.scope import place
 from intarsia.passes.functions.captured import Captures
 from intarsia.passes.functions.sealed import is_sealed
+from intarsia.support.free_names import numbered_names
 from intarsia.transform import ModulePass, PassContext, register_pass
 
 _REPEATED: Final = ("Loop", "Scan")
@@ -92,7 +93,8 @@ class _Outlining:
 
     def __init__(self, function: Function, owner: str, taken: set[str]) -> None:
         self.outlined: dict[GlobalVar, Function] = {}
-        self._function, self._owner, self._taken = function, owner, taken
+        self._function, self._taken = function, taken
+        self._names = numbered_names(f"{owner}_body_", taken)
 
     def rest(self) -> Function:
         """The function with bodies that only call."""
@@ -122,17 +124,11 @@ class _Outlining:
         params |= {expr: _variable(f"captured{number}", expr) for number, expr in enumerate(used)}
         outlined = Function(tuple(params.values()), substitute(body.body, dict(params)), span=body.span)
         types = tuple(param.checked_type for param in params.values())
-        symbol = GlobalVar(self._free_name(), checked_type=FuncType(types, body.result_type))
+        name = next(self._names)
+        self._taken.add(name)
+        symbol = GlobalVar(name, checked_type=FuncType(types, body.result_type))
         self.outlined[symbol] = outlined
         return symbol
-
-    def _free_name(self) -> str:
-        number = 0
-        while f"{self._owner}_body_{number}" in self._taken:
-            number += 1
-        name = f"{self._owner}_body_{number}"
-        self._taken.add(name)
-        return name
 
 
 def _outermost(root: Function) -> Iterator[Function]:

@@ -21,6 +21,7 @@ from intarsia.ir import (
 )
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.regions.dataflow import Dataflow
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import ModulePass, PassContext, register_pass
 
 
@@ -49,7 +50,7 @@ class PartitionGraph(ModulePass, opt_level=0, required=("InferType",)):
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module with its regions as global functions."""
-        lifting = _Lifting({var.name for var in mod.functions})
+        lifting = _Lifting(NameSupply(var.name for var in mod.functions))
         functions = {
             var: lifting.applied(var.name, function)
             if isinstance(function, Function) and not is_sealed(function)
@@ -71,10 +72,10 @@ class _Lifting:
     """The functions that have been lifted out of a module.
 
     Args:
-        names: Names that are taken.
+        names: Gives the new functions their names.
     """
 
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: NameSupply) -> None:
         self.lifted: dict[GlobalVar, Function] = {}
         self._names = names
 
@@ -98,11 +99,7 @@ class _Lifting:
         return _with_calls(function, lifted_calls)
 
     def _lift(self, wanted: str, literal: Function) -> _Lifted:
-        name, count = wanted, 0
-        while name in self._names:
-            count += 1
-            name = f"{wanted}_{count}"
-        self._names.add(name)
+        name = self._names.fresh(wanted)
         captured = free_vars(literal)
         closed = _closed(literal, captured)
         closed = with_fields(closed, attrs=closed.attrs.updated(global_symbol=name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from intarsia.ir import Call, Function, GlobalVar, IRModule, Var, post_order, with_fields, with_module_fields
 from intarsia.passes.interpreted_partition import interpreted_partition
 from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.transform import ModulePass, PassContext, register_pass
 
@@ -66,7 +67,7 @@ def partition_whole(module: IRModule, target: Target) -> IRModule:
 def _one_function(module: IRModule, target: Target) -> IRModule:
     """Mark all of @main as one function for a toolchain."""
     main = module["main"]
-    symbol = _free_name(module, f"main_{target.toolchain}")
+    symbol = free_name(f"main_{target.toolchain}", {var.name for var in module.functions})
     marks = {"Compiler": target.toolchain, "target": str(target), "global_symbol": symbol}
     region = with_fields(main, attrs=main.attrs.updated(**marks))
     callee = GlobalVar(symbol, checked_type=region.checked_type)
@@ -116,11 +117,3 @@ def _is_partitioned(mod: IRModule) -> bool:
             return isinstance(callee, Function) and "Compiler" in callee.attrs
         case _:
             return False
-
-
-def _free_name(module: IRModule, wanted: str) -> str:
-    name, count = wanted, 0
-    while name in module:
-        count += 1
-        name = f"{wanted}_{count}"
-    return name

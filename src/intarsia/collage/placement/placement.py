@@ -10,7 +10,7 @@ from typing import Any
 from intarsia.build.kernel_table import COMPILER, SYMBOL, TARGET
 from intarsia.collage.gather_specs import NATIVE
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
-from intarsia.collage.name_supply import NameSupply
+from intarsia.collage.partition_names import PartitionNames
 from intarsia.collage.sub_graph import NestedSubGraph, SubGraph, parallel_rewrite
 from intarsia.ir import Attrs, Function, IRModule, with_module_fields
 from intarsia.measure.measure_input import Candidate, PlainData
@@ -145,7 +145,7 @@ class Placement:
         """
         if not self.partitions:
             return mod
-        supply = NameSupply("collage", taken=[var.name for var in mod.functions])
+        supply = PartitionNames(var.name for var in mod.functions)
         functions = dict(mod.functions)
         for name in dict.fromkeys(partition.function for partition in self.partitions):
             function = functions[mod.global_var(name)] if name in mod else None
@@ -160,7 +160,7 @@ class Placement:
 
     def function_names(self, mod: IRModule) -> tuple[str, ...]:
         """What the function of each partition is called in `applied(mod)`, and so its kernel."""
-        supply = NameSupply("collage", taken=[var.name for var in mod.functions])
+        supply = PartitionNames(var.name for var in mod.functions)
         names: dict[Partition, str] = {}
         for function in dict.fromkeys(partition.function for partition in self.partitions):
             mine = [partition for partition in self.partitions if partition.function == function]
@@ -179,13 +179,13 @@ def stable_nodes(graph: DataflowGraph) -> tuple[int, ...]:
     return tuple(node.index for node in graph if node.index not in graph.everywhere)
 
 
-def _rewritten(function: Function, partitions: Sequence[Partition], supply: NameSupply) -> Function:
+def _rewritten(function: Function, partitions: Sequence[Partition], supply: PartitionNames) -> Function:
     graph = DataflowGraph.of(function)
     sub_graphs = [_sub_graph(graph, each, supply) for each in partitions]
     return parallel_rewrite(graph, sub_graphs)
 
 
-def _sub_graph(graph: DataflowGraph, partition: Partition, supply: NameSupply) -> SubGraph:
+def _sub_graph(graph: DataflowGraph, partition: Partition, supply: PartitionNames) -> SubGraph:
     numbered = stable_nodes(graph)
     named = (partition.nodes, *(composite.nodes for composite in partition.composites))
     highest = max(node for nodes in named for node in nodes)
@@ -203,7 +203,7 @@ def _sub_graph(graph: DataflowGraph, partition: Partition, supply: NameSupply) -
     return SubGraph.of(graph, inside, nested).with_attrs(_marks(partition, supply))
 
 
-def _marks(partition: Partition, supply: NameSupply) -> Attrs:
+def _marks(partition: Partition, supply: PartitionNames) -> Attrs:
     """What marks the function; without a toolchain, `build` chooses one (as `rules.primitive`)."""
     marks = Attrs({"Primitive": 1, SYMBOL: supply.fresh(partition.toolchain, _hint(partition))})
     if Target.parse(partition.target).toolchain is None:

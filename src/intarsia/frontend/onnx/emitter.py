@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
-from intarsia.frontend.onnx.name_supply import NameSupply
 from intarsia.frontend.onnx.value_names import (
     ABSENT_NAME,
     Environment,
@@ -50,6 +49,7 @@ from intarsia.op.onnx_types import attribute_to_proto, type_to_proto
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE
 from intarsia.support.errors import UnsupportedModelError
+from intarsia.support.free_names import NameSupply
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -98,7 +98,7 @@ class GraphEmitter:
 
     def fresh(self, hint: str) -> str:
         """Reserve a name of the graph that is not in use yet, made from the hint."""
-        return self._supply.fresh(hint)
+        return self._supply.fresh(hint or "value")
 
     def emit_function(self, function: Function, args: list[str]) -> list[str]:
         """Emit a function's body into the main graph; returns the names of its results, flattened."""
@@ -317,7 +317,7 @@ class GraphEmitter:
 
     def _node_name(self, expr: Call | If) -> str:
         if expr.span is not None:
-            return self._node_names.fresh(expr.span.node)
+            return self._node_names.fresh(expr.span.node or "value")
         hint = str(expr.op) if isinstance(expr, Call) else "If"
         return self._node_names.fresh(hint.replace("::", "_"))
 

@@ -46,6 +46,7 @@ from intarsia.op.node import OUTPUTS
 from intarsia.op.onnx_types import attributes_from_protos, type_from_proto
 from intarsia.op.opaque import usable_domain
 from intarsia.support.errors import IntarsiaError, InvalidModelError
+from intarsia.support.free_names import NameSupply
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -347,11 +348,5 @@ def _bounds(name: str, text: str) -> tuple[int, int]:
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     """The names in order, repeated ones (a value may be returned twice) with a number."""
-    unique: dict[str, None] = {}
-    for name in names:
-        count, unused = 0, name
-        while unused in unique:
-            count += 1
-            unused = f"{name}_{count}"
-        unique[unused] = None
-    return tuple(unique)
+    supply = NameSupply()
+    return tuple(map(supply.fresh, names))

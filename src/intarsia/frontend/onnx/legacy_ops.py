@@ -8,12 +8,12 @@ those versions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
 from intarsia.frontend.onnx.group_normalization import PER_CHANNEL_SINCE, repeat_per_channel
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
+from intarsia.support.free_names import numbered_names
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -236,7 +236,7 @@ def _infer_shapes(model: ModelProto) -> Shapes:
 def _fresh_names(graph: GraphProto) -> Iterator[str]:
     taken = {name for node in nodes_of(graph) for name in (*node.input, *node.output)}
     taken |= {item.name for part in graphs_of(graph) for item in (*part.input, *part.initializer)}
-    return (name for name in (f"legacy_{number}" for number in count()) if name not in taken)
+    return numbered_names("legacy_", taken)
 
 
 def _attribute(node: NodeProto, name: str, default: Any) -> Any:

@@ -7,10 +7,10 @@ optional input. The definition itself accepts an empty type there.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from intarsia.frontend.onnx.graph_walk import graphs_of, nodes_of
+from intarsia.support.free_names import numbered_names
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto, NodeProto, TypeProto
@@ -36,7 +36,7 @@ def with_local_definitions(model: ModelProto, operators: Container[tuple[str, st
     result.CopyFrom(model)
     versions = {item.domain: item.version for item in model.opset_import}
     types = dict(_types(result))
-    names = (f"definition_{number}" for number in count())
+    names = numbered_names("definition_")
     for node in list(nodes_of(result.graph)):
         if (node.domain, node.op_type) in operators:
             function = _definition(node, types, versions.get(node.domain, 0))

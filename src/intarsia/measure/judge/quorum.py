@@ -52,6 +52,7 @@ from intarsia.measure.judge.steps.inner_steps import forced_programs
 from intarsia.measure.work import Work, work_of
 from intarsia.op.opaque import OpaqueOperator, opaque_operators
 from intarsia.support.errors import ExecutionError, IntarsiaError
+from intarsia.support.free_names import numbered_names
 
 _PERTURBED_RUNS: Final = 2
 _JUMPS: Final = 8.0
@@ -382,5 +383,4 @@ def _with_fresh_names(names: AttrValue | None, count: int) -> tuple[str, ...] | 
     if not isinstance(names, tuple):
         return None
     kept = tuple(map(str, names))
-    fresh = (f"exposed_{number}" for number in itertools.count())
-    return (*kept, *itertools.islice((name for name in fresh if name not in kept), count))
+    return (*kept, *itertools.islice(numbered_names("exposed_", kept), count))

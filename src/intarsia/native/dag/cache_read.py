@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.compute_dag import ComputeDAG
-from intarsia.native.dag.respliced import free_name, respliced
+from intarsia.native.dag.respliced import free_op_name, respliced
 from intarsia.native.dag.rewrite_scalar import with_buffers
 from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.tensor import ComputeOp, Operation, Tensor
@@ -23,7 +23,7 @@ def cache_read(dag: ComputeDAG, place: int, scope_name: str, readers: Sequence[O
         readers: ComputeOps that read the operation.
     """
     op = dag.ops[place]
-    copy = _copy(op, free_name(dag, f"{op.name}.{scope_name}"))
+    copy = _copy(op, free_op_name(dag, f"{op.name}.{scope_name}"))
     buffers = dict(zip(op.buffers, copy.buffers, strict=True))
     tensors = {Tensor(op, i): Tensor(copy, i) for i in range(len(op.buffers))}
     changed: dict[Operation, Operation] = {}

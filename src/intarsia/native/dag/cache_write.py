@@ -8,7 +8,7 @@ from intarsia.ir.attributes import NO_ATTRS, Attrs
 from intarsia.ir.prim_func import Load
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.dag.op_attrs import AXIS_NAMES
-from intarsia.native.dag.respliced import free_name, respliced
+from intarsia.native.dag.respliced import free_op_name, respliced
 from intarsia.native.dag.rewrite_scalar import with_values
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
@@ -25,7 +25,7 @@ def cache_write(dag: ComputeDAG, place: int, scope_name: str) -> ComputeDAG:
     """
     op = dag.ops[place]
     assert isinstance(op, ComputeOp), "only computations by elements are written through copies"
-    cache = _cache(op, free_name(dag, f"{op.name}.{scope_name}"))
+    cache = _cache(op, free_op_name(dag, f"{op.name}.{scope_name}"))
     indices = tuple(axis.var for axis in op.axes)
     copy = replace(
         op,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.te.tensor import Operation, PlaceholderOp, Tensor
+from intarsia.support.free_names import free_name
 
 
 def respliced(
@@ -40,11 +41,6 @@ def _reading(op: Operation, known: Mapping[Tensor, Tensor]) -> Operation:
     return op if isinstance(op, PlaceholderOp) or inputs == op.inputs else replace(op, inputs=inputs)
 
 
-def free_name(dag: ComputeDAG, name: str) -> str:
+def free_op_name(dag: ComputeDAG, name: str) -> str:
     """The name, with a number behind it if an operation of the DAG has it."""
-    taken = {op.name for op in dag.ops}
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}.{number}"
-    return found
+    return free_name(name, {op.name for op in dag.ops}, ".{}")

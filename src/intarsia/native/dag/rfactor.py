@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from intarsia.ir.attributes import NO_ATTRS
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, Scalar
 from intarsia.native.dag.compute_dag import ComputeDAG
-from intarsia.native.dag.respliced import free_name, respliced
+from intarsia.native.dag.respliced import free_op_name, respliced
 from intarsia.native.dag.rewrite_scalar import with_values
 from intarsia.native.te.functions import IF_THEN_ELSE
 from intarsia.native.te.iter_var import IterKind, IterVar
@@ -44,7 +44,7 @@ def rfactor(dag: ComputeDAG, place: int, factoring: Factoring) -> ComputeDAG:
     """
     op = dag.ops[place]
     assert isinstance(op, ComputeOp), "only reductions are factored"
-    partial = _partial(op, factoring, free_name(dag, f"{op.name}.rf"))
+    partial = _partial(op, factoring, free_op_name(dag, f"{op.name}.rf"))
     name = f"{factoring.factor.name}_v"
     while name in {axis.name for axis in op.axes}:
         name += "v"

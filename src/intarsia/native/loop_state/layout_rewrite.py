@@ -10,7 +10,7 @@ from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, Scalar
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.dag.op_attrs import LAYOUT_FREE
-from intarsia.native.dag.respliced import free_name, respliced
+from intarsia.native.dag.respliced import free_op_name, respliced
 from intarsia.native.dag.rewrite_scalar import rewrite_scalar
 from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.loop_layout import loop_layouts
@@ -86,7 +86,7 @@ def _with_transform(dag: ComputeDAG, packing: Packing) -> tuple[int, ComputeDAG]
     (old,) = (op for op in dag.ops if op.name == packing.tensor_name)
     reader = dag.readers[old][0]
     assert isinstance(reader, ComputeOp), "only computations by elements have free layouts"
-    transform = _transform(Tensor(old), packing, free_name(dag, _transform_name(packing)))
+    transform = _transform(Tensor(old), packing, free_op_name(dag, _transform_name(packing)))
     changed = _reading(reader, packing, Tensor(old), Tensor(transform))
     place = dag.op_ids[reader]
     tensors = {Tensor(reader, i): Tensor(changed, i) for i in range(len(reader.dtypes))}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from intarsia.native.dag.loop_name import loop_name
 from intarsia.native.loop_state.stage import StageKind, axes_of
 from intarsia.native.te.tensor import Operation
+from intarsia.support.free_names import free_name
 
 if TYPE_CHECKING:
     from intarsia.native.loop_state.loop_preview import LoopPreview
@@ -90,9 +91,6 @@ class PythonNames:
         return self._free(f"{self._stages[stage_id]}_{short}" if self._is_prefixed else short)
 
     def _free(self, name: str) -> str:
-        found, number = name, 0
-        while found in self._taken:
-            number += 1
-            found = f"{name}_{number}"
+        found = free_name(name, self._taken)
         self._taken.add(found)
         return found

@@ -33,9 +33,9 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.ir.scalar_types import scalar_dtype
-from intarsia.native.lowering.names import Names
 from intarsia.native.lowering.scalar_form import post_order, rewrite, with_operands
 from intarsia.native.te import IF_THEN_ELSE, Combiner
+from intarsia.support.free_names import NameSupply
 
 _DEEPEST: Final = 40
 """Scalars deeper than this are cut by registers; the language allows `DEEPEST`."""
@@ -76,7 +76,7 @@ def block(statements: Sequence[Statement]) -> Statement:
 class ElementStores:
     """Makes statements that store elements; takes names of buffers from `names`."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameSupply) -> None:
         self._names = names
 
     def store(self, buffer: Buffer, indices: tuple[Scalar, ...], value: Scalar) -> Statement:

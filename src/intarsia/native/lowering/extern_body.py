@@ -19,12 +19,14 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.lowering.element_store import ElementStores, block
-from intarsia.native.lowering.names import Names
 from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import ExternOp
+from intarsia.support.free_names import NameSupply
 
 
-def splice(op: ExternOp, names: Names, stores: ElementStores, rule: Callable[[Load], Scalar]) -> Statement:
+def splice(
+    op: ExternOp, names: NameSupply, stores: ElementStores, rule: Callable[[Load], Scalar]
+) -> Statement:
     """The statement of an operation.
 
     Args:

@@ -11,10 +11,10 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state.iterator import Range
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_store import block
-from intarsia.native.lowering.names import Names
 from intarsia.native.lowering.placements import Placements, find_placements, note_placements
 from intarsia.native.lowering.stage_nest import StageNests
 from intarsia.support.errors import UsageError
+from intarsia.support.free_names import NameSupply
 
 
 def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
@@ -38,7 +38,7 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
     known = _with_stages(dag, state)
     placements = find_placements(known)
     params = (*dag.placeholders, *dag.outputs)
-    names = Names(buffer.name for stage in known.stages for buffer in stage.op.buffers)
+    names = NameSupply(buffer.name for stage in known.stages for buffer in stage.op.buffers)
     body = _body(known, placements, names, {tensor.buffer.name for tensor in params})
     hints = [stage.auto_unroll_max_step for stage in known.stages if stage.auto_unroll_max_step]
     attrs = Attrs({"auto_unroll_max_step": max(hints)} if hints else {})
@@ -80,7 +80,7 @@ def _with_stages(dag: ComputeDAG, state: LoopState) -> LoopState:
     return state if state.stages else LoopState.replay(dag, state.transform_steps)
 
 
-def _body(state: LoopState, placements: Placements, names: Names, params: set[str]) -> Statement:
+def _body(state: LoopState, placements: Placements, names: NameSupply, params: set[str]) -> Statement:
     nests = StageNests(state, placements, names)
     body: Statement = Block(())
     for stage_id in reversed(range(len(state.stages))):

@@ -8,9 +8,9 @@ from intarsia.ir import PrimFunc
 from intarsia.ir.prim_func import Allocate, Block, Buffer, For, LoopVar, Scalar, Statement
 from intarsia.native.lowering.element_store import ElementStores, block
 from intarsia.native.lowering.extern_body import splice
-from intarsia.native.lowering.names import Names
 from intarsia.native.te import ComputeOp, ExternOp, IterVar, Operation, PlaceholderOp, Tensor
 from intarsia.support.errors import UsageError
+from intarsia.support.free_names import NameSupply
 
 
 def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
@@ -26,7 +26,7 @@ def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
     _check(tensors, ops)
     given = [buffer for op in ops if isinstance(op, PlaceholderOp) for buffer in op.buffers]
     outputs = [tensor.buffer for tensor in tensors]
-    names = Names(buffer.name for op in ops for buffer in op.buffers)
+    names = NameSupply(buffer.name for op in ops for buffer in op.buffers)
     body: Statement = Block(())
     for op in reversed(ops):
         if isinstance(op, PlaceholderOp):
@@ -52,7 +52,7 @@ def operations(tensors: Sequence[Tensor]) -> list[Operation]:
     return list(found)
 
 
-def operation_statement(op: ComputeOp | ExternOp, names: Names) -> Statement:
+def operation_statement(op: ComputeOp | ExternOp, names: NameSupply) -> Statement:
     """The loop nest of an operation, over its axes in their order."""
     stores = ElementStores(names)
     if isinstance(op, ExternOp):

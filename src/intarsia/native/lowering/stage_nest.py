@@ -25,11 +25,12 @@ from intarsia.native.lowering.element_forms import Tile
 from intarsia.native.lowering.element_store import ElementStores, block
 from intarsia.native.lowering.extern_body import splice
 from intarsia.native.lowering.loop_values import loop_values
-from intarsia.native.lowering.names import Names, loop_name
+from intarsia.native.lowering.names import loop_name
 from intarsia.native.lowering.placement import Guard, Loop, Placement, checked, clipped
 from intarsia.native.lowering.placements import Placements
 from intarsia.native.te import ComputeOp, ExternOp, IterKind
 from intarsia.native.tir.affine import Affine, as_scalar
+from intarsia.support.free_names import NameSupply
 
 _KINDS: Mapping[IteratorAnnotation, ForKind] = {
     IteratorAnnotation.UNROLL: ForKind.UNROLLED,
@@ -44,7 +45,7 @@ _OF_ONE_THREAD = frozenset({ForKind.PARALLEL, ForKind.VECTORIZED})
 class StageNests:
     """Makes the loop nests of a state's stages."""
 
-    def __init__(self, state: LoopState, placements: Placements, names: Names) -> None:
+    def __init__(self, state: LoopState, placements: Placements, names: NameSupply) -> None:
         self._state = state
         self._placements = placements
         self._names = names

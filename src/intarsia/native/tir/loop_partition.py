@@ -26,14 +26,15 @@ from intarsia.ir.prim_func import (
 from intarsia.native.tir.affine import Range, scalar_range
 from intarsia.native.tir.loop_cuts import Comparisons, Segment, cut, cuts, ranges_inside
 from intarsia.native.tir.rewriting import (
-    BufferNames,
     Replacement,
     block_like,
+    buffer_names,
     flat,
     with_body,
     with_branches,
 )
 from intarsia.native.tir.simplify import simplified
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 _SMALL: Final = 4
@@ -88,7 +89,7 @@ class LoopPartition(PrimFuncPass):
         if not Comparisons().of(function.body):
             return function
         budget = self.max_statements - _stores(function.body)
-        walker = _Walker(BufferNames.of(function), max(3, self.max_parts), budget)
+        walker = _Walker(buffer_names(function), max(3, self.max_parts), budget)
         body = block_like(function.body, walker.visit(function.body, {}))
         return with_prim_func_fields(function, body=body)
 
@@ -110,7 +111,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Walker:
-    names: BufferNames
+    names: NameSupply
     max_parts: int
     budget: int
     comparisons: Comparisons = field(default_factory=Comparisons)

@@ -33,15 +33,16 @@ from intarsia.native.tir.register_tile import (
     tiles,
 )
 from intarsia.native.tir.rewriting import (
-    BufferNames,
     Indices,
     Replacement,
     block,
     block_like,
+    buffer_names,
     flat,
     with_body,
     with_branches,
 )
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 _RETURNING: Final = (ForKind.SERIAL, ForKind.UNROLLED)
@@ -99,7 +100,7 @@ class RegisterPromotion(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with registers in use."""
-        walker = _Walker(self.vector_bytes, BufferNames.of(function))
+        walker = _Walker(self.vector_bytes, buffer_names(function))
         body = walker.inside(function.body, {}, self.registers - self.kept_free)
         return with_prim_func_fields(function, body=body)
 
@@ -107,7 +108,7 @@ class RegisterPromotion(PrimFuncPass):
 @dataclass(slots=True)
 class _Walker:
     vector_bytes: int
-    names: BufferNames
+    names: NameSupply
 
     def inside(self, statement: Statement, ranges: dict[LoopVar, Range], free: int) -> Statement:
         statements = flat(statement)

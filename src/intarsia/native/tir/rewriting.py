@@ -24,6 +24,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
+from intarsia.support.free_names import NameSupply
 
 Indices: TypeAlias = tuple[Scalar, ...]
 Access: TypeAlias = Callable[[Indices], tuple[Buffer, Indices]]
@@ -101,29 +102,12 @@ def loop_vars(scalar: Scalar) -> set[LoopVar]:
     return {inner for inner, _ in scalar_post_order(scalar) if isinstance(inner, LoopVar)}
 
 
-@dataclass
-class BufferNames:
-    """Names of buffers that a function has, so that new ones differ."""
-
-    used: set[str] = field(default_factory=set)
-
-    @staticmethod
-    def of(function: PrimFunc) -> BufferNames:
-        """The names of a function."""
-        names = {param.name for param in function.params}
-        for visit in walk(function.body):
-            if isinstance(visit.statement, Allocate):
-                names.add(visit.statement.buffer.name)
-        return BufferNames(names)
-
-    def fresh(self, stem: str) -> str:
-        """A name that no buffer has had yet."""
-        name, number = stem, 0
-        while name in self.used:
-            number += 1
-            name = f"{stem}_{number}"
-        self.used.add(name)
-        return name
+def buffer_names(function: PrimFunc) -> NameSupply:
+    """The names of a function's buffers, so that new ones differ."""
+    allocated = [
+        visit.statement.buffer.name for visit in walk(function.body) if isinstance(visit.statement, Allocate)
+    ]
+    return NameSupply((*(param.name for param in function.params), *allocated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +123,7 @@ class Replacement:
 
     counters: Mapping[LoopVar, Scalar] = field(default_factory=dict)
     accesses: Mapping[Buffer, Access] = field(default_factory=dict)
-    names: BufferNames | None = None
+    names: NameSupply | None = None
     scalars: Mapping[Scalar, Scalar] = field(default_factory=dict)
 
     def scalar(self, scalar: Scalar) -> Scalar:

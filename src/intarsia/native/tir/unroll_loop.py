@@ -10,14 +10,15 @@ from intarsia.ir.loop_walk import walk
 from intarsia.ir.prim_func import Allocate, Block, For, ForKind, IfThenElse, Literal, Statement, Store
 from intarsia.native.tir.numbered_copies import NumberedCopies
 from intarsia.native.tir.rewriting import (
-    BufferNames,
     block,
     block_like,
+    buffer_names,
     flat,
     with_body,
     with_branches,
 )
 from intarsia.native.tir.unroll_choice import UnrollLimits, marked_loops
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_config_option, register_pass
 
 AUTO_UNROLL_MAX_STEP: Final = "auto_unroll_max_step"
@@ -81,7 +82,7 @@ class UnrollLoop(PrimFuncPass):
         """The loop function, unrolled."""
         body = marked_loops(function.body, unroll_limits(function, ctx))
         if ctx.option(UNROLL_LOOP).explicit_unroll and _has_marked(body):
-            body = _Writer(BufferNames.of(function)).statement(body)
+            body = _Writer(buffer_names(function)).statement(body)
         return with_prim_func_fields(function, body=body)
 
 
@@ -108,7 +109,7 @@ class _Writer:
         is_first: Whether the walk is in the first iteration of all loops around that are written out.
     """
 
-    names: BufferNames
+    names: NameSupply
     copies: NumberedCopies = field(default_factory=NumberedCopies)
     is_first: bool = True
 

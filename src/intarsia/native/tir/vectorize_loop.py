@@ -27,14 +27,15 @@ from intarsia.ir.prim_func import (
 from intarsia.native.tir.accesses import accesses, are_apart
 from intarsia.native.tir.affine import Range
 from intarsia.native.tir.rewriting import (
-    BufferNames,
     Replacement,
     block_like,
+    buffer_names,
     flat,
     loop_vars,
     with_body,
     with_branches,
 )
+from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 NOT_VECTORIZED: Final = "not_vectorized"
@@ -84,7 +85,7 @@ class VectorizeLoop(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with its vectorised loops innermost."""
-        walker = _Walker(BufferNames.of(function), self.lanes)
+        walker = _Walker(buffer_names(function), self.lanes)
         body = walker.inside(function.body, {})
         earlier = function.attrs.get(NOT_VECTORIZED, ())
         reasons = (*(earlier if isinstance(earlier, tuple) else ()), *dict.fromkeys(walker.reasons))
@@ -94,7 +95,7 @@ class VectorizeLoop(PrimFuncPass):
 
 @dataclass(slots=True)
 class _Walker:
-    names: BufferNames
+    names: NameSupply
     lanes: int
     reasons: list[str] = field(default_factory=list)
 

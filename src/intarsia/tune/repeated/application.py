@@ -23,6 +23,7 @@ from intarsia.op.rewrite_typed import over_rewritten
 from intarsia.passes.functions.inlined_call import InlinableFunction
 from intarsia.passes.regions.outline import Outline
 from intarsia.support.errors import UsageError
+from intarsia.support.free_names import free_name
 from intarsia.tune.choice import Choice
 from intarsia.tune.repeated.repeated_parts import LEAST_OPERATORS, RepeatedPart, repeated_parts
 from intarsia.tune.repeated.value_graph import with_types
@@ -147,10 +148,7 @@ class _Host:
 
     def _unused_var(self, var: GlobalVar) -> GlobalVar:
         """Return a global variable with an unused name, and reserve the name."""
-        name, number = var.name, 1
-        while name in self._names:
-            number += 1
-            name = f"{var.name}_{number}"
+        name = free_name(var.name, self._names, first=2)
         self._names.add(name)
         return with_fields(var, name=name)
 

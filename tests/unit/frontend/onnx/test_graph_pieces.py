@@ -8,11 +8,11 @@ import pytest
 from onnx import helper, numpy_helper
 from tests.onnx_models import model_of
 
+from intarsia.frontend.onnx.emitter import GraphEmitter
 from intarsia.frontend.onnx.external_data import WeightSource
 from intarsia.frontend.onnx.finishing import drop_unused_outputs, rename_values
 from intarsia.frontend.onnx.graph_check import in_execution_order
 from intarsia.frontend.onnx.graph_walk import graphs_of, label, nodes_of
-from intarsia.frontend.onnx.name_supply import NameSupply
 from intarsia.frontend.onnx.normal_form import normalize
 from intarsia.frontend.onnx.onnx_errors import error_essence
 from intarsia.frontend.onnx.shapes import fixed_input_types, more_precise, substituted, type_hints
@@ -154,15 +154,10 @@ class TestShapes:
 
 
 class TestNames:
-    def test_supply(self) -> None:
-        supply = NameSupply()
-        assert [supply.fresh(hint) for hint in ("x", "x", "x_1", "", "x")] == [
-            "x",
-            "x_1",
-            "x_1_1",
-            "value",
-            "x_2",
-        ]
+    def test_fresh(self) -> None:
+        emitter = GraphEmitter(onnx.GraphProto(), None)
+        names = [emitter.fresh(hint) for hint in ("x", "x", "x_1", "", "x")]
+        assert names == ["x", "x_1", "x_1_1", "value", "x_2"]
 
     def test_structure(self) -> None:
         names = ("a", ("b", ()), "c")

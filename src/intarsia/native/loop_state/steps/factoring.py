@@ -12,6 +12,7 @@ from intarsia.native.loop_state.stage import ComputeAt, Stage
 from intarsia.native.loop_state.steps.lookup import loop_of, movable_stage, refuse_inside
 from intarsia.native.te.iter_var import IterKind, IterVar
 from intarsia.native.te.tensor import ComputeOp
+from intarsia.support.free_names import NameSupply
 
 if TYPE_CHECKING:
     from intarsia.native.loop_state.loop_preview import LoopPreview
@@ -68,8 +69,8 @@ def _factoring(
         for loop in stage.iters
         if loop.kind is IterKind.REDUCTION and loop.name in touched and loop is not factor
     ]
-    taken = {axis.name for axis in (*op.axes, *whole)}
-    names = {loop.name: _free(loop_name(loop.name), taken) for loop in (factor, *rest)}
+    supply = NameSupply(axis.name for axis in (*op.axes, *whole))
+    names = {loop.name: supply.fresh(loop_name(loop.name)) for loop in (factor, *rest)}
     if any(loop.extent is None for loop in (factor, *rest)):
         raise state.refusal(
             step, "the extents of the reduction loops are not known; expected all split lengths"
@@ -98,12 +99,3 @@ def _touched(stage: Stage, factor: str) -> frozenset[str]:
         joined = frozenset().union(*(groups.get(each, frozenset({each})) for each in relation.names))
         groups |= dict.fromkeys(joined, joined)
     return groups.get(factor, frozenset({factor}))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
