@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple, assert_never
 
@@ -106,6 +106,31 @@ def operands(scalar: Scalar) -> tuple[Scalar, ...]:
     if isinstance(scalar, Intrinsic):
         return scalar.args
     assert_never(scalar)
+
+
+def with_operands(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:
+    """Return the same operator over other operands; the same object if they are the same objects."""
+    for before, after in zip(operands(scalar), new, strict=True):
+        if before is not after:
+            return copy_over(scalar, new)
+    return scalar
+
+
+def copy_over(scalar: Scalar, new: Sequence[Scalar]) -> Scalar:
+    """Return a new scalar of the same operator over operands, also if they are its own."""
+    match scalar:
+        case Arith():
+            return Arith(scalar.op, tuple(new))
+        case Load():
+            return Load(scalar.buffer, tuple(new))
+        case Cast():
+            return Cast(new[0], scalar.dtype)
+        case Intrinsic():
+            return Intrinsic(scalar.name, tuple(new), scalar.dtype)
+        case LoopVar() | Literal():
+            return scalar
+        case _:
+            assert_never(scalar)
 
 
 def scalar_post_order(root: Scalar) -> Iterator[tuple[Scalar, int]]:

@@ -22,6 +22,7 @@ from intarsia.ir.expr import (
     Var,
     with_fields,
 )
+from intarsia.support.post_order import post_order_of
 
 Rule: TypeAlias = Callable[[Expr], Expr]
 """Given an expression with rewritten children, returns its replacement or the same object."""
@@ -104,21 +105,7 @@ def post_order(*roots: Expr, stop: Container[Expr] = ()) -> Iterator[Expr]:
         roots: Expressions to start from.
         stop: Expressions that are left out, and with them what is only below them (a set or dict).
     """
-    seen: set[Expr] = set()
-    for root in roots:
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, children_done = stack.pop()
-            if children_done:
-                yield expr
-            elif expr not in seen and expr not in stop:
-                seen.add(expr)
-                below = children(expr)
-                if not below:
-                    yield expr
-                    continue
-                stack.append((expr, True))
-                stack.extend((child, False) for child in reversed(below) if child not in seen)
+    return post_order_of(roots, children, stop)
 
 
 def rewrite(expr: Expr, rule: Rule) -> Expr:

@@ -20,6 +20,7 @@ from intarsia.ir import (
 )
 from intarsia.passes.functions.liftable import LiftableFunctions
 from intarsia.support.free_names import NameSupply
+from intarsia.support.post_order import post_order_of
 from intarsia.transform import ModulePass, PassContext, register_pass
 from intarsia.transform.function_pass import is_skipped
 
@@ -108,14 +109,8 @@ class _Lifting:
             root: The expression.
             done: Replacements of captured values.
         """
-        stack = [(root, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            if is_ready:
-                done[expr] = self._replaced(expr, done)
-            elif expr not in done:
-                stack.append((expr, True))
-                stack.extend((used, False) for used in reversed(self._used(expr)))
+        for expr in post_order_of((root,), self._used, stop=done):
+            done[expr] = self._replaced(expr, done)
         return done[root]
 
     def _used(self, expr: Expr) -> tuple[Expr, ...]:

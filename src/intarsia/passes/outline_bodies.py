@@ -25,6 +25,7 @@ from intarsia.ir.scope import place
 from intarsia.passes.functions.captured import Captures
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.support.free_names import numbered_names
+from intarsia.support.post_order import post_order_of
 from intarsia.transform import ModulePass, PassContext, register_pass
 
 _REPEATED: Final = ("Loop", "Scan")
@@ -103,17 +104,17 @@ class _Outlining:
         used = {body: exprs for body, exprs in used.items() if all(map(_is_value, exprs))}
         symbols = {body: self._outline(body, exprs) for body, exprs in used.items()}
         done: dict[Expr, Expr] = {}
-        stack: list[tuple[Expr, bool]] = [(self._function, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            below = used[expr] if isinstance(expr, Function) and expr in used else children(expr)
-            if not is_ready and expr not in done:
-                stack.append((expr, True))
-                stack.extend((child, False) for child in reversed(below))
-            elif is_ready and isinstance(expr, Function) and expr in used:
-                done[expr] = _calling(expr, symbols[expr], tuple(done[child] for child in below))
-            elif is_ready:
-                done[expr] = with_children(expr, tuple(done[child] for child in below))
+
+        def below(expr: Expr) -> tuple[Expr, ...]:
+            return used[expr] if isinstance(expr, Function) and expr in used else children(expr)
+
+        root: Expr = self._function
+        for expr in post_order_of((root,), below):
+            ready = tuple(done[child] for child in below(expr))
+            if isinstance(expr, Function) and expr in used:
+                done[expr] = _calling(expr, symbols[expr], ready)
+            else:
+                done[expr] = with_children(expr, ready)
         after = done[self._function]
         assert isinstance(after, Function)
         return after

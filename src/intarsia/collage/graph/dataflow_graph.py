@@ -15,6 +15,7 @@ from intarsia.op import OpPatternKind
 from intarsia.passes.functions.captured import Captures
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.passes.fusion.dominator_tree import DominatorTree
+from intarsia.support.post_order import post_order_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +255,7 @@ class _DataflowOrder:
         """The order of a function. Linear, times the depth of functions inside of functions."""
         placed = place(function)
         order = cls((), placed, Captures.of(placed))
-        order.exprs = tuple(order._walk(function.body))
+        order.exprs = tuple(post_order_of((function.body,), order.below))
         return order
 
     def below(self, expr: Expr) -> tuple[Expr, ...]:
@@ -266,15 +267,3 @@ class _DataflowOrder:
     def scope(self, expr: Expr) -> Scope | None:
         """Where an expression is evaluated or bound; None for what can stand anywhere."""
         return None if isinstance(expr, Function) else self._captures.home.get(expr)
-
-    def _walk(self, root: Expr) -> Iterator[Expr]:
-        seen: set[Expr] = set()
-        stack: list[tuple[Expr, bool]] = [(root, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            if is_ready:
-                yield expr
-            elif expr not in seen:
-                seen.add(expr)
-                stack.append((expr, True))
-                stack.extend((item, False) for item in reversed(self.below(expr)) if item not in seen)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from intarsia.ir import Call, Expr, children, with_children, with_fields
 from intarsia.op.known_value import known_value, record_known_value
 from intarsia.passes.regions.outline import Outline
+from intarsia.support.post_order import post_order_of
 
 
 def contracted(
@@ -28,23 +29,17 @@ def contracted(
     """
     by_output = {output: outline for outline in outlines for output in outline.outputs}
     done = dict(replacements)
-    for root in roots:
-        stack = [(root, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            if expr in done:
-                continue
-            region = by_output.get(expr)
-            below = _below(expr, region, read_as)
-            if not is_ready:
-                stack.append((expr, True))
-                stack.extend((child, False) for child in reversed(below) if child not in done)
-                continue
-            ready = tuple(done[child] for child in below)
-            if region is not None:
-                done.update(region.called(ready))
-            else:
-                done[expr] = ready[0] if expr in read_as else _over(expr, ready)
+
+    def below(expr: Expr) -> tuple[Expr, ...]:
+        return _below(expr, by_output.get(expr), read_as)
+
+    for expr in post_order_of(roots, below, stop=done):
+        ready = tuple(done[child] for child in below(expr))
+        outline = by_output.get(expr)
+        if outline is not None:  # all outputs of the part at once
+            done.update(outline.called(ready))
+        else:
+            done[expr] = ready[0] if expr in read_as else _over(expr, ready)
     return tuple(done[root] for root in roots)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from intarsia.native.te.tensor import Operation, Tensor
+from intarsia.native.te.tensor import Operation, Tensor, operations
 
 
 def default_order(tensors: Sequence[Tensor]) -> tuple[Operation, ...]:
@@ -17,16 +17,7 @@ def default_order(tensors: Sequence[Tensor]) -> tuple[Operation, ...]:
     found = _discovered(tensors)
     read = {tensor.op for op in found for tensor in op.inputs}
     results = [op for op in _topological(found) if op not in read]
-    order: dict[Operation, None] = {}
-    stack = [(op, False) for op in reversed(results)]
-    while stack:
-        op, is_ready = stack.pop()
-        if is_ready:
-            order[op] = None
-        elif op not in order:
-            stack.append((op, True))
-            stack.extend((tensor.op, False) for tensor in reversed(op.inputs) if tensor.op not in order)
-    return tuple(order)
+    return tuple(operations(results))
 
 
 def _discovered(tensors: Sequence[Tensor]) -> dict[Operation, int]:

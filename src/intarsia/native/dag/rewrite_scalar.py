@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import assert_never
 
-from intarsia.ir.loop_walk import operands, scalar_post_order
-from intarsia.ir.prim_func import Arith, Buffer, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
+from intarsia.ir.loop_walk import copy_over, operands, scalar_post_order
+from intarsia.ir.prim_func import Buffer, Load, LoopVar, Scalar
 
 
 def rewrite_scalar(root: Scalar, rule: Callable[[Scalar], Scalar]) -> Scalar:
@@ -17,7 +15,7 @@ def rewrite_scalar(root: Scalar, rule: Callable[[Scalar], Scalar]) -> Scalar:
         count = len(operands(scalar))
         below = tuple(stack[len(stack) - count :])
         del stack[len(stack) - count :]
-        stack.append(rule(_with_operands(scalar, below)))
+        stack.append(rule(copy_over(scalar, below)))  # copies: lowering puts shared scalars into registers
     return stack[0]
 
 
@@ -39,19 +37,3 @@ def with_buffers(root: Scalar, buffers: Mapping[Buffer, Buffer]) -> Scalar:
         return scalar
 
     return rewrite_scalar(root, rule)
-
-
-def _with_operands(scalar: Scalar, below: tuple[Scalar, ...]) -> Scalar:
-    match scalar:
-        case LoopVar() | Literal():
-            return scalar
-        case Load():
-            return replace(scalar, indices=below)
-        case Arith():
-            return replace(scalar, operands=below)
-        case Cast():
-            return replace(scalar, value=below[0])
-        case Intrinsic():
-            return replace(scalar, args=below)
-        case _:
-            assert_never(scalar)

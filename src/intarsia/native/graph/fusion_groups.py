@@ -19,6 +19,7 @@ from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
 from intarsia.native.graph.straight_line import Step, StraightLine
 from intarsia.native.te import ComputeOp, Operation, PlaceholderOp, Tensor
+from intarsia.native.te.tensor import operations
 
 _LARGEST = 64
 """How many steps an element's expression may have, counted as often as they stand there."""
@@ -250,7 +251,7 @@ def _inlined_reads(result: Tensor) -> dict[str, int]:
 
     Operations with reductions, and those that no expression declares, count as read once for each load.
     """
-    order = _post_order(result.op)
+    order = operations((result.op,))
     paths: Counter[Operation] = Counter({result.op: 1})
     for op in reversed(order):
         if isinstance(op, PlaceholderOp):
@@ -266,20 +267,6 @@ def _loads_of(op: Operation) -> Counter[str]:
         return Counter()
     scalars = (scalar for body in op.bodies for scalar, _ in scalar_post_order(body))
     return Counter(scalar.buffer.name for scalar in scalars if isinstance(scalar, Load))
-
-
-def _post_order(root: Operation) -> list[Operation]:
-    """What an operation needs, each after what it reads."""
-    found: dict[Operation, None] = {}
-    stack = [(root, False)]
-    while stack:
-        op, is_done = stack.pop()
-        if is_done:
-            found[op] = None
-        elif op not in found:
-            stack.append((op, True))
-            stack.extend((tensor.op, False) for tensor in op.inputs if tensor.op not in found)
-    return list(found)
 
 
 # Products of attention's heads read matrices where they lie: as parts of longer rows.

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from intarsia.ir import DType
-from intarsia.ir.loop_walk import operands
+from intarsia.ir.loop_walk import operands, with_operands
 from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.ir.scalar_types import COMPARISONS
-from intarsia.native.lowering.scalar_form import post_order, with_operands
 from intarsia.native.te import IF_THEN_ELSE
 from intarsia.native.tir.affine import Affine, Ranges, as_scalar, bounds
 from intarsia.native.tir.integer_rules import floor_div, floor_mod
+from intarsia.support.post_order import post_order_of
 
 Tile: TypeAlias = tuple[Buffer, tuple[Affine, ...]]
 _LARGEST: Final = 2**40
@@ -29,7 +29,7 @@ class ElementForms:
         self._axes = axes
         self._ranges = ranges
         self._forms: dict[int, Affine] = {}
-        self._order = [post_order(root) for root in roots]
+        self._order = [list(post_order_of((root,), operands)) for root in roots]
         self._roots = roots
         for order in self._order:
             for scalar in order:

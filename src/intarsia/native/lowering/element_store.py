@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from intarsia.ir import DType
-from intarsia.ir.loop_walk import operands
+from intarsia.ir.loop_walk import operands, with_operands
 from intarsia.ir.prim_func import (
     Allocate,
     Arith,
@@ -33,9 +33,10 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.ir.scalar_types import scalar_dtype
-from intarsia.native.lowering.scalar_form import post_order, rewrite, with_operands
+from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import IF_THEN_ELSE, Combiner
 from intarsia.support.free_names import NameSupply
+from intarsia.support.post_order import post_order_of
 
 _DEEPEST: Final = 40
 """Scalars deeper than this are cut by registers; the language allows `DEEPEST`."""
@@ -159,7 +160,7 @@ class ElementStores:
             registers: Where to.
             counted: In what uses of parts are counted, if that is more than the root.
         """
-        always = post_order(root, _always_evaluated)
+        always = list(post_order_of((root,), _always_evaluated))
         shared = _shared(root if counted is None else counted)
         known = registers.known
         heights: dict[int, int] = {}
@@ -240,7 +241,7 @@ def _shared(root: Scalar) -> set[int]:
     """Scalars that stand in several others."""
     once: set[int] = set()
     twice: set[int] = set()
-    for scalar in post_order(root):
+    for scalar in post_order_of((root,), operands):
         for each in operands(scalar):
             (twice if id(each) in once else once).add(id(each))
     return twice

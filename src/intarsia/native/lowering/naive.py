@@ -9,6 +9,7 @@ from intarsia.ir.prim_func import Allocate, Block, Buffer, For, LoopVar, Scalar,
 from intarsia.native.lowering.element_store import ElementStores, block
 from intarsia.native.lowering.extern_body import splice
 from intarsia.native.te import ComputeOp, ExternOp, IterVar, Operation, PlaceholderOp, Tensor
+from intarsia.native.te.tensor import operations
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
@@ -22,7 +23,7 @@ def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
     Raises:
         UsageError: Two operations have one name, or a tensor is a placeholder or stands there twice.
     """
-    ops = operations(tensors)
+    ops = operations(tensor.op for tensor in tensors)
     _check(tensors, ops)
     given = [buffer for op in ops if isinstance(op, PlaceholderOp) for buffer in op.buffers]
     outputs = [tensor.buffer for tensor in tensors]
@@ -36,20 +37,6 @@ def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
             if buffer not in outputs:
                 body = Allocate(buffer, body)
     return PrimFunc((*given, *outputs), body)
-
-
-def operations(tensors: Sequence[Tensor]) -> list[Operation]:
-    """What makes tensors, each operation once and after those that it reads."""
-    found: dict[Operation, None] = {}
-    stack: list[tuple[Operation, bool]] = [(tensor.op, False) for tensor in reversed(tensors)]
-    while stack:
-        op, is_done = stack.pop()
-        if is_done:
-            found.setdefault(op)
-        elif op not in found:
-            stack.append((op, True))
-            stack.extend((tensor.op, False) for tensor in reversed(op.inputs))
-    return list(found)
 
 
 def operation_statement(op: ComputeOp | ExternOp, names: NameSupply) -> Statement:

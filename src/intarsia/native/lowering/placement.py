@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from intarsia.ir import DType
+from intarsia.ir.loop_walk import operands
 from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Literal, LoopVar, Scalar
 from intarsia.native.dag.loop_name import loop_name
 from intarsia.native.loop_state.iterator import IteratorAnnotation
@@ -13,9 +14,9 @@ from intarsia.native.loop_state.stage import Stage
 from intarsia.native.lowering.loop_values import Check, loop_extents, loop_values
 from intarsia.native.lowering.names import loop_name as plain_name
 from intarsia.native.lowering.region import Interval
-from intarsia.native.lowering.scalar_form import post_order
 from intarsia.native.te import ComputeOp, ExternOp, IterKind
 from intarsia.native.tir.affine import Affine, Ranges, as_scalar, bounds
+from intarsia.support.post_order import post_order_of
 
 Path = tuple[tuple[int, int], ...]
 """Loops from the outside in, each a stage and the loop's place in it."""
@@ -209,10 +210,5 @@ def _guards(needed: Iterable[Affine], ranges: Ranges, known: Iterable[Guard]) ->
 
 
 def _loop_vars(value: Affine) -> frozenset[LoopVar]:
-    found: set[LoopVar] = set()
-    for scalar in value.terms:
-        if isinstance(scalar, LoopVar):
-            found.add(scalar)
-        else:
-            found.update(each for each in post_order(scalar) if isinstance(each, LoopVar))
-    return frozenset(found)
+    scalars = post_order_of(value.terms, operands)
+    return frozenset(scalar for scalar in scalars if isinstance(scalar, LoopVar))

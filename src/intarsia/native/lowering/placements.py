@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from intarsia.ir.loop_walk import Event, scalars, walk
+from intarsia.ir.loop_walk import Event, operands, scalars, walk
 from intarsia.ir.prim_func import Load, Scalar
 from intarsia.native.loop_state.stage import ComputeAt, StageKind
 from intarsia.native.loop_state.state import LoopState
@@ -13,9 +13,10 @@ from intarsia.native.lowering.element_forms import ElementForms
 from intarsia.native.lowering.inlining import Inlining
 from intarsia.native.lowering.placement import OUTSIDE, Path, Placement, Surroundings, place
 from intarsia.native.lowering.region import Interval, Read, region
-from intarsia.native.lowering.scalar_form import post_order, rewrite
+from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import ComputeOp, ExternOp
 from intarsia.support.errors import UsageError
+from intarsia.support.post_order import post_order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _loads(op: ExternOp, inlining: Inlining) -> list[tuple[str, Read]]:
         if visit.event is not Event.ENTER:
             continue
         for root in scalars(visit.statement):
-            for scalar in post_order(rewrite(root, rule)):
+            for scalar in post_order_of((rewrite(root, rule),), operands):
                 if isinstance(scalar, Load):
                     found[scalar.buffer.name] = Read((None,) * len(scalar.indices), {})
     return list(found.items())

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from intarsia.ir import DType
+from intarsia.ir.loop_walk import operands
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, LoopVar, Scalar
-from intarsia.native.lowering.scalar_form import post_order
 from intarsia.native.tir.affine import Affine, Range, Ranges, affine, as_scalar, bounds
+from intarsia.support.post_order import post_order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +115,4 @@ def _moved(scalar: Scalar, fixed: Ranges, ranges: Ranges) -> tuple[Affine, int, 
 
 
 def _depends_only_on(scalar: Scalar, loop_vars: Mapping[LoopVar, Range]) -> bool:
-    return all(each in loop_vars for each in post_order(scalar) if isinstance(each, LoopVar))
+    return all(each in loop_vars for each in post_order_of((scalar,), operands) if isinstance(each, LoopVar))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from intarsia.native.te.combiner import Combiner
 from intarsia.native.te.expression import Expression, literal
 from intarsia.native.te.iter_var import IterVar
 from intarsia.support.errors import UsageError
+from intarsia.support.post_order import post_order_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,3 +160,8 @@ def _index(value: Index, name: str) -> Expression:
     if known.dtype is not DType.INT64:
         raise UsageError(f"an index of tensor {name} is {known.dtype.value}; expected int64 (use astype)")
     return known
+
+
+def operations(ops: Iterable[Operation]) -> list[Operation]:
+    """Return operations and all that they need, each once and after those that it reads."""
+    return list(post_order_of(ops, lambda op: [tensor.op for tensor in op.inputs]))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from intarsia.ir.loop_walk import operands
+from intarsia.ir.loop_walk import operands, with_operands
 from intarsia.ir.prim_func import Buffer, Literal, Load, LoopVar, Scalar
-from intarsia.native.tir.rewriting import with_operands
 
 _Key = tuple[int, tuple[Literal | None, ...]]
 

@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from intarsia.ir.loop_walk import operands, scalar_post_order, walk
+from intarsia.ir.loop_walk import operands, scalar_post_order, walk, with_operands
 from intarsia.ir.prim_func import (
     Allocate,
-    Arith,
     Block,
     Buffer,
-    Cast,
     For,
     IfThenElse,
-    Intrinsic,
     Literal,
     Load,
     LoopVar,
@@ -57,28 +54,6 @@ def block_like(before: Statement, after: list[Statement]) -> Statement:
         if len(old) == len(after) != 1 and all(a is b for a, b in zip(old, after, strict=True)):
             return before
     return block(after)
-
-
-def with_operands(scalar: Scalar, new: tuple[Scalar, ...]) -> Scalar:
-    """A scalar over other operands; the same object if they are the same objects."""
-    for before, after in zip(operands(scalar), new, strict=True):
-        if before is not after:
-            break
-    else:
-        return scalar
-    match scalar:
-        case Arith():
-            return Arith(scalar.op, new)
-        case Load():
-            return Load(scalar.buffer, new)
-        case LoopVar() | Literal():
-            return scalar
-        case Cast():
-            return Cast(new[0], scalar.dtype)
-        case Intrinsic():
-            return Intrinsic(scalar.name, new, scalar.dtype)
-        case _:
-            assert_never(scalar)
 
 
 def with_body(statement: For | Allocate, body: Statement) -> For | Allocate:

@@ -7,12 +7,11 @@ from math import frexp
 from typing import TypeAlias
 
 from intarsia.ir.dtype import DType
-from intarsia.ir.loop_walk import LEAVES, operands
+from intarsia.ir.loop_walk import LEAVES, operands, with_operands
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
 from intarsia.native.tir.affine import Affine, Range, affine, as_scalar, bounds, fits
 from intarsia.native.tir.integer_rules import equal, floor_div, floor_mod, joined_divisions, less
-from intarsia.native.tir.rewriting import with_operands
 from intarsia.native.tir.scalar_math import literal_of_number, number_of_literal, operation
 from intarsia.support.errors import ExecutionError
 

@@ -19,6 +19,7 @@ from intarsia.ir import (
 )
 from intarsia.passes.regions.dataflow import Dataflow
 from intarsia.passes.regions.outline import Outline, outline_params
+from intarsia.support.post_order import post_order_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,22 +49,18 @@ def outlined(function: Function, regions: Sequence[Region], dataflow: Dataflow) 
     made = [_outline(region, dataflow) for region in regions]
     outlines = {output: outline for outline in made for output in outline.outputs}
     done: dict[Expr, Expr] = {}
-    stack: list[tuple[Expr, bool]] = [(function, False)]
-    while stack:
-        expr, is_ready = stack.pop()
-        if expr in done:
-            continue
-        part = outlines.get(expr)
-        below = children(expr) if part is None else part.arguments
-        if not is_ready:
-            stack.append((expr, True))
-            stack.extend((child, False) for child in reversed(below) if child not in done)
-            continue
-        ready = tuple(done[child] for child in below)
-        if part is None:
+
+    def below(expr: Expr) -> tuple[Expr, ...]:
+        outline = outlines.get(expr)
+        return children(expr) if outline is None else outline.arguments
+
+    for expr in post_order_of((function,), below, stop=done):
+        ready = tuple(done[child] for child in below(expr))
+        outline = outlines.get(expr)
+        if outline is None:
             done[expr] = with_children(expr, ready)
-        else:
-            done.update(part.called(ready))
+        else:  # all outputs of the region at once
+            done.update(outline.called(ready))
     after = done[function]
     assert isinstance(after, Function)
     return after

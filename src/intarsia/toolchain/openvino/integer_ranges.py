@@ -22,6 +22,7 @@ from intarsia.ir import Call, Constant, DType, Expr, Function, Op, TensorType, T
 from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
 from intarsia.op.known_value import LARGEST_KNOWN, known_value
 from intarsia.runtime.kernel import Array
+from intarsia.support.post_order import post_order_of
 from intarsia.toolchain.openvino.integer_rules import RULES, Interval, union
 
 NO_LIMITS: Final[Mapping[Expr, Interval]] = MappingProxyType({})
@@ -105,13 +106,8 @@ class IntegerRanges:
 
     def interval(self, expr: Expr) -> Interval | None:
         """The interval of an expression's values; None if it is no tensor of numbers."""
-        stack = [expr]
-        while stack:
-            top = stack[-1]
-            missing = [item for item in _sources(top) if item not in self._forward]
-            stack += missing
-            if not missing:
-                self._forward[stack.pop()] = self._bound(top)
+        for source in post_order_of((expr,), _sources, stop=self._forward):
+            self._forward[source] = self._bound(source)
         return self._forward[expr]
 
     def _bound(self, expr: Expr) -> Interval | None:

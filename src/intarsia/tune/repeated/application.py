@@ -24,6 +24,7 @@ from intarsia.passes.functions.inlined_call import InlinableFunction
 from intarsia.passes.regions.outline import Outline
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import free_name
+from intarsia.support.post_order import post_order_of
 from intarsia.tune.choice import Choice
 from intarsia.tune.repeated.repeated_parts import LEAST_OPERATORS, RepeatedPart, repeated_parts
 from intarsia.tune.repeated.value_graph import with_types
@@ -116,24 +117,20 @@ class _Host:
         """Build the program. Linear in the program and the replacements."""
         main = self._mod["main"]
         done: dict[Expr, Expr] = {}
-        stack: list[tuple[Expr, bool]] = [(main, False)]
-        while stack:
-            expr, is_ready = stack.pop()
-            if expr in done:
-                continue
+        for expr in post_order_of((main,), self._below, stop=done):
             outline = self._outlines.get(expr)
-            below = children(expr) if outline is None else outline.arguments
-            if not is_ready:
-                stack.append((expr, True))
-                stack.extend((child, False) for child in reversed(below) if child not in done)
-            elif outline is None:
+            if outline is None:
                 done[expr] = over_rewritten(expr, done)
-            else:
-                done.update(self._inline(outline, tuple(done[each] for each in below)))
+            else:  # all outputs of the part at once
+                done.update(self._inline(outline, tuple(done[each] for each in outline.arguments)))
         after = done[main]
         assert isinstance(after, Function)
         functions = {var: after if var.name == "main" else one for var, one in self._functions.items()}
         return IRModule(functions, self._attrs)
+
+    def _below(self, expr: Expr) -> tuple[Expr, ...]:
+        outline = self._outlines.get(expr)
+        return children(expr) if outline is None else outline.arguments
 
     def _inline(self, outline: Outline, arguments: tuple[Expr, ...]) -> Mapping[Expr, Expr]:
         """Return the value of each output of a part after its replacement."""
