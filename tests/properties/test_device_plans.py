@@ -49,7 +49,7 @@ def as_program(plan: Plan) -> IRModule:
     """The planned program that the plan is of, one operator for each kernel."""
     one = Constant(np.ones(SIZE, np.float32))
     kind = DeviceType.of_kind(plan.devices[0].partition(":")[0])
-    places = [VirtualDevice.for_device(kind, number) for number in plan.blocks["main"].slot_devices]
+    places = [VirtualDevice(kind, number) for number in plan.blocks["main"].slot_devices]
     vector = TensorType((SIZE,), "float32")  # type: ignore[arg-type]  # the constructor takes the spelling
     params = tuple(Var(f"x{slot}", checked_type=vector, virtual_device=places[slot]) for slot in range(2))
     values: dict[int, Expr] = dict(enumerate(params))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -54,10 +54,6 @@ class CollectedCandidates:
     graph: DataflowGraph
     candidates: tuple[CandidatePartition, ...]
     dropped: tuple[DroppedCandidate, ...]
-
-    def of_spec(self, name: str) -> tuple[CandidatePartition, ...]:
-        """The candidates of one spec."""
-        return tuple(one for one in self.candidates if one.spec.name == name)
 
 
 def collect_candidates(
@@ -150,13 +146,3 @@ def thinned_out(candidates: Sequence[CandidatePartition], most: int) -> list[Can
 
 def _calls(sub_graph: SubGraph) -> int:
     return sum(map(must_be_lowered, sub_graph.exprs))
-
-
-def first_index_groups(
-    candidates: Iterable[CandidatePartition],
-) -> dict[int, tuple[CandidatePartition, ...]]:
-    """The candidates by their first node (seed collage_rfc, phase 2)."""
-    groups: dict[int, list[CandidatePartition]] = {}
-    for candidate in candidates:
-        groups.setdefault(candidate.sub_graph.first_inside_index, []).append(candidate)
-    return {index: tuple(group) for index, group in groups.items()}

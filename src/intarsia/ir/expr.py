@@ -172,7 +172,6 @@ class If(ExprNode):
 
 
 Expr: TypeAlias = Var | GlobalVar | Constant | Tuple | TupleGetItem | Op | Call | Function | Let | If
-Atom: TypeAlias = Var | GlobalVar | Constant | Op
 
 E = TypeVar("E", bound=ExprNode)
 

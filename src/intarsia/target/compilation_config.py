@@ -72,11 +72,6 @@ class CompilationConfig:
         """Device 0 of the host, with the host target."""
         return VirtualDevice.for_target(self.host_target)
 
-    @property
-    def optional_homogeneous_target(self) -> Target | None:
-        """The target of everything, if there is exactly one."""
-        return self.primitive_targets[0] if len(self.primitive_targets) == 1 else None
-
     def find_primitive_target_for_device_or_fail(self, device_type: DeviceType) -> Target:
         """The first target of a device type: the plain one where there are several.
 
@@ -88,13 +83,6 @@ class CompilationConfig:
                 return target
         given = ", ".join(f'"{target}"' for target in self.primitive_targets)
         raise UsageError(f"no target is for device type {device_type.kind}; found {given}")
-
-    def find_primitive_target_for_kind(self, kind: str, toolchain: str | None = None) -> Target | None:
-        """The target of a device kind and toolchain (None: the plain one), whatever its options, if any."""
-        for target in self.primitive_targets:
-            if (target.kind, target.toolchain) == (kind, toolchain):
-                return target
-        return None
 
     def canonical_target(self, target: Target) -> Target:
         """This configuration's own object for an equal target, so that `is` suffices; any other as it is."""

@@ -60,51 +60,15 @@ class VirtualDevice:
                 f"memory scope {self.memory_scope!r} is malformed; expected letters, digits, '_', '-' and '.'"
             )
 
-    @staticmethod
-    def fully_unconstrained() -> VirtualDevice:
-        """The virtual device of which nothing is known: the shared `UNCONSTRAINED`."""
-        return UNCONSTRAINED
-
-    @classmethod
-    def for_device_type(cls, device_type: DeviceType) -> VirtualDevice:
-        """Any device of that type."""
-        return cls(device_type)
-
-    @classmethod
-    def for_device(cls, device_type: DeviceType, virtual_device_id: int) -> VirtualDevice:
-        """Return the virtual device of one device."""
-        return cls(device_type, virtual_device_id)
-
-    @classmethod
-    def for_device_and_target(
-        cls, device_type: DeviceType, virtual_device_id: int, target: Target
-    ) -> VirtualDevice:
-        """Return one device with the target that compiles for it.
-
-        Raises:
-            UsageError: The target is for another device type.
-        """
-        return cls(device_type, virtual_device_id, target)
-
     @classmethod
     def for_target(cls, target: Target) -> VirtualDevice:
         """Device 0 of the target's device type."""
         return cls(target.device_type, 0, target)
 
-    @classmethod
-    def for_memory_scope(cls, memory_scope: str) -> VirtualDevice:
-        """Return the virtual device of a memory scope, on any device."""
-        return cls(memory_scope=memory_scope)
-
     @property
     def is_fully_unconstrained(self) -> bool:
         """Whether no field is known."""
         return self == UNCONSTRAINED
-
-    @property
-    def is_fully_constrained(self) -> bool:
-        """Whether every field is known."""
-        return self.target is not None and self.virtual_device_id is not None and self.memory_scope != ""
 
     @staticmethod
     def join(left: VirtualDevice, right: VirtualDevice) -> VirtualDevice | None:

@@ -193,7 +193,7 @@ def test_literals_used_twice_or_settled_stay() -> None:
 
 
 def test_devices_of_parameters_and_results_stay() -> None:
-    device, other = (VirtualDevice.for_memory_scope(name) for name in ("here", "there"))
+    device, other = (VirtualDevice(memory_scope=name) for name in ("here", "there"))
     p = with_fields(var("p"), virtual_device=device)
     function = Function((p,), relu(p), Attrs({"Inline": 1}))
     name = GlobalVar("f", checked_type=function.checked_type)

@@ -25,7 +25,6 @@ def test_homogeneous_cpu_hosts_itself() -> None:
     assert config.host_target == PLAIN
     assert config.host_virtual_device == VirtualDevice(CPU, 0, PLAIN)
     assert config.default_primitive_virtual_device == VirtualDevice(CPU, 0, PLAIN)
-    assert config.optional_homogeneous_target == PLAIN
 
 
 def test_host_rule_a_the_host_given() -> None:
@@ -60,13 +59,7 @@ def test_default_rule_f_the_cpu() -> None:
 
 def test_a_single_toolchain_needs_no_plain_target() -> None:
     config = CompilationConfig((OPENVINO,))
-    assert config.optional_homogeneous_target == OPENVINO
     assert config.default_primitive_virtual_device == VirtualDevice(CPU, 0, OPENVINO)
-
-
-def test_several_targets_are_not_homogeneous() -> None:
-    assert HETEROGENEOUS.optional_homogeneous_target is None
-    assert CompilationConfig((PLAIN, OPENVINO)).optional_homogeneous_target is None
 
 
 def test_device_types_in_the_order_of_the_targets() -> None:
@@ -118,7 +111,7 @@ def test_two_targets_of_one_toolchain() -> None:
 
 def test_one_toolchain_on_two_device_kinds() -> None:
     targets = (Target("cpu -toolchain=torch"), Target("cuda -toolchain=torch"))
-    assert CompilationConfig(targets).find_primitive_target_for_kind("cuda", "torch") == targets[1]
+    assert CompilationConfig(targets).find_primitive_target_for_device_or_fail(CUDA) == targets[1]
 
 
 def test_no_target_for_the_fallback_device_type() -> None:
@@ -143,20 +136,6 @@ def test_find_for_device_without_target() -> None:
     with pytest.raises(UsageError) as caught:
         CompilationConfig((GPU,)).find_primitive_target_for_device_or_fail(CPU)
     assert str(caught.value) == 'no target is for device type cpu; found "cuda"'
-
-
-@pytest.mark.parametrize(
-    ("kind", "toolchain", "found"),
-    [
-        ("cpu", None, PLAIN),
-        ("cpu", "onnxruntime", ONNXRUNTIME),
-        ("cuda", "tensorrt", TENSORRT),
-        ("cuda", "openvino", None),
-        ("metal", None, None),
-    ],
-)
-def test_find_for_kind(kind: str, toolchain: str | None, found: Target | None) -> None:
-    assert HETEROGENEOUS.find_primitive_target_for_kind(kind, toolchain) == found
 
 
 def test_canonical_target_is_the_configurations_own_object() -> None:
@@ -186,7 +165,7 @@ def test_canonical_virtual_device_without_target() -> None:
 
 def test_canonical_virtual_device_without_device_type() -> None:
     with pytest.raises(UsageError) as caught:
-        HETEROGENEOUS.canonical_virtual_device(VirtualDevice.for_memory_scope("global"))
+        HETEROGENEOUS.canonical_virtual_device(VirtualDevice(memory_scope="global"))
     assert str(caught.value) == (
         'VirtualDevice(?, scope="global") has no device type; expected at least that to find its target'
     )

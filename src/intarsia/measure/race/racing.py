@@ -92,11 +92,6 @@ class Race:
         """Whether nobody runs any more: it is decided, or the budget is spent."""
         return self._end is not None
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether the winner is proven (see `RacePolicy.confidence`)."""
-        return self._end is not None and self._end.is_decision
-
     def next_candidate(self) -> str | None:
         """Who runs next, the same until it is recorded or withdrawn; None when the race is over."""
         return None if self.is_over else self._names[self._pending[-1]]

@@ -92,10 +92,6 @@ class Comparison:
         """How many times as long `name` takes as `other` (see `paired_ratio`)."""
         return paired_ratio(self.timings[name].samples, self.timings[other].samples)
 
-    def within_noise(self, name: str, other: str) -> bool:
-        """Whether the two candidates cannot be told apart: the interval of their ratio contains 1."""
-        return self.ratio(name, other).contains_one
-
 
 def paired_ratio(samples: Sequence[float], others: Sequence[float]) -> RatioInterval:
     """How many times as long one candidate takes as another: the median of the ratios within each round.

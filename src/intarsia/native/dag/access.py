@@ -12,7 +12,7 @@ from intarsia.ir.loop_walk import scalar_post_order
 from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Literal, Load, LoopVar, Scalar
 from intarsia.native.dag.compute_dag import ComputeDAG
 from intarsia.native.dag.op_attrs import SIMPLIFY_CONST
-from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp
+from intarsia.native.te.tensor import ComputeOp, Operation
 
 Indices: TypeAlias = tuple[Scalar, ...]
 """Where an element is read."""
@@ -57,21 +57,6 @@ class AccessAnalyzer:
                     reads.setdefault(producers[load.buffer], []).append(load.indices)
             found[op] = MappingProxyType({producer: tuple(each) for producer, each in reads.items()})
         return MappingProxyType(found)
-
-    @cached_property
-    def read_by(self) -> Mapping[Operation, Mapping[Operation, tuple[Indices, ...]]]:
-        """For each operation, who reads it, and all indices that reader uses."""
-        found: dict[Operation, dict[Operation, tuple[Indices, ...]]] = {op: {} for op in self.dag.ops}
-        for reader, reads in self.read_from.items():
-            for producer, indices in reads.items():
-                found[producer][reader] = indices
-        return MappingProxyType({op: MappingProxyType(reads) for op, reads in found.items()})
-
-    def is_simple_access(self, op: Operation) -> bool:
-        """Whether all it reads is at axes plus numbers; so of placeholders."""
-        if isinstance(op, PlaceholderOp):
-            return True
-        return isinstance(op, ComputeOp) and all(each is not None for each in self._accesses(op))
 
     def is_strictly_inlineable(self, op: Operation) -> bool:
         """Whether computing an element where it is read costs next to nothing.

@@ -12,7 +12,5 @@ NO_SPLIT_AT_INNER: Final = "auto_scheduler_no_split_at_inner"
 """Names of axes that are not split."""
 SIMPLIFY_CONST: Final = "auto_scheduler_simplify_const_tensor_indices"
 """Names of axes to unroll, so that what a constant tensor holds there can be folded."""
-TASK_TAG: Final = "auto_scheduler_task_scheduler_tag"
-"""A group of similar tasks."""
 AXIS_NAMES: Final = (ALWAYS_UNROLL_INNER, NO_SPLIT_AT_INNER, SIMPLIFY_CONST)
 """The attributes that list names of axes."""

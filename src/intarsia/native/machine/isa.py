@@ -160,16 +160,6 @@ class Isa:
         return "avx512f" in self.features
 
     @property
-    def has_neon(self) -> bool:
-        """Whether there are Arm's vectors of 16 bytes."""
-        return "neon" in self.features
-
-    @property
-    def has_bf16(self) -> bool:
-        """Whether there are instructions that round float32 to bfloat16 and multiply it."""
-        return bool({"avx512bf16", "bf16"} & set(self.features))
-
-    @property
     def has_int8_dot(self) -> bool:
         """Whether one instruction sums products of four int8 into an int32."""
         return bool({"avx512vnni", "avxvnni", "dotprod"} & set(self.features))

@@ -64,13 +64,6 @@ class WinogradChain:
         return prod(self.sums.inputs[1].shape) * self.sums.dtypes[0].numpy.itemsize
 
     @property
-    def tile_bytes(self) -> int:
-        """Of the transformed inputs of a tile, and of its products."""
-        _, i, j, blocks, _, lanes = self.sums.shape
-        depth = prod(axis.extent for axis in self.sums.reduce_axes)
-        return i * j * (depth + blocks * lanes) * self.sums.dtypes[0].numpy.itemsize
-
-    @property
     def input_bytes(self) -> int:
         """Of all transformed inputs."""
         return prod(self.sums.inputs[0].shape) * self.sums.dtypes[0].numpy.itemsize

@@ -25,8 +25,6 @@ _MODES: Final = (
 _DEEPEST: Final = 4096
 """Comparisons on a path; more than any forest has, so that more are a cycle."""
 
-Next = Callable[[], int]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeTables:

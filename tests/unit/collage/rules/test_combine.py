@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from tests.collage_programs import calls, main_graph, program
 from tests.collage_rules import found_by, labels, numbers
-from tests.small_programs import VECTOR
 
-from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.all_simple import AllSimpleCombinerRule
 from intarsia.collage.rules.by_kind import ByKindSimpleCombinerRule
 from intarsia.collage.rules.combine import CombinePartitionRule
 from intarsia.collage.rules.combiner_rule import CombinerRule
-from intarsia.collage.rules.constant import ConstantCombinerRule
 from intarsia.collage.rules.df_pattern import DFPatternPartitionRule
 from intarsia.collage.rules.each_call import EachCallPartitionRule
 from intarsia.collage.rules.join_anything import JoinAnythingCombinerRule
@@ -26,9 +22,8 @@ from intarsia.collage.rules.tuple_proj import TupleProjCombinerRule
 from intarsia.collage.rules.typical_rules import FUSE_OPS_COMBINERS, JOIN_ANYTHING
 from intarsia.collage.rules.union import UnionPartitionRule
 from intarsia.collage.sub_graph import SubGraph, SubGraphConfig
-from intarsia.ir import Constant, Function, Var
 from intarsia.ir.pattern import is_tuple, is_tuple_get, wildcard
-from intarsia.op import OpPatternKind, call
+from intarsia.op import OpPatternKind
 
 DIAMOND = "def @main(%x: T) { %0 = Abs(%x); %1 = Relu(%0); %2 = Neg(%0); Add(%1, %2) }"
 CONVOLUTION = """
@@ -190,21 +185,6 @@ def test_one_candidate_that_makes_all_fields() -> None:
     base = UnionPartitionRule((fields, OpCallByKindPartitionRule()))
     combiners = (by_kind(OpPatternKind.INJECTIVE, OpPatternKind.INJECTIVE), TupleArgCombinerRule())
     assert "Neg+Abs+tuple+field" in labels(found_by(CombinePartitionRule(base, combiners), graph))
-
-
-def test_constants_are_taken_in_all_at_once() -> None:
-    x, one, two = (
-        Var("x", checked_type=VECTOR),
-        Constant(np.ones(4, np.float32)),
-        Constant(np.zeros(4, np.float32)),
-    )
-    graph = DataflowGraph.of(Function((x,), call("Neg", call("Where", call("Less", x, one), one, two))))
-    found = found_by(combine(ConstantCombinerRule()), graph)
-    assert labels(found) == ["Less", "Neg", "Where", "const+Less", "const+const+Where"]
-    (select,) = [
-        one.sub_graph for one in found if "Where" in one.sub_graph.label and "+" in one.sub_graph.label
-    ]
-    assert select.input == graph.set_of(calls(graph, "Less"))
 
 
 def test_what_joined_is_named_after_its_parts() -> None:

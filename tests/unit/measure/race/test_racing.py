@@ -146,7 +146,6 @@ def test_step_by_step() -> None:
         assert held.next_candidate() == name
         held.record(name, 1.0 if name == "b" else 2.0)
     assert held.is_over
-    assert not held.is_decided
     assert held.next_candidate() is None
     assert held.result().winner == "b"
     with pytest.raises(ValueError, match=r"^'a' was recorded when the race asked for None$"):
@@ -162,7 +161,6 @@ def test_a_failed_candidate_is_withdrawn() -> None:
             held.record(name, {"a": 1.0, "b": 2.0, "c": 9.0}[name])
     result = held.result()
     assert result.winner == "b"
-    assert held.is_decided
     assert result.candidate("a").dropped == Dropped(3, DropReason.WITHDRAWN, 0, 0)
     assert str(result.candidate("a").dropped) == "withdrawn in round 3"
 
