@@ -37,6 +37,7 @@ from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Value
 from intarsia.support.errors import CompileError, InputError, UnsupportedModelError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain import targets
 
 __all__ = [
@@ -49,8 +50,6 @@ __all__ = [
     "run_node",
     "supports_device",
 ]
-
-_REFERENCE = Target.for_toolchain("reference")
 
 
 class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
@@ -177,13 +176,13 @@ def _refusals() -> Iterator[None]:
 
 def _fastest_right(module: IRModule, inputs: Mapping[str, Any]) -> Executable:
     """The fastest engine that is right; the reference toolchain where none is, or none can be judged."""
-    engines = [target for target in targets() if target != _REFERENCE]
+    engines = [target for target in targets() if target != REFERENCE_TARGET]
     if engines and _is_comparable(module):
         with suppress(UnsupportedModelError):  # a result that cannot be compared
             right = list(_right_runs(module, engines, inputs))
             if right:
                 return min(right, key=lambda run: run.call_seconds).executable
-    return build(partition_whole(module, _REFERENCE))
+    return build(partition_whole(module, REFERENCE_TARGET))
 
 
 def _right_runs(module: IRModule, engines: Sequence[Target], inputs: Mapping[str, Any]) -> Iterator[WholeRun]:

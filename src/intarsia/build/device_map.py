@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from intarsia.build.kernel_table import REFERENCE, is_marked, marked_target
+from intarsia.build.kernel_table import is_marked, marked_target
 from intarsia.build.uses import shown
 from intarsia.ir import Call, Expr, Function, FuncType, GlobalVar, IRModule, Op, children
 from intarsia.op.device_call import placement_of
@@ -19,6 +19,7 @@ from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.open_devices import group_sizes
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 
 _CPU: Final = "cpu"
 

@@ -39,12 +39,13 @@ def build(mod: IRModule, target: Target | str | None = None) -> Executable:
     """
     from contextlib import ExitStack
 
-    from intarsia.build.kernel_table import REFERENCE, KernelTable
+    from intarsia.build.kernel_table import KernelTable
     from intarsia.build.program import ProgramLowering
     from intarsia.ir import IRModule
     from intarsia.runtime.devices.open_devices import open_devices
     from intarsia.runtime.executable import Executable
     from intarsia.target import Target
+    from intarsia.target.reference import REFERENCE
 
     if not isinstance(mod, IRModule):
         raise UsageError(

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from intarsia.build.kernel_table import REFERENCE, FunctionTable
+from intarsia.build.kernel_table import FunctionTable
 from intarsia.build.program import ProgramLowering
 from intarsia.ir import Function, IRModule
 from intarsia.runtime.plan import Branch, RunKernel, Step
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def kernel_requests(mod: IRModule) -> tuple[KernelRequest, ...]:
         UnsupportedModelError: A function is used as a value, or a type is unknown.
     """
     table = _Requests(mod)
-    plan = ProgramLowering(table, Target.for_toolchain(REFERENCE), whole_control_flow=False).plan()
+    plan = ProgramLowering(table, REFERENCE_TARGET, whole_control_flow=False).plan()
     calls = Counter(step.kernel for block in plan.blocks.values() for step in _kernel_steps(block.steps))
     return tuple(
         KernelRequest(function, target, module, name, calls[number])

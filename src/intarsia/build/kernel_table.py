@@ -13,9 +13,9 @@ from intarsia.runtime.devices.device import Device
 from intarsia.runtime.kernel import Kernel
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import toolchain
 
-REFERENCE = "reference"
 COMPILER = "Compiler"
 TARGET = "target"
 SYMBOL = "global_symbol"

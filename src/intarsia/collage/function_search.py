@@ -34,6 +34,7 @@ from intarsia.collage.search import (
 )
 from intarsia.ir import Function
 from intarsia.measure.measure_result import MeasureError
+from intarsia.target.reference import REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class CollageOptions:
     covers: int = 4
     max_candidates: int = 3_000
     search: SearchOptions = SearchOptions()  # noqa: RUF009 - frozen
-    last_resort: str | None = "reference"
+    last_resort: str | None = REFERENCE
     single_share: float = 0.4
     settle_rounds: int = 3
     unverified: bool = True

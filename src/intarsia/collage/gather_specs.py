@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, cast
 
-from intarsia.build.kernel_table import REFERENCE
 from intarsia.collage.candidates.candidate_partition import PartitionRule, PartitionSpec
 from intarsia.collage.rules.registered_rule import registered_rule
 from intarsia.collage.rules.rule_limits import RuleLimits
@@ -27,6 +26,7 @@ from intarsia.op.pattern_table import pattern_table
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE, REFERENCE_TARGET
 from intarsia.toolchain.protocol import FusionStyle, Toolchain
 
 NATIVE: Final = "native"
@@ -79,7 +79,7 @@ def gather_partition_specs(
     _refuse_repetition(wanted)
     specs = [spec for target in wanted for spec in _of_target(target, wanted, options)]
     if not any(spec.target.toolchain == REFERENCE for spec in specs):
-        specs.append(PartitionSpec(REFERENCE, Target.for_toolchain(REFERENCE), reference_rule()))
+        specs.append(PartitionSpec(REFERENCE, REFERENCE_TARGET, reference_rule()))
     specs.sort(key=lambda spec: spec.target.toolchain == REFERENCE)
     kind = wanted[0].kind if all(target.kind != "cpu" for target in wanted) and wanted else "cpu"
     return (*specs, PartitionSpec(HOST, Target(kind), host_rule()))

@@ -11,6 +11,7 @@ from intarsia.measure.judge.definition_cost import is_small
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.support.errors import MissingToolchainError, UsageError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
 
 
@@ -48,7 +49,7 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
             toolchain(str(target.toolchain))
         except MissingToolchainError as error:
             refusal = f"{error.problem} ({error.help})" if error.help else error.problem
-        if target.toolchain == "reference" and not is_quick and len(targets) > 1:
+        if target.toolchain == REFERENCE and not is_quick and len(targets) > 1:
             refusal, status = "not tried: it takes far too long on a model of this size", Status.SLOW
         entrants.append(Entrant(whole_name(target), MeasureInput(workload, target, WHOLE), refusal, status))
     return entrants
@@ -62,7 +63,7 @@ def whole_name(target: Target) -> str:
 
 def engines(targets: Sequence[Target]) -> list[Target]:
     """Those that can be given parts of a model; the reference is the last resort in any case."""
-    usable = {each.name for each in usable_toolchains()} - {"reference"}
+    usable = {each.name for each in usable_toolchains()} - {REFERENCE}
     return [target for target in targets if target.toolchain in usable]
 
 

@@ -22,6 +22,7 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 
 FINALISTS: Final = 2
 """So many new placements enter the contest at most."""
@@ -31,8 +32,6 @@ _CLOSE: Final = 1.1
 
 _BATCH: Final = 4
 """Placements that are built before the time is looked at; builds run beside each other."""
-
-_HOST: Final = Target.for_toolchain("reference")
 
 
 def evolved_placements(
@@ -123,7 +122,7 @@ class MeasuredFitness:
         """What is measured: a toolchain that runs everything is measured as such."""
         if self.space.is_whole(placement):
             return MeasureInput(self.workload, Target.parse(placement.partitions[0].target), WHOLE)
-        return MeasureInput(self.workload, _HOST, placement.candidate)
+        return MeasureInput(self.workload, REFERENCE_TARGET, placement.candidate)
 
     def _result(self, key: tuple[str, str]) -> MeasureResult | None:
         return self.known.get(key, self._found.get(key))

@@ -17,6 +17,7 @@ from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 
 LEAST_SECONDS = LEAST_SEARCH
 """With less time there is no search."""
@@ -24,7 +25,6 @@ LEAST_SECONDS = LEAST_SEARCH
 EVOLUTION_SHARE = 1 / 3
 """Share of the search's time for evolving what the covers by measured sums have given, end to end."""
 
-_HOST = Target.for_toolchain("reference")
 """What runs the expressions of a placed program that are in no partition: tuples and projections."""
 
 
@@ -118,7 +118,7 @@ def placement_entrants(workload: Workload, found: CollageResult, taken: Sequence
 def placement_entrant(workload: Workload, placement: Placement, taken: Sequence[str]) -> Entrant:
     """A placement as a candidate for the whole model, under a name that is not taken."""
     name = free_name(placement.summary, taken, " ({})", 2)
-    return Entrant(name, MeasureInput(workload, _HOST, placement.candidate))
+    return Entrant(name, MeasureInput(workload, REFERENCE_TARGET, placement.candidate))
 
 
 def _entrants(workload: Workload, placements: Sequence[Placement], taken: Sequence[str]) -> list[Entrant]:

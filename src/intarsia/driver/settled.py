@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.tune.tuned_candidate import Decision, decisions_and_base, tuned_candidate
 
-_HOST: Final = Target.for_toolchain("reference")
 _WHOLE, _PARTS, _OPTIONS = "PartitionWhole", "partitioned", "set_target_options"
 
 
@@ -36,7 +36,7 @@ def settled(item: MeasureInput) -> MeasureInput:
     placed = Placement(
         tuple(replace(each, target=str(_with(Target.parse(each.target), options))) for each in partitions)
     )
-    return MeasureInput(item.workload, _HOST, tuned_candidate(before, placed.candidate))
+    return MeasureInput(item.workload, REFERENCE_TARGET, tuned_candidate(before, placed.candidate))
 
 
 def _options(decisions: Sequence[Decision]) -> list[tuple[str, dict[str, Any]]] | None:

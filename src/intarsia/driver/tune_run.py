@@ -38,6 +38,7 @@ from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass
 
 SEARCH_SHARE = 0.6
@@ -52,7 +53,6 @@ LEAST_LEFT: Final = 0.5
 TUNE_SHARE: Final = 1 / 3
 """Share of the time for searching that decisions on the program get, if partitions are searched as well."""
 
-_HOST: Final = Target.for_toolchain("reference")
 """Who runs what no partition of a plan has."""
 
 
@@ -136,7 +136,7 @@ class TuneRun:
         if found is None:
             return None
         run, finished_at = found
-        module, target = self.workload.module, _HOST if run.plan.whole is None else run.plan.whole
+        module, target = self.workload.module, REFERENCE_TARGET if run.plan.whole is None else run.plan.whole
         inputs = self.workload.inputs(self.seed)
         trials = trials_for(module, inputs, JudgeLimits(self.workload.judge_seconds), self.seed)
         try:

@@ -19,11 +19,10 @@ from intarsia.passes.refine_states import RefineStates
 from intarsia.passes.unroll_loops import UnrollLoops
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 from intarsia.transform import PassContext
 
 _BODY_OPERATORS: Final = frozenset({"Loop", "Scan"})
-_STRUCTURES: Final = "reference"
-"""Toolchain for operators of sequences and optionals."""
 _MOST_SHOWN: Final = 8
 
 
@@ -64,7 +63,7 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     if all("Compiler" not in function.attrs for function in partitioned.graph_functions.values()):
         return None
     _refuse_unsupported(partitioned, toolchain)
-    return partition_for(partitioned, _STRUCTURES)
+    return partition_for(partitioned, REFERENCE)  # takes operators of sequences
 
 
 def _with_regions(module: IRModule, target: Target, context: PassContext) -> IRModule:

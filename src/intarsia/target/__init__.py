@@ -10,10 +10,13 @@ from intarsia.target.option import (
     register_option,
     toolchain_options,
 )
+from intarsia.target.reference import REFERENCE, REFERENCE_TARGET
 from intarsia.target.target import Target
 from intarsia.target.virtual_device import UNCONSTRAINED, VIRTUAL_DEVICE_REGEX, VirtualDevice
 
 __all__ = [
+    "REFERENCE",
+    "REFERENCE_TARGET",
     "TARGET_OPTIONS",
     "UNCONSTRAINED",
     "VIRTUAL_DEVICE_REGEX",

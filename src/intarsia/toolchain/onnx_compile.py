@@ -13,6 +13,7 @@ from intarsia.op.opaque import declared_toolchains, is_opaque
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError, ModelError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 from intarsia.toolchain.package import require
 from intarsia.toolchain.protocol import Toolchain
 
@@ -67,7 +68,7 @@ def refuse_undeclared(toolchain: str, function: Function, module: IRModule | Non
     Raises:
         CompileError: There is one, in the function or in a global function that it calls.
     """
-    if toolchain == "reference":
+    if toolchain == REFERENCE:
         return
     for call in reachable_calls(function, module):
         if is_opaque(call):

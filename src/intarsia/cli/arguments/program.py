@@ -21,12 +21,12 @@ from intarsia.support.errors import (
     MissingToolchainError,
     UnsupportedModelError,
 )
+from intarsia.target.reference import REFERENCE, REFERENCE_TARGET
 
 if TYPE_CHECKING:
     from intarsia.ir import Function, IRModule
     from intarsia.target import Target
 
-REFERENCE: Final = "reference"
 NO_ENGINE: Final = "no inference engine works here"
 INSTALL: Final = "pip install 'intarsia[cpu]' installs three; intarsia doctor shows what is wrong with each"
 
@@ -206,10 +206,8 @@ def _compile(
 ) -> tuple[Executable, Target]:
     if target is not None:
         return compile_whole(module, target), target
-    from intarsia.target import Target
-
     refusals: list[IntarsiaError] = []
-    for candidate in (*_engines_if_any(threads), Target.for_toolchain(REFERENCE)):
+    for candidate in (*_engines_if_any(threads), REFERENCE_TARGET):
         try:
             return compile_whole(module, candidate), candidate
         except (CompileError, UnsupportedModelError) as error:

@@ -13,6 +13,7 @@ from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, error_text
 from intarsia.support.errors import UsageError, VerificationError
+from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
     from intarsia.measure.pass_bisection import PassBisection, Verdict
@@ -81,7 +82,7 @@ def bisect(
     sequence = _sequence(pipeline, passes)
     module = argument.import_model(fixed)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
-    target = parse_target(argument.target or toolchain or "reference", threads)
+    target = parse_target(argument.target or toolchain or REFERENCE, threads)
     ctx = PassContext(opt_level=opt_level, required_pass=passes)
     found = find_wrong_pass(module, sequence, arrays, target, exhaustive=exhaustive, ctx=ctx)
     return _report(model, sequence.info.name, found)

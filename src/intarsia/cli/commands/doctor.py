@@ -9,12 +9,12 @@ import typer
 from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import cache_text
+from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
     from intarsia.target import Host
     from intarsia.toolchain import ToolchainStatus
 
-REFERENCE: Final = "reference"
 NO_ENGINE: Final = (
     "no inference engine works here, only the slow reference: pip install 'intarsia[cpu]' installs three"
 )

@@ -17,6 +17,7 @@ from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.op import call
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 
 LENGTH: Final = 6
 """Kernels of a chain."""
@@ -24,7 +25,6 @@ LENGTH: Final = 6
 ELEMENTS: Final = (1 << 10, 1 << 16, 1 << 20)
 """Sizes of the values, in elements of four bytes."""
 
-_HOST: Final = Target.for_toolchain("reference")
 """What is left of a placed program is for the host to run; of a chain nothing is left."""
 
 
@@ -92,7 +92,9 @@ def _chain(elements: int, length: int) -> IRModule:
 def _nothing() -> MeasureInput:
     """A program without kernels: what is left is the executable's call."""
     x = Var("x", checked_type=TensorType((ELEMENTS[0],), DType.FLOAT32))
-    return MeasureInput(Workload(IRModule.from_expr(Function((x,), x)), "no kernel"), _HOST, AS_IT_IS)
+    return MeasureInput(
+        Workload(IRModule.from_expr(Function((x,), x)), "no kernel"), REFERENCE_TARGET, AS_IT_IS
+    )
 
 
 def _placed(workload: Workload, targets: Sequence[Target]) -> MeasureInput:
@@ -105,4 +107,4 @@ def _placed(workload: Workload, targets: Sequence[Target]) -> MeasureInput:
         Partition("main", str(targets[place % len(targets)]), (number,), "Relu")
         for place, number in enumerate(numbers)
     )
-    return MeasureInput(workload, _HOST, Placement(partitions).candidate)
+    return MeasureInput(workload, REFERENCE_TARGET, Placement(partitions).candidate)

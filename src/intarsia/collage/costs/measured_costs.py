@@ -17,6 +17,7 @@ from intarsia.measure.testbed import LocalTestbed
 from intarsia.measure.work import random_operators
 from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain.this_host import this_host
 
 BORDER_SHARE = 0.25
@@ -66,7 +67,7 @@ def part_costs(
         IntarsiaError: Measuring is impossible.
     """
     begun = measurer.spent
-    every = dict.fromkeys((*targets, Target.for_toolchain("reference")))
+    every = dict.fromkeys((*targets, REFERENCE_TARGET))
     boundaries = measure_boundaries(measurer, list(every), BORDER_SHARE * seconds)
     mod = workload.module
     values = CapturedValues.of(workload, DataflowGraph.of(mod["main"]), measurer.testbed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy.typing as npt
 
@@ -37,8 +37,7 @@ from intarsia.measure.testbed import Measured
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Host, Target
-
-_HOST_TARGET: Final = Target.for_toolchain("reference")
+from intarsia.target.reference import REFERENCE_TARGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def explain_model(
     able = engines(chosen)
     if not able:
         return replace(bare, functions=explain_functions(module, (), None), notes=("no engine works here",))
-    bounds = measure_boundaries(measurer, list(dict.fromkeys((*able, _HOST_TARGET))))
+    bounds = measure_boundaries(measurer, list(dict.fromkeys((*able, REFERENCE_TARGET))))
     estimator = MeasuredCostEstimator(measurer, module, CapturedValues(), bounds.run_seconds)
     specs = gather_partition_specs(able)
     options = CollageOptions(conflicts=declared_conflicts())

@@ -14,6 +14,7 @@ from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
 from intarsia.support.errors import CompileError, IntarsiaError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain import usable_toolchains
 
 Results = tuple[Array, ...]
@@ -40,7 +41,7 @@ class Judge:
         return self.target.toolchain in {toolchain.name for toolchain in usable_toolchains()}
 
 
-DEFINITION: Final = Judge("onnx.reference", Target.for_toolchain("reference"), "NumPy")
+DEFINITION: Final = Judge("onnx.reference", REFERENCE_TARGET, "NumPy")
 UNOPTIMISED: Final = Judge(
     "onnxruntime without optimisations", Target.for_toolchain("onnxruntime").with_options(optimize=0), "MLAS"
 )

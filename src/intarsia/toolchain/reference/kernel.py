@@ -11,6 +11,7 @@ import numpy as np
 from intarsia.runtime.kernel import Array, Kernel, KernelSource, Value
 from intarsia.support.errors import CompileError, ExecutionError, UsageError
 from intarsia.support.forks import hold_off_forks
+from intarsia.target.reference import REFERENCE
 from intarsia.toolchain.delivery import deliver_all
 from intarsia.toolchain.external_weights import weight_of
 from intarsia.toolchain.onnx_port import Port, input_ports, output_ports, parse_model
@@ -33,7 +34,7 @@ def load_kernel(source: KernelSource) -> Kernel:
     Raises:
         CompileError: The evaluator has no implementation of an operator.
     """
-    model = parse_model(source, "reference")
+    model = parse_model(source, REFERENCE)
     try:
         operators = [*_operators(), *opaque_operator_classes(model)]
         evaluator = _evaluator_class(source.weights)(model, new_ops=operators)

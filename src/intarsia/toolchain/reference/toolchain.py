@@ -11,6 +11,7 @@ from intarsia.op.reference_gaps import reference_gap
 from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.support.errors import CompileError
 from intarsia.target import Target
+from intarsia.target.reference import REFERENCE
 from intarsia.toolchain.onnx_compile import compile_onnx, reachable_calls
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
@@ -22,7 +23,7 @@ class Reference:
     It refuses the forms that the evaluator computes wrong (`op.reference_gaps`).
     """
 
-    name: ClassVar[str] = "reference"
+    name: ClassVar[str] = REFERENCE
     fusion_style: ClassVar[FusionStyle] = FusionStyle.NONE
     onnx_limits: ClassVar[OnnxLimits] = OnnxLimits(opset=28, ir_version=14)
     thread_policy: ClassVar[str] = "reference: the caller's thread"
