@@ -22,7 +22,6 @@ from typing import Any
 from intarsia.build import build
 from intarsia.driver.booked_targets import BookedRun
 from intarsia.driver.budget import parse_budget
-from intarsia.driver.records import Progress
 from intarsia.driver.schedule_records import ScheduleRequest, ScheduleRow
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
@@ -32,6 +31,7 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.measure.timing.interleaved import Comparison, RatioInterval, time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
+from intarsia.support.callbacks import never, silent
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.this_host import this_host
@@ -65,7 +65,7 @@ def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
     native = Target.for_toolchain("native", threads=options.threads)
     begin = time.perf_counter()
     with Database.open(options.database) as database:
-        run = BookedRun(module, this_host(), database, 0, _ignore_progress, _print_note, lambda: False)
+        run = BookedRun(module, this_host(), database, 0, silent, _print_note, never)
         searched = run.booked([native], ScheduleRequest(options.seconds, None))
     seconds = time.perf_counter() - begin
     engines = {contender: Target.for_toolchain(contender, threads=options.threads) for contender in ENGINES}
@@ -109,10 +109,6 @@ def _kernel(row: dict[str, Any]) -> tuple[str, ...]:
     times = (micro(row["default_seconds"]), micro(row["seconds"]))
     peak = "-" if share is None else f"{100 * share:.0f} %"
     return (row["name"], str(row["weight"]), str(row["trials"]), *times, peak, "yes" if row["chosen"] else "")
-
-
-def _ignore_progress(_: Progress) -> None:
-    return None
 
 
 def _print_note(note: str) -> None:

@@ -14,10 +14,7 @@ from intarsia.collage.function_search import DEFAULT_OPTIONS, CollageOptions, Fu
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.ir import IRModule
 from intarsia.passes.functions.sealed import is_sealed
-
-
-def _unheard(_: str) -> None:
-    return None
+from intarsia.support.callbacks import silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def collage(
     estimator: CostEstimator,
     boundaries: BoundaryCosts = NO_BOUNDARIES,
     options: CollageOptions = DEFAULT_OPTIONS,
-    report: Callable[[str], object] = _unheard,
+    report: Callable[[str], object] = silent,
 ) -> CollageResult:
     """Find the cheapest ways to give a module's sub-graphs to toolchains (seed collage_rfc).
 

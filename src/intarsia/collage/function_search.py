@@ -34,6 +34,7 @@ from intarsia.collage.search import (
 )
 from intarsia.ir import Function
 from intarsia.measure.measure_result import MeasureError
+from intarsia.support.callbacks import silent
 from intarsia.target.reference import REFERENCE
 
 
@@ -75,10 +76,6 @@ _GUESSED_CALL: Final = 1e-6
 DEFAULT_OPTIONS = CollageOptions()
 
 
-def _unheard(_: str) -> None:
-    return None
-
-
 @dataclass(eq=False)
 class FunctionSearch:
     """The search for the cheapest covers of a function.
@@ -105,7 +102,7 @@ class FunctionSearch:
     estimator: CostEstimator
     boundaries: BoundaryCosts = NO_BOUNDARIES
     options: CollageOptions = DEFAULT_OPTIONS
-    report: Callable[[str], object] = _unheard
+    report: Callable[[str], object] = silent
     clock: Callable[[], float] = time.perf_counter
     _estimates: dict[CandidatePartition, Estimate] = field(default_factory=dict)
     _held_back: frozenset[CandidatePartition] = frozenset()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from intarsia.support.callbacks import never
+
 
 @dataclass(slots=True)
 class ScheduleAllowance:
@@ -22,7 +24,7 @@ class ScheduleAllowance:
 
     seconds: float = math.inf
     trials: float = math.inf
-    should_stop: Callable[[], bool] = lambda: False
+    should_stop: Callable[[], bool] = never
     clock: Callable[[], float] = time.monotonic
     used: int = 0
     _begun: float = field(init=False)

@@ -23,6 +23,7 @@ from intarsia.driver.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.driver.schedule_model import ScheduleModel
 from intarsia.driver.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.native.schedule import ScheduleBook
+from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import StoppedError, UsageError
 
 SEARCH_SHARE: Final = 0.75
@@ -66,8 +67,8 @@ class ScheduleSearch:
     options: PolicyOptions | None = None
     samples: Path | None = None
     on_measured: Sequence[OnMeasured] = ()
-    on_progress: Callable[[ScheduleProgress], object] = lambda _: None
-    should_stop: Callable[[], bool] = lambda: False
+    on_progress: Callable[[ScheduleProgress], object] = silent
+    should_stop: Callable[[], bool] = never
 
 
 @dataclass(frozen=True, slots=True)

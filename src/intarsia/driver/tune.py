@@ -11,6 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from intarsia.support.callbacks import never, silent
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -128,11 +130,11 @@ def tune(
     deciding = () if locked else deciding_passes(pipeline, passes)
     deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
     gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
-    report = on_progress or _silent
+    report = on_progress or silent
     report(Progress(Stage.IMPORT))
     module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
     for note in import_notes(module):
-        (on_note or _silent)(note)
+        (on_note or silent)(note)
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = kept_plan(plan, module, host, on_note, must_exist=locked)
@@ -145,7 +147,7 @@ def tune(
     if request is not None or is_known:
         from intarsia.driver.booked_targets import BookedRun
 
-        tell, stop = on_note or _silent, should_stop or _never
+        tell, stop = on_note or silent, should_stop or never
         booking = BookedRun(module, host, database, seed, report, tell, stop)
         candidates, rows = booking.booked(chosen, request)
     limits = TestbedLimits.of_budget(seconds)
@@ -164,7 +166,7 @@ def tune(
             passes=deciding,
             plan=kept,
             report=report,
-            should_stop=should_stop or _never,
+            should_stop=should_stop or never,
         )
         result = replace(run.result(start), schedules=rows)
     if plan is not None and not locked:
@@ -196,11 +198,3 @@ def _testbed(
     from intarsia.measure.testbed.dask_cluster import connect
 
     return connect(cluster, host, limits=limits, seed=seed, on_note=on_note)
-
-
-def _silent(_: object) -> None:
-    return None
-
-
-def _never() -> bool:
-    return False

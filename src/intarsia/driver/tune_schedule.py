@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from intarsia.driver.schedule_records import ScheduleRequest
 from intarsia.ir import IRModule
 from intarsia.op.infer import infer_types
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.native.toolchain import Native
@@ -111,7 +112,7 @@ class TuneSchedule(TuningPass, opt_level=0):
             return ""
         judge = measuring_evaluator(ctx.evaluator)
         database = None if judge is None else judge.measurer.database
-        run = BookedRun(mod, this_host(), database, self.seed, _unheard, _unheard, should_stop)
+        run = BookedRun(mod, this_host(), database, self.seed, silent, silent, should_stop)
         request = ScheduleRequest(self.seconds, self.trials) if self.seconds else None
         book, _ = run.book(tasks, request)
         return book.digest if len(book) else ""
@@ -125,7 +126,3 @@ def _kernels(mod: IRModule, whole: Target | None) -> tuple[ExtractedTask, ...]:
         return extract_tasks(mod, whole)
     except (CompileError, ModelError):
         return ()
-
-
-def _unheard(_: object) -> None:
-    return None

@@ -18,6 +18,7 @@ from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.race_records import raced_inputs, replayed
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured, Testbed
+from intarsia.support.callbacks import never, silent
 
 _TOO_SOON: Final = 0.5
 """Share of the patience: a limit that follows the best candidate may be somewhat shorter than it."""
@@ -82,8 +83,8 @@ class Measurer:
 
     testbed: Testbed
     database: Database | None = None
-    on_progress: Callable[[MeasureProgress], object] = lambda _: None
-    should_stop: Callable[[], bool] = lambda: False
+    on_progress: Callable[[MeasureProgress], object] = silent
+    should_stop: Callable[[], bool] = never
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
     patience: float = 0.0

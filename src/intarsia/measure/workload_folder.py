@@ -21,6 +21,7 @@ from intarsia.measure.judge.gate_files import read_gate, write_gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.measure_input import Workload
+from intarsia.support.callbacks import silent
 from intarsia.support.files import write_atomically
 
 Array = npt.NDArray[Any]
@@ -94,7 +95,7 @@ class WorkloadFolder:
     def add_reference(
         self,
         left_out: Sequence[tuple[str, str]] = (),
-        on_judge: Callable[[str], object] = lambda _: None,
+        on_judge: Callable[[str], object] = silent,
     ) -> None:
         """Compute the reference result of a folder that has none yet, and write it there.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
 from intarsia.ir import IRModule
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, Sequential
 from intarsia.tune.candidates import evaluate
@@ -87,7 +88,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
     passes: tuple[Pass, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     slice_trials: int = 8
-    on_report: Callable[[Sequence[PassShare]], object] = field(default=lambda _: None, repr=False)
+    on_report: Callable[[Sequence[PassShare]], object] = field(default=silent, repr=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:

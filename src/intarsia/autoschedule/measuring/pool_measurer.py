@@ -25,6 +25,7 @@ from intarsia.measure.timing.host_lock import exclusive_host, shared_host
 from intarsia.measure.worker_pool import TaskStoppedError, WorkerPool
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
+from intarsia.support.callbacks import never
 from intarsia.support.errors import StoppedError
 
 PRELOAD: Final = (
@@ -32,11 +33,6 @@ PRELOAD: Final = (
     "intarsia.autoschedule.measuring.run_schedule",
 )
 """Modules that workers are forked with."""
-
-
-def never() -> bool:
-    """No wish to stop."""
-    return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from intarsia.cli.console.flags import Flags
-from intarsia.cli.console.progress import BarProgress, LineProgress, no_progress
+from intarsia.cli.console.progress import BarProgress, LineProgress
 from intarsia.cli.reports.report import Block, Report, error_document, plain_data
 from intarsia.cli.reports.table import Table, plain_table, rich_table
 from intarsia.driver.records import Progress, Stage
 from intarsia.measure.timing.interleaved import Round
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError, OutputError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Console:
     def progress(self) -> Iterator[Callable[[Progress], None]]:
         """What to tell the progress of a long command: a bar on a terminal, lines otherwise."""
         if self.flags.quiet or self.flags.json:
-            yield no_progress
+            yield silent
         elif is_terminal(self._err):
             with BarProgress(_rich_console(self._err)) as bar:
                 yield bar

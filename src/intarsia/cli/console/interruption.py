@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from intarsia.support.callbacks import never
+
 GRACE_SECONDS: Final = 1.0
 """Further signals are ignored for so long: launchers pass on the Ctrl-C that the terminal has sent too."""
 
@@ -98,7 +100,7 @@ def stoppable(on_wish: Callable[[], object]) -> Iterator[Callable[[], bool]]:
     is_ours = threading.current_thread() is threading.main_thread()
     previous = signal.getsignal(signal.SIGINT) if is_ours else signal.SIG_IGN
     if previous is signal.SIG_IGN:  # as `interruptible` leaves it
-        yield lambda: False
+        yield never
         return
     signal.signal(signal.SIGINT, handle)
     try:

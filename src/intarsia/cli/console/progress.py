@@ -54,10 +54,6 @@ def count_text(measured: MeasureProgress) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def no_progress(_: Progress) -> None:
-    """Shows nothing."""
-
-
 class LineProgress:
     """Writes a line when a new step begins, and every few seconds how far it has come.
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias
 
+from intarsia.support.callbacks import never
+
 Genome: TypeAlias = tuple[int, ...]
 
 Rate: TypeAlias = Callable[[Sequence[Genome]], Sequence[float | None]]
@@ -86,7 +88,7 @@ def evolve_genomes(
     rate: Rate,
     generator: Random,
     options: EvolutionOptions = DEFAULT_EVOLUTION,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = never,
 ) -> EvolutionResult:
     """Search for the cheapest genome; never worse than the best seed.
 

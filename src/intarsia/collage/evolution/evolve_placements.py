@@ -11,6 +11,7 @@ from typing import TypeAlias
 from intarsia.collage.evolution.evolution import DEFAULT_EVOLUTION, EvolutionOptions, Genome, evolve_genomes
 from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.placement.placement import Placement
+from intarsia.support.callbacks import never
 
 Fitness: TypeAlias = Callable[[Sequence[Placement]], Sequence[float | None]]
 """Seconds that placements take, in order: infinite if one fails, None if there was no time to measure it."""
@@ -49,7 +50,7 @@ def evolve(
     fitness: Fitness,
     generator: Random,
     options: EvolutionOptions = DEFAULT_EVOLUTION,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = never,
 ) -> EvolvedPlacements:
     """Search placements of groups of operators, beginning with seeds and each toolchain alone.
 

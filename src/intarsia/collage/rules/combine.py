@@ -11,10 +11,7 @@ from intarsia.collage.candidates.candidate_partition import CandidatePartition, 
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.rules.candidate_pool import CandidatePool
 from intarsia.collage.rules.combiner_rule import CombinerRule
-
-
-def silent(_: str) -> None:
-    """Say nothing."""
+from intarsia.support.callbacks import silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from intarsia.collage.rules.combine import silent
 from intarsia.collage.sub_graph import SubGraphConfig
+from intarsia.support.callbacks import silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from intarsia.measure.judge.tolerance import Tolerance, tolerance_for
 from intarsia.measure.judge.tolerance_check import ToleranceCheck
 from intarsia.measure.whole_run import run_arrays
 from intarsia.measure.work import work_of
+from intarsia.support.callbacks import silent
 
 __all__ = ["Gate", "run_arrays"]
 
@@ -49,7 +50,7 @@ class Gate:
         module: IRModule,
         inputs: Mapping[str, Array],
         limits: JudgeLimits = DEFAULT_LIMITS,
-        on_judge: Callable[[str], object] = lambda _: None,
+        on_judge: Callable[[str], object] = silent,
     ) -> Gate:
         """Find the expected result of a module that no toolchain is chosen for yet.
 

@@ -51,6 +51,7 @@ from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.judge.steps.inner_steps import forced_programs
 from intarsia.measure.work import Work, work_of
 from intarsia.op.opaque import OpaqueOperator, opaque_operators
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import ExecutionError, IntarsiaError
 from intarsia.support.free_names import numbered_names
 
@@ -79,10 +80,6 @@ class JudgeLimits:
 DEFAULT_LIMITS: Final = JudgeLimits()
 
 
-def _ignore(_: str) -> None:
-    return None
-
-
 @dataclass(slots=True)
 class Panel:
     """The judges of a program, compiled when they are first needed; to be closed.
@@ -95,7 +92,7 @@ class Panel:
 
     module: IRModule
     limits: JudgeLimits = DEFAULT_LIMITS
-    on_judge: Callable[[str], object] = _ignore
+    on_judge: Callable[[str], object] = silent
     _exposed: dict[str, Expr] = field(init=False)
     _work: Work = field(init=False)
     _opaque: tuple[OpaqueOperator, ...] = field(init=False)

@@ -18,6 +18,7 @@ from intarsia.measure.judge.quorum import DEFAULT_LIMITS, JudgeLimits, Panel
 from intarsia.measure.judge.ruling import Ruling
 from intarsia.measure.judge.steps.range_check import UNSTABLE_SHARE
 from intarsia.measure.work import random_text
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError
 
 _SETS: Final = 3
@@ -48,7 +49,7 @@ def trials_for(
     ordinary: Mapping[str, Array],
     limits: JudgeLimits = DEFAULT_LIMITS,
     seed: int = 0,
-    on_judge: Callable[[str], object] = lambda _: None,
+    on_judge: Callable[[str], object] = silent,
 ) -> tuple[Trial, ...]:
     """Input sets of three kinds, each with what judges say is right.
 

@@ -8,14 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from intarsia.measure.race.policy import DEFAULT_RACE, RacePolicy
-
-
-def _never() -> bool:
-    return False
-
-
-def _unheard(rounds: int, seconds: float) -> None:  # noqa: ARG001  # nobody listens
-    return None
+from intarsia.support.callbacks import never, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +25,6 @@ class RaceLimits:
 
     policy: RacePolicy = DEFAULT_RACE
     seconds: float = math.inf
-    should_stop: Callable[[], bool] = _never
-    on_turn: Callable[[int, float], object] = _unheard
+    should_stop: Callable[[], bool] = never
+    on_turn: Callable[[int, float], object] = silent
     clock: Callable[[], float] = time.monotonic

@@ -9,6 +9,7 @@ from itertools import product
 from math import inf, prod
 from typing import TypeAlias
 
+from intarsia.support.callbacks import never
 from intarsia.support.errors import UsageError
 from intarsia.transform.option_type import option_type
 
@@ -38,7 +39,7 @@ class SearchLimits:
 
     trials: float = inf
     seconds: float = inf
-    should_stop: Callable[[], bool] = field(default=lambda: False, repr=False, compare=False)
+    should_stop: Callable[[], bool] = field(default=never, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.seconds <= 0:
