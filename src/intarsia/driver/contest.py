@@ -56,6 +56,13 @@ class Contest:
     _race: RaceResult | None = None
     _winner: str = ""
 
+    def enter_new(self, entrants: Sequence[Entrant]) -> None:
+        """Let those candidates take part that do not yet, such as a plan that was found again."""
+        taken = {entrant.key for entrant in self.entrants}
+        new = [entrant for entrant in entrants if entrant.key not in taken]
+        if new:
+            self.enter(new, MeasureBudget())
+
     def enter(self, entrants: Sequence[Entrant], budget: MeasureBudget) -> None:
         """Let candidates take part, and measure each by itself.
 

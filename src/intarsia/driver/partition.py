@@ -14,7 +14,7 @@ from intarsia.driver.entrant import Entrant
 from intarsia.driver.evolve import evolved_placements
 from intarsia.driver.records import Progress, Stage
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
-from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
@@ -72,10 +72,10 @@ def enter_partitions(
     found, boundaries = search_partitions(
         contest.measurer, workload, targets, seconds - share, contest.report
     )
-    _enter(contest, placement_entrants(workload, found, _names(contest)))
+    contest.enter_new(placement_entrants(workload, found, _names(contest)))
     if not contest.should_stop():
         evolved = evolved_placements(contest, workload, found, share, seed, seeds)
-        _enter(contest, _entrants(workload, evolved, _names(contest)))
+        contest.enter_new(_entrants(workload, evolved, _names(contest)))
     return SearchedPartitions(found, boundaries)
 
 
@@ -127,14 +127,6 @@ def _entrants(workload: Workload, placements: Sequence[Placement], taken: Sequen
         names = [*taken, *(entrant.name for entrant in entrants)]
         entrants.append(placement_entrant(workload, each, names))
     return entrants
-
-
-def _enter(contest: Contest, entrants: Sequence[Entrant]) -> None:
-    """Those that do not take part yet, such as a plan that was found again."""
-    taken = {entrant.key for entrant in contest.entrants}
-    new = [entrant for entrant in entrants if entrant.key not in taken]
-    if new:
-        contest.enter(new, MeasureBudget())
 
 
 def _names(contest: Contest) -> list[str]:

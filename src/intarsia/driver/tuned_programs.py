@@ -10,7 +10,7 @@ from typing import Final
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant, candidate_key
+from intarsia.driver.entrant import Entrant
 from intarsia.driver.records import Progress, Stage
 from intarsia.driver.settled import settled
 from intarsia.driver.tuning_record import TuningRecord
@@ -103,7 +103,7 @@ def enter_tuned_programs(
         found = run.tuned(known[target], passes)
         tree.append(_record(found))
         lines += [f"{whole_name(target)}: {share}" for share in run.shares]
-        _enter(contest, run.entrants(found))
+        contest.enter_new(run.entrants(found))
     return TunedPrograms(tuple(tree), tuple(lines))
 
 
@@ -193,10 +193,3 @@ def _evaluated(node: TuningNode) -> Iterator[Trace]:
         yield node.trace
     for child in node.children:
         yield from _evaluated(child)
-
-
-def _enter(contest: Contest, entrants: Sequence[Entrant]) -> None:
-    taken = {candidate_key(entrant.input) for entrant in contest.entrants}
-    new = [entrant for entrant in entrants if candidate_key(entrant.input) not in taken]
-    if new:
-        contest.enter(new, MeasureBudget())
