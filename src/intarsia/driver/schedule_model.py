@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from intarsia.autoschedule.cost_model import DraftModel, LearnedModel, boosted_tree_model, ridge_model
+from intarsia.autoschedule.cost_model import LearnedModel, usual_model
 from intarsia.autoschedule.cost_model.samples import Samples
-from intarsia.autoschedule.features import FeatureOptions, Machine
-from intarsia.support.errors import DatabaseError, OutputError, UsageError
+from intarsia.autoschedule.features import Machine
+from intarsia.support.errors import DatabaseError, OutputError
 
 GROWTH: Final = 0.1
 """Share by which samples must have grown before the model learns from all of them again."""
@@ -41,11 +41,7 @@ class ScheduleModel:
             seed: Of the model.
             path: The file; None for none.
         """
-        draft, features = DraftModel(machine), FeatureOptions(machine=machine)
-        try:
-            model = boosted_tree_model(draft, seed=seed, options=features)
-        except UsageError:
-            model = ridge_model(draft, options=features)
+        model = usual_model(machine, seed)
         model.growth = GROWTH
         if path is None or not path.exists():
             return cls(model, path, frozenset())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from intarsia.autoschedule.cost_model.boosted_trees import BoostedTrees
 from intarsia.autoschedule.cost_model.cost_model import CostModel
+from intarsia.autoschedule.cost_model.draft_model import DraftModel
 from intarsia.autoschedule.cost_model.learned_model import LearnedModel
 from intarsia.autoschedule.cost_model.ridge import Ridge
-from intarsia.autoschedule.features import FeatureOptions
+from intarsia.autoschedule.features import FeatureOptions, Machine
+from intarsia.support.errors import UsageError
 
 
 def ridge_model(before: CostModel, warm_up: int = 100, options: FeatureOptions | None = None) -> LearnedModel:
@@ -35,3 +37,17 @@ def boosted_tree_model(
         UsageError: LightGBM is not installed.
     """
     return LearnedModel(BoostedTrees(seed=seed), before, warm_up, options=options or FeatureOptions())
+
+
+def usual_model(machine: Machine, seed: int = 43) -> LearnedModel:
+    """Boosted trees if LightGBM is installed, else ridge regression; before either, the draft model.
+
+    Args:
+        machine: What loops are to fit.
+        seed: Seed of the trees.
+    """
+    draft, features = DraftModel(machine), FeatureOptions(machine=machine)
+    try:
+        return boosted_tree_model(draft, seed=seed, options=features)
+    except UsageError:
+        return ridge_model(draft, options=features)

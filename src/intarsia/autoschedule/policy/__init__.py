@@ -11,7 +11,7 @@ from intarsia.autoschedule.policy.neighbours import neighbours
 from intarsia.autoschedule.policy.pick import pick
 from intarsia.autoschedule.policy.policy_options import PolicyOptions
 from intarsia.autoschedule.policy.sketch_policy import SketchPolicy
-from intarsia.autoschedule.policy.tune_task import SearchPolicy, tune, usual_model, usual_policy
+from intarsia.autoschedule.policy.tune_task import SearchPolicy, tune, usual_policy
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 
 __all__ = [
@@ -31,6 +31,5 @@ __all__ = [
     "pick",
     "print_best",
     "tune",
-    "usual_model",
     "usual_policy",
 ]

@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from intarsia.autoschedule.cost_model import CostModel, DraftModel, boosted_tree_model, ridge_model
-from intarsia.autoschedule.features import FeatureOptions, Machine
+from intarsia.autoschedule.cost_model import CostModel, DraftModel, usual_model
+from intarsia.autoschedule.features import Machine
 from intarsia.autoschedule.measuring import (
     OnMeasured,
     PoolMeasurer,
@@ -121,12 +121,3 @@ def usual_policy(
         seeds=[default_state(task.dag, isa, threads)],
         draft=DraftModel(machine),
     )
-
-
-def usual_model(machine: Machine) -> CostModel:
-    """Boosted trees if LightGBM is installed, else ridge regression; before either, the draft model."""
-    draft, features = DraftModel(machine), FeatureOptions(machine=machine)
-    try:
-        return boosted_tree_model(draft, options=features)
-    except UsageError:
-        return ridge_model(draft, options=features)

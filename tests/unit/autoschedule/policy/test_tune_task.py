@@ -8,7 +8,7 @@ from tests.native_workloads import matmul
 from tests.schedule_measurers import SMALL_MACHINE, FakeMeasurer, draft_seconds
 from tests.searched_programs import task_of
 
-from intarsia.autoschedule.cost_model import LearnedModel
+from intarsia.autoschedule.cost_model import LearnedModel, usual_model
 from intarsia.autoschedule.measuring import RecordToFile, load_records
 from intarsia.autoschedule.policy import (
     EmptyPolicy,
@@ -17,7 +17,6 @@ from intarsia.autoschedule.policy import (
     apply_best,
     print_best,
     tune,
-    usual_model,
     usual_policy,
 )
 from intarsia.autoschedule.population import with_bounds
