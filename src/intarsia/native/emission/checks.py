@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from intarsia.ir.prim_func import Load, Store
-from intarsia.native.emission.affine import Affine, bounds
+from intarsia.native.emission.affine_index import AffineIndex, bounds
 from intarsia.native.emission.state import AccessSite, FunctionState
 from intarsia.native.emission.types import Value
 
@@ -21,13 +21,13 @@ FAILED_INDEX: Final = 56
 
 
 def check_indices(
-    state: FunctionState, access: Load | Store, texts: Sequence[str], indices: Sequence[Affine | Value]
+    state: FunctionState, access: Load | Store, texts: Sequence[str], indices: Sequence[AffineIndex | Value]
 ) -> None:
     """Check the indices of one access, but for those that are known to be right."""
     builder = state.builder
     for dimension, (text, index) in enumerate(zip(texts, indices, strict=True)):
         extent = access.buffer.shape[dimension]
-        known = bounds(index, state.symbols.table, 0) if isinstance(index, Affine) else None
+        known = bounds(index, state.symbols.table, 0) if isinstance(index, AffineIndex) else None
         if known is not None and known[0] >= 0 and known[1] < extent:
             continue
         sites = state.kernel.sites

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from intarsia.native.emission.affine import Affine, Symbol
+from intarsia.native.emission.affine_index import AffineIndex, Symbol
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.loop_frame import LoopFrame, Terms
 
@@ -17,23 +17,23 @@ class Symbols:
     table: list[Symbol] = field(default_factory=list)
     _opaque: dict[str, int] = field(default_factory=dict)
 
-    def counter(self, text: str, low: int, high: int, frame: LoopFrame) -> Affine:
+    def counter(self, text: str, low: int, high: int, frame: LoopFrame) -> AffineIndex:
         """The counter of a loop, or a parameter of the function whose frame that is."""
         self.table.append(Symbol(text, low, high, frame))
-        return Affine(0, 0, ((len(self.table) - 1, 1),))
+        return AffineIndex(0, 0, ((len(self.table) - 1, 1),))
 
-    def opaque(self, text: str, span: tuple[int, int] | None = None) -> Affine:
+    def opaque(self, text: str, span: tuple[int, int] | None = None) -> AffineIndex:
         """Any other int64, with its least and greatest value where known; a text has one symbol."""
         if not text.startswith("%"):
-            return Affine(int(text))
+            return AffineIndex(int(text))
         number = self._opaque.get(text)
         if number is None:
             number = self._opaque[text] = len(self.table)
             low, high = span if span is not None else (None, None)
             self.table.append(Symbol(text, low, high, None))
-        return Affine(0, 0, ((number, 1),))
+        return AffineIndex(0, 0, ((number, 1),))
 
-    def sum(self, number: Affine) -> str:
+    def sum(self, number: AffineIndex) -> str:
         """A sum that all lanes share, added up."""
         builder, text = self.builder, ""
         for symbol, coefficient in number.terms:

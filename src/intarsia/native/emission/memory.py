@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from intarsia.ir.dtype import DType
-from intarsia.native.emission.affine import Affine, add
+from intarsia.native.emission.affine_index import AffineIndex, add
 from intarsia.native.emission.arithmetic import constant_mask, mask_lanes
 from intarsia.native.emission.half import bfloat_bits, from_bfloat_bits, from_half_bits, half_bits
 from intarsia.native.emission.prefetch import Prefetch
@@ -37,7 +37,7 @@ def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
     return stored_type(dtype, lanes)
 
 
-def load(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Value:
+def load(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> Value:
     """The element of each lane at a place counted in elements."""
     if place.private_lanes:
         flat = _private(state, place, flat)
@@ -65,18 +65,18 @@ def _version(state: FunctionState, place: MemoryPlace) -> str:
     return f"{place.name} {state.versions.get(place.name, 0)}"
 
 
-def _private(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Affine | Value:
+def _private(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> AffineIndex | Value:
     lanes = place.private_lanes
-    if isinstance(flat, Affine):
+    if isinstance(flat, AffineIndex):
         terms = tuple((symbol, coefficient * lanes) for symbol, coefficient in flat.terms)
-        return Affine(flat.const * lanes, flat.lane * lanes + 1, terms)
+        return AffineIndex(flat.const * lanes, flat.lane * lanes + 1, terms)
     kind = vector_type("i64", lanes)
     first = state.builder.pure(f"mul {kind} {flat.text}, {constant(lanes, 'i64', lanes)}")
     numbers = "<" + ", ".join(f"i64 {lane}" for lane in range(lanes)) + ">"
     return Value(state.builder.pure(f"add {kind} {first}, {numbers}"), DType.INT64, lanes)
 
 
-def _address(state: FunctionState, place: MemoryPlace, flat: Affine) -> tuple[str, int]:
+def _address(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> tuple[str, int]:
     size = stored_bytes(place.dtype)
     text = state.symbols.pointer(place.base, flat.terms, size) if flat.terms else place.base
     offset = flat.const * size
@@ -88,7 +88,7 @@ def _address(state: FunctionState, place: MemoryPlace, flat: Affine) -> tuple[st
     return text, bits & -bits
 
 
-def _vector(state: FunctionState, place: MemoryPlace, flat: Affine, lanes: int) -> str:
+def _vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, lanes: int) -> str:
     address, align = _address(state, place, flat)
     kind = element_type(state, place.dtype, lanes)
     if place.is_streamed:
@@ -103,7 +103,7 @@ def _fetch(state: FunctionState, address: str) -> None:
 
 def ask_for(state: FunctionState, prefetch: Prefetch) -> None:
     """Ask for lines that are read much later."""
-    place, flat = state.memory.get(prefetch.buffer), Affine(prefetch.offset)
+    place, flat = state.memory.get(prefetch.buffer), AffineIndex(prefetch.offset)
     if place is None or any(name not in state.env for name, *_ in prefetch.terms):
         return  # the same loop stands in several places
     for name, step in prefetch.terms:
@@ -125,7 +125,7 @@ def _ask(state: FunctionState, address: str, offset: int, cache: int) -> None:
     state.builder.once(f"call void @llvm.prefetch.p0({args})")
 
 
-def _shuffled(state: FunctionState, place: MemoryPlace, flat: Affine) -> str:
+def _shuffled(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> str:
     """Every second element, or elements in reverse: from vectors that touch no element beyond the last."""
     lanes = state.lanes
     kind = element_type(state, place.dtype, lanes)
@@ -139,19 +139,19 @@ def _shuffled(state: FunctionState, place: MemoryPlace, flat: Affine) -> str:
     return state.builder.pure(f"shufflevector {kind} {first}, {kind} {second}, {mask}")
 
 
-def _strided(state: FunctionState, place: MemoryPlace, flat: Affine) -> Value:
+def _strided(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> Value:
     kind, version = element_type(state, place.dtype), _version(state, place)
     texts = []
     for lane in range(state.lanes):
-        address, align = _address(state, place, Affine(flat.const + lane * flat.lane, 0, flat.terms))
+        address, align = _address(state, place, AffineIndex(flat.const + lane * flat.lane, 0, flat.terms))
         texts.append(state.builder.read(f"load {kind}, ptr {address}, align {align}", version))
     return _held(state, state.builder.joined(texts, kind), place.dtype, state.lanes)
 
 
-def _lane_pointers(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> str:
+def _lane_pointers(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> str:
     """The address of each lane's element as a vector."""
     lanes, size = state.lanes, stored_bytes(place.dtype)
-    if isinstance(flat, Affine):
+    if isinstance(flat, AffineIndex):
         base, _ = _address(state, place, flat._replace(lane=0))
         numbers = "<" + ", ".join(f"i64 {lane * flat.lane * size}" for lane in range(lanes)) + ">"
         return state.builder.pure(f"getelementptr i8, ptr {base}, <{lanes} x i64> {numbers}")
@@ -176,7 +176,7 @@ def _gather(state: FunctionState, place: MemoryPlace, flat: Value) -> Value:
     return _held(state, builder.joined(texts, kind), place.dtype, lanes)
 
 
-def _masked_load(state: FunctionState, place: MemoryPlace, flat: Affine) -> Value:
+def _masked_load(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> Value:
     assert state.mask is not None  # the caller has looked
     known = mask_lanes(state.mask)
     if flat.lane == 2 and state.lanes > 2 and known is not None:
@@ -194,7 +194,7 @@ def _masked_load(state: FunctionState, place: MemoryPlace, flat: Affine) -> Valu
     return _held(state, text, place.dtype, state.lanes)
 
 
-def _masked_vector(state: FunctionState, place: MemoryPlace, flat: Affine, mask: str) -> str:
+def _masked_vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, mask: str) -> str:
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, place.dtype, lanes)
     address, align = _address(state, place, flat)
@@ -204,7 +204,7 @@ def _masked_vector(state: FunctionState, place: MemoryPlace, flat: Affine, mask:
     return builder.read(f"call {kind} @{name}({args})", _version(state, place))
 
 
-def _masked_gather(state: FunctionState, place: MemoryPlace, flat: Affine | Value) -> Value:
+def _masked_gather(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> Value:
     builder, lanes = state.builder, state.lanes
     pointers = _lane_pointers(state, place, flat)
     kind = element_type(state, place.dtype, lanes)
@@ -217,17 +217,17 @@ def _masked_gather(state: FunctionState, place: MemoryPlace, flat: Affine | Valu
     return _held(state, text, place.dtype, lanes)
 
 
-def store(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+def store(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
     """Write a value, of each lane where there are lanes, to a place counted in elements."""
     if place.private_lanes:
         flat = _private(state, place, flat)
     version = state.versions.get(place.name, 0) + 1
     if not state.lanes:
-        assert isinstance(flat, Affine)  # a number that all lanes share is always a sum
+        assert isinstance(flat, AffineIndex)  # a number that all lanes share is always a sum
         _store_scalar(state, place, flat, value.text)
-    elif isinstance(flat, Affine) and flat.lane == 0 and (state.mask is None or not value.lanes):
+    elif isinstance(flat, AffineIndex) and flat.lane == 0 and (state.mask is None or not value.lanes):
         _store_scalar(state, place, flat, state.builder.lane(value, state.lanes - 1).text)
-    elif isinstance(flat, Affine) and flat.lane == 1:
+    elif isinstance(flat, AffineIndex) and flat.lane == 1:
         _store_vector(state, place, flat, value)
     elif state.mask is not None:
         _scatter(state, place, flat, value)
@@ -236,14 +236,14 @@ def store(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value:
     state.versions[place.name] = version
 
 
-def _store_scalar(state: FunctionState, place: MemoryPlace, flat: Affine, text: str) -> None:
+def _store_scalar(state: FunctionState, place: MemoryPlace, flat: AffineIndex, text: str) -> None:
     address, align = _address(state, place, flat)
     kind = element_type(state, place.dtype)
     stored = _stored(state, text, place.dtype, 0)
     state.builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
 
 
-def _store_vector(state: FunctionState, place: MemoryPlace, flat: Affine, value: Value) -> None:
+def _store_vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, value: Value) -> None:
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, place.dtype, lanes)
     stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
@@ -257,12 +257,12 @@ def _store_vector(state: FunctionState, place: MemoryPlace, flat: Affine, value:
     builder.do(f"call void @{name}({args})")
 
 
-def _store_each(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+def _store_each(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
     builder, kind = state.builder, element_type(state, place.dtype)
     for lane in range(state.lanes):
         text = builder.lane(value, lane).text
-        if isinstance(flat, Affine):
-            where = Affine(flat.const + lane * flat.lane, 0, flat.terms)
+        if isinstance(flat, AffineIndex):
+            where = AffineIndex(flat.const + lane * flat.lane, 0, flat.terms)
             _store_scalar(state, place, where, text)
             continue
         offset = builder.lane(flat, lane).text
@@ -271,7 +271,7 @@ def _store_each(state: FunctionState, place: MemoryPlace, flat: Affine | Value, 
         builder.do(f"store {kind} {stored}, ptr {address}, align {stored_bytes(place.dtype)}")
 
 
-def _scatter(state: FunctionState, place: MemoryPlace, flat: Affine | Value, value: Value) -> None:
+def _scatter(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
     """Only the lanes of the mask, the last one last."""
     builder, lanes = state.builder, state.lanes
     kind = element_type(state, place.dtype, lanes)
@@ -313,7 +313,7 @@ def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
     return text
 
 
-def _ends_in_padding(state: FunctionState, place: MemoryPlace, flat: Affine) -> bool:
+def _ends_in_padding(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> bool:
     """Whether the lanes that are off lie behind the last element, where they do no harm.
 
     A store of a whole vector is handed on to later loads at once; one with a mask has to reach the cache.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from intarsia.ir.prim_func import For
-from intarsia.native.emission.affine import Affine
+from intarsia.native.emission.affine_index import AffineIndex
 from intarsia.native.emission.builder import Builder
 from intarsia.native.emission.loop_frame import LoopFrame
 from intarsia.native.emission.loops import Symbols
@@ -75,7 +75,7 @@ def _body_function(
         renamed[number] = inner.symbols.counter(f"%n{slot}", outer.low, outer.high, inner.root).terms[0][0]
     for variable, value in state.env.items():
         terms = tuple((renamed[symbol], coefficient) for symbol, coefficient in value.terms)
-        inner.env[variable] = Affine(value.const, value.lane, terms)
+        inner.env[variable] = AffineIndex(value.const, value.lane, terms)
     emit_body(inner, loop, "%begin", "%end")
     params = [f"ptr noalias %b{slot}" for slot in range(len(places))]
     params += [f"i64 %n{slot}" for slot in range(len(numbers))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from intarsia.ir.dtype import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Cast, Intrinsic, Literal, Load, LoopVar, Scalar, Store
 from intarsia.ir.scalar_types import COMPARISONS
-from intarsia.native.emission.affine import Affine, add, bounds, decided, divided, scale
+from intarsia.native.emission.affine_index import AffineIndex, add, bounds, decided, divided, scale
 from intarsia.native.emission.arithmetic import (
     binary,
     bool_not,
@@ -23,7 +23,7 @@ from intarsia.native.emission.memory import load
 from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.types import Value, constant, held_type, lane_numbers, literal, vector_type
 
-Number = Value | Affine
+Number = Value | AffineIndex
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class Scalars:
             return Value(self._lane_sum(number), DType.INT64, state.lanes)
         return Value(self.state.symbols.sum(number), DType.INT64, 0)
 
-    def _lane_sum(self, number: Affine) -> str:
+    def _lane_sum(self, number: AffineIndex) -> str:
         builder, lanes = self.state.builder, self.state.lanes
         numbers = lane_numbers(lanes, number.lane, number.const)
         if not number.terms:
             return numbers
-        shared = builder.splat_text(self.state.symbols.sum(Affine(0, 0, number.terms)), "i64", lanes)
+        shared = builder.splat_text(self.state.symbols.sum(AffineIndex(0, 0, number.terms)), "i64", lanes)
         return builder.pure(f"add {vector_type('i64', lanes)} {shared}, {numbers}")
 
     def _lifted(self, value: Value, span: tuple[int, int] | None = None) -> Number:
@@ -81,13 +81,13 @@ class Scalars:
         known = literals.get(id(scalar))
         if known is None:
             is_int64 = scalar.dtype is DType.INT64
-            known = Affine(int(scalar.value)) if is_int64 else literal(scalar.value, scalar.dtype)
+            known = AffineIndex(int(scalar.value)) if is_int64 else literal(scalar.value, scalar.dtype)
             literals[id(scalar)] = known
         return known
 
     def _cast(self, scalar: Cast) -> Number:
         inside = self.number(scalar.value)
-        if scalar.dtype is DType.INT64 and isinstance(inside, Affine):
+        if scalar.dtype is DType.INT64 and isinstance(inside, AffineIndex):
             return inside
         value = self.as_value(inside)
         return self._lifted(cast(self.state.builder, value, scalar.dtype, self.state.kernel.has_f16c))
@@ -100,7 +100,7 @@ class Scalars:
         if op is ArithOp.NOT:
             return bool_not(builder, self.value(scalar.operands[0]))
         left, right = self.number(scalar.operands[0]), self.number(scalar.operands[1])
-        if isinstance(left, Affine) and isinstance(right, Affine):
+        if isinstance(left, AffineIndex) and isinstance(right, AffineIndex):
             return self._of_sums(op, left, right)
         first, second = self.as_value(left), self.as_value(right)
         lanes = first.lanes or second.lanes
@@ -123,7 +123,7 @@ class Scalars:
             self._instructions[key] = known
         return known
 
-    def _of_sums(self, op: ArithOp, left: Affine, right: Affine) -> Number:
+    def _of_sums(self, op: ArithOp, left: AffineIndex, right: AffineIndex) -> Number:
         table, lanes = self.state.symbols.table, self.state.lanes
         match op:
             case ArithOp.ADD:
@@ -148,7 +148,7 @@ class Scalars:
                     return self._constant_mask(op, difference)
         return self._computed(op, left, right)
 
-    def _constant_mask(self, op: ArithOp, difference: Affine) -> Value:
+    def _constant_mask(self, op: ArithOp, difference: AffineIndex) -> Value:
         lanes = self.state.lanes
         numbers = [difference.const + lane * difference.lane for lane in range(lanes)]
         tests = {
@@ -159,7 +159,7 @@ class Scalars:
         }
         return constant_mask(tuple(tests[op]))
 
-    def _computed(self, op: ArithOp, left: Affine, right: Affine) -> Number:
+    def _computed(self, op: ArithOp, left: AffineIndex, right: AffineIndex) -> Number:
         state = self.state
         value = binary(state.builder, op, self.as_value(left), self.as_value(right), state.kernel.has_f16c)
         if op not in (ArithOp.MIN, ArithOp.MAX):
@@ -172,7 +172,7 @@ class Scalars:
             span = choose(first[0], second[0]), choose(first[1], second[1])
         return self._lifted(value, span)
 
-    def _divided(self, op: ArithOp, left: Affine, divisor: int) -> Number:
+    def _divided(self, op: ArithOp, left: AffineIndex, divisor: int) -> Number:
         state = self.state
         parts = divided(left, divisor, state.symbols.table, state.lanes)
         if parts is not None:
@@ -225,7 +225,7 @@ class Scalars:
                     terms.append((symbol, factor * coefficient))
             if len(terms) > 1:
                 terms.sort()
-            return Affine(const, lane, tuple(terms))
+            return AffineIndex(const, lane, tuple(terms))
         indices = [self._index(index) for index in access.indices]
         if state.kernel.bounds_checked:
             check_indices(state, access, [self.as_value(index).text for index in indices], indices)
@@ -247,7 +247,7 @@ class Scalars:
         return found
 
     def _flattened(self, shape: tuple[int, ...], indices: list[Number]) -> Number:
-        total: Affine | None = Affine(0)
+        total: AffineIndex | None = AffineIndex(0)
         for index, extent in zip(indices, shape, strict=True):
             if isinstance(index, Value) or total is None:
                 total = None
@@ -273,7 +273,7 @@ class Scalars:
         flat = self.flat(access)
         lanes = state.lanes
         place = state.registers.places[access.buffer.name]
-        if isinstance(flat, Affine) and not flat.terms:
+        if isinstance(flat, AffineIndex) and not flat.terms:
             if not flat.lane or not lanes:
                 return flat.const, 1
             if flat.lane == 1 and not place.private_lanes:
@@ -286,9 +286,9 @@ class Scalars:
         lanes, variable = state.lanes, state.lane_var
         assert variable is not None  # only lanes make an index of a register buffer differ
         around = state.env[variable]
-        state.env[variable], state.lanes = Affine(around.const + lane * around.lane), 0
+        state.env[variable], state.lanes = AffineIndex(around.const + lane * around.lane), 0
         flat = self.flat(access)
         state.env[variable], state.lanes = around, lanes
-        assert isinstance(flat, Affine)  # so it was when the buffer was found fit for registers
+        assert isinstance(flat, AffineIndex)  # so it was when the buffer was found fit for registers
         assert not flat.terms
         return flat.const

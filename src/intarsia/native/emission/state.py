@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from intarsia.ir.dtype import DType
-from intarsia.native.emission.affine import Affine
+from intarsia.native.emission.affine_index import AffineIndex
 from intarsia.native.emission.builder import Builder, ModuleText
 from intarsia.native.emission.facts import Facts
 from intarsia.native.emission.loop_frame import LoopFrame
@@ -122,10 +122,10 @@ class FunctionState:
     scratch_top: int = 0
     stack_bytes: int = 0
     memory: dict[str, MemoryPlace] = field(default_factory=dict)
-    env: dict[str, Affine] = field(default_factory=dict)
+    env: dict[str, AffineIndex] = field(default_factory=dict)
     lanes: int = 0
     lane_var: str | None = None
     mask: Value | None = None
     versions: dict[str, int] = field(default_factory=dict)
     allocas: dict[tuple[int, int], str] = field(default_factory=dict)
-    literals: dict[int, Value | Affine] = field(default_factory=dict)
+    literals: dict[int, Value | AffineIndex] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
-from intarsia.native.emission.affine import Affine
+from intarsia.native.emission.affine_index import AffineIndex
 from intarsia.native.emission.arithmetic import binary, bool_not, mask_lanes, select
 from intarsia.native.emission.loops import close_loop, open_loop
 from intarsia.native.emission.memory import ask_for, store
@@ -110,12 +110,12 @@ class Statements:
         is_expanded = id(loop) in facts.constant_loops
         width = 0 if checked else self._width(loop)
         if loop.extent == 1:
-            self._with(loop, Affine(0))
+            self._with(loop, AffineIndex(0))
         elif width > 1:
             self._in_lanes(loop, width, is_expanded)
         elif is_expanded or (loop.kind is ForKind.UNROLLED and loop.extent <= _MOST_UNROLLED):
             for number in range(loop.extent):
-                self._with(loop, Affine(number))
+                self._with(loop, AffineIndex(number))
         elif loop.kind is ForKind.PARALLEL and state.runtime is not None and not state.lanes and not checked:
             emit_parallel(state, loop, _emit_function)
         else:
@@ -133,13 +133,13 @@ class Statements:
         most = whole if tail_mask(state, loop, whole) is not None else min(loop.extent, whole)
         return 1 << most.bit_length() - 1 if most else 0
 
-    def _with(self, loop: For, counter: Affine) -> None:
+    def _with(self, loop: For, counter: AffineIndex) -> None:
         env = self.state.env
         env[loop.var.name] = counter
         self.emit(loop.body)
         del env[loop.var.name]
 
-    def serial(self, loop: For, start: str, end: str, body: Callable[[Affine], None]) -> None:
+    def serial(self, loop: For, start: str, end: str, body: Callable[[AffineIndex], None]) -> None:
         """A loop from `start` to `end`, which is greater."""
         state = self.state
         inside = state.kernel.facts.contents(loop.body)
@@ -166,15 +166,15 @@ class Statements:
         while begin < loop.extent:
             if begin + width > loop.extent and mask is not None:
                 self.state.mask = mask
-                self._chunk(loop, width, Affine(begin))
+                self._chunk(loop, width, AffineIndex(begin))
                 self.state.mask = None
                 return
             while begin + width > loop.extent:
                 width //= 2
-            self._chunk(loop, width, Affine(begin))
+            self._chunk(loop, width, AffineIndex(begin))
             begin += width
 
-    def _chunk(self, loop: For, width: int, base: Affine) -> None:
+    def _chunk(self, loop: For, width: int, base: AffineIndex) -> None:
         state = self.state
         if width == 1:
             self._with(loop, base)
@@ -280,15 +280,15 @@ class Statements:
         return result
 
 
-def _times(value: Affine, factor: int) -> Affine:
-    return Affine(0, 0, tuple((symbol, factor * coefficient) for symbol, coefficient in value.terms))
+def _times(value: AffineIndex, factor: int) -> AffineIndex:
+    return AffineIndex(0, 0, tuple((symbol, factor * coefficient) for symbol, coefficient in value.terms))
 
 
 def _emit_function(state: FunctionState, loop: For, begin: str, end: str) -> None:
     """The iterations of a parallel loop from `begin` to `end`, in the function that runs them."""
     statements = Statements(state, Scalars(state))
 
-    def body(counter: Affine) -> None:
+    def body(counter: AffineIndex) -> None:
         state.env[loop.var.name] = counter
         statements.emit(loop.body)
 

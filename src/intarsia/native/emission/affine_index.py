@@ -14,7 +14,7 @@ from intarsia.native.emission.types import Value
 _LARGEST: Final = (1 << 63) - 1
 
 
-class Affine(NamedTuple):
+class AffineIndex(NamedTuple):
     """An int64 that is a sum.
 
     Attributes:
@@ -45,13 +45,13 @@ class Symbol:
     frame: LoopFrame | None
 
 
-def add(left: Affine, right: Affine, factor: int = 1) -> Affine:
+def add(left: AffineIndex, right: AffineIndex, factor: int = 1) -> AffineIndex:
     """`left + factor * right`."""
     const = left.const + factor * right.const
     lane = left.lane + factor * right.lane
     if not right.terms:
-        return Affine(const, lane, left.terms)
-    return Affine(const, lane, _merged(left.terms, right.terms, factor))
+        return AffineIndex(const, lane, left.terms)
+    return AffineIndex(const, lane, _merged(left.terms, right.terms, factor))
 
 
 def _merged(
@@ -63,15 +63,15 @@ def _merged(
     return tuple(sorted(item for item in sums.items() if item[1]))
 
 
-def scale(value: Affine, factor: int) -> Affine:
+def scale(value: AffineIndex, factor: int) -> AffineIndex:
     """`factor * value`."""
     if factor == 0:
-        return Affine(0)
+        return AffineIndex(0)
     terms = tuple((symbol, coefficient * factor) for symbol, coefficient in value.terms)
-    return Affine(value.const * factor, value.lane * factor, terms)
+    return AffineIndex(value.const * factor, value.lane * factor, terms)
 
 
-def bounds(value: Affine, symbols: Sequence[Symbol], lanes: int) -> tuple[int, int] | None:
+def bounds(value: AffineIndex, symbols: Sequence[Symbol], lanes: int) -> tuple[int, int] | None:
     """The least and the greatest value over all lanes; None if unknown or beyond int64."""
     low = high = value.const
     parts = [(value.lane, 0, max(lanes - 1, 0))] if value.lane else []
@@ -87,21 +87,23 @@ def bounds(value: Affine, symbols: Sequence[Symbol], lanes: int) -> tuple[int, i
 
 
 def divided(
-    value: Affine, divisor: int, symbols: Sequence[Symbol], lanes: int
-) -> tuple[Affine, Affine] | None:
+    value: AffineIndex, divisor: int, symbols: Sequence[Symbol], lanes: int
+) -> tuple[AffineIndex, AffineIndex] | None:
     """Floor quotient and remainder by a positive constant, where both are sums again; otherwise None."""
     whole = tuple((symbol, factor // divisor) for symbol, factor in value.terms if factor % divisor == 0)
     rest_terms = tuple((symbol, factor) for symbol, factor in value.terms if factor % divisor)
     whole_lane = value.lane // divisor if value.lane % divisor == 0 else 0
-    rest = Affine(value.const, value.lane - whole_lane * divisor, rest_terms)
+    rest = AffineIndex(value.const, value.lane - whole_lane * divisor, rest_terms)
     found = bounds(rest, symbols, lanes)
     if found is None or found[0] // divisor != found[1] // divisor:
         return None
     carry = found[0] // divisor
-    return Affine(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
+    return AffineIndex(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
 
 
-def decided(op: ArithOp, found: tuple[int, int], left: Affine, right: Affine) -> Value | Affine | None:
+def decided(
+    op: ArithOp, found: tuple[int, int], left: AffineIndex, right: AffineIndex
+) -> Value | AffineIndex | None:
     """A comparison, or the lesser or greater of two, by the range of their difference."""
     low, high = found
     if op in (ArithOp.MIN, ArithOp.MAX):
