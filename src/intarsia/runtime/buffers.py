@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from intarsia.ir.dtype import DType
-from intarsia.runtime.arena import Lifetime, plan_arena
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.plan import Block, Copy, RunKernel, TensorInfo
 from intarsia.runtime.tensor_info import static_shape
-from intarsia.support.aligned_memory import allocate_aligned
+from intarsia.support.aligned_memory import ALIGNMENT, allocate_aligned
+from intarsia.support.arena import Lifetime, plan_arena_by_time
 from intarsia.support.errors import ExecutionError
 
 ShapeAndDType: TypeAlias = "tuple[tuple[int, ...], np.dtype[Any]]"
@@ -56,7 +56,7 @@ def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInf
         for slot, span in _spans(block, steps).items()
         if slot in known and slot not in fresh
     }
-    plan = plan_arena(list(lifetimes.values()))
+    plan = plan_arena_by_time(list(lifetimes.values()), ALIGNMENT)
     try:
         arena = allocate_aligned(plan.size)
     except MemoryError as error:

@@ -12,11 +12,12 @@ from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.joined_values import joinable_steps, within
 from intarsia.native.graph.kernel_sequence import KernelSequence
-from intarsia.native.graph.memory_plan import lifetimes, plan_memory
+from intarsia.native.graph.memory_plan import lifetimes
 from intarsia.native.graph.region_plan import RegionPlan
 from intarsia.native.graph.straight_line import StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
 from intarsia.native.machine.isa import Isa
+from intarsia.support.arena import plan_arena_by_size
 
 _CACHE_LINE = 64
 
@@ -90,7 +91,9 @@ def _arena(
     places = sequence.places
     found = {number: within(places, number) for number in sorted(made - returned)}
     wholes = {number: whole for number, (whole, _) in found.items()}
-    offsets, size = plan_memory(lifetimes(sequence.kernels, values, wholes), alignment)
+    alive = lifetimes(sequence.kernels, values, wholes)
+    plan = plan_arena_by_size(list(alive.values()), alignment)
+    offsets = dict(zip(alive, plan.offsets, strict=True))
     return {
         number: offsets[whole] + begin for number, (whole, begin) in found.items() if whole in offsets
-    }, size
+    }, plan.size

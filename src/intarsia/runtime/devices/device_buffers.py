@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from intarsia.runtime.arena import ArenaPlan, Lifetime, plan_arena
 from intarsia.runtime.buffers import COPIED_RESULT_BYTES, ShapeAndDType, buffer_bytes, known_slots, no_memory
 from intarsia.runtime.devices.device import Buffer, Device
 from intarsia.runtime.devices.schedule import Schedule, Turn
 from intarsia.runtime.plan import Block, Copy, TensorInfo
+from intarsia.support.aligned_memory import ALIGNMENT
+from intarsia.support.arena import ArenaPlan, Lifetime, plan_arena_by_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def allocate_on_devices(
     sizes: list[int] = []
     lasting: dict[int, Buffer] = {}
     for device, spans in zip(devices, lifetimes, strict=True):
-        placed = plan_arena(list(spans.values()))
+        placed = plan_arena_by_time(list(spans.values()), ALIGNMENT)
         arena, buffers = device.worker.call(
             partial(_allocated, device, placed, [known[slot] for slot in spans])
         )
