@@ -10,12 +10,12 @@ Names are loaded when they are first used. `build` and `tune` are bound here at 
 the same names would hide the functions as soon as one of their modules is imported: they are imported before.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import intarsia.tune  # noqa: F401  # before its name is the function's
 from intarsia.build import build
 from intarsia.driver import tune
+from intarsia.support.lazy_names import lazy_names
 from intarsia.support.version import VERSION
 
 if TYPE_CHECKING:
@@ -67,14 +67,4 @@ __all__ = [
     "tune",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

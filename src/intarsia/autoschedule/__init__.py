@@ -17,8 +17,9 @@ extraction   the tasks of a model
 Names are loaded when they are first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from intarsia.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from intarsia.autoschedule.policy import (
@@ -60,14 +61,4 @@ __all__ = [
     "tune",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

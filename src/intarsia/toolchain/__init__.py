@@ -22,8 +22,9 @@ this_host           the host with the versions of its toolchains
 Names are loaded when they are first used: the options of a toolchain are read without the rest of it.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from intarsia.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Toolchain, Unavailable
@@ -61,14 +62,4 @@ __all__ = [
     "usable_toolchains",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

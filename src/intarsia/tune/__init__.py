@@ -24,8 +24,9 @@ The package is independent of toolchains and loops: joint tuning is one mechanis
 Names are loaded when they are first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from intarsia.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from intarsia.tune.candidates import (
@@ -96,10 +97,4 @@ __all__ = [
     "validate",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -30,7 +30,6 @@ Decided here:
 * SQLAlchemy is loaded when a database is opened, not before.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from intarsia.measure.database.answers import (
@@ -42,6 +41,7 @@ from intarsia.measure.database.answers import (
 )
 from intarsia.measure.database.record import Hint, Measurement, MeasureRecord
 from intarsia.measure.database.run_record import ModelRecord, RunRecord
+from intarsia.support.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from intarsia.measure.database.database import Database
@@ -60,8 +60,4 @@ __all__ = [
     "WorkloadSummary",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name != "Database":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("intarsia.measure.database.database").Database
+__getattr__, __dir__ = lazy_names(globals(), {"Database": "intarsia.measure.database.database"})

@@ -1,0 +1,29 @@
+"""Names of a package that are imported when they are first used, so that the package itself loads fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: dict[str, Any], homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package with lazily imported names (PEP 562).
+
+    Args:
+        package: The `globals()` of the package; a name is added to them when it is first used.
+        homes: The module of each name.
+    """
+
+    def get_attribute(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
+        value = package[name] = getattr(import_module(homes[name]), name)
+        return value
+
+    def list_names() -> list[str]:
+        return sorted({*package, *homes})
+
+    return get_attribute, list_names
