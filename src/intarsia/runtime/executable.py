@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -31,11 +30,12 @@ from intarsia.runtime.runners import Runner, new_runner
 from intarsia.runtime.self_test import SelfTest, largest_error
 from intarsia.runtime.tensor_info import info_text
 from intarsia.runtime.timeline import Recorder, Timeline
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
 from intarsia.support.forks import reset_in_children
 
 
-class Executable:
+class Executable(ClosedOnExit):
     """A compiled program, called like a function on arrays.
 
     Safe to call from several threads: the calls run one after the other. Also a context manager that
@@ -296,12 +296,7 @@ class Executable:
 
     def __enter__(self) -> Self:
         self._refuse_if_closed()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return super().__enter__()
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(info_text, infos)) for infos in (self.inputs, self.outputs))

@@ -8,7 +8,6 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from intarsia.autoschedule.measuring.build_schedule import BuildFunction, BuiltSchedule, build_schedule
@@ -26,6 +25,7 @@ from intarsia.measure.worker_pool import TaskStoppedError, WorkerPool
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.support.callbacks import never
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import StoppedError
 
 PRELOAD: Final = (
@@ -36,7 +36,7 @@ PRELOAD: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PoolMeasurer:
+class PoolMeasurer(ClosedOnExit):
     """Builds schedules in several workers at a time, and runs them in one, while nothing is built.
 
     A schedule that raises, crashes, hangs or takes too much memory costs itself only. Each result is compared
@@ -106,14 +106,6 @@ class PoolMeasurer:
             on_wait,
             should_stop,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the workers, whatever they do, and remove the files."""

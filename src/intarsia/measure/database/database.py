@@ -33,13 +33,14 @@ from intarsia.measure.database.run_record import ModelRecord, RunRecord
 from intarsia.measure.database.runs import keep_model, keep_run, models_of, run_of
 from intarsia.measure.database.schema import prepare
 from intarsia.measure.measure_input import Candidate
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.target import Host, Target
 
 BUSY_SECONDS: Final = 30.0
 """How long a transaction waits for those of other processes."""
 
 
-class Database:
+class Database(ClosedOnExit):
     """Measurements of candidates, in an SQLite file or a PostgreSQL database.
 
     Any number of threads may use one; any number of processes may open the same place. Each method is one
@@ -85,12 +86,6 @@ class Database:
     def close(self) -> None:
         """Close the connections; used again, it opens new ones."""
         self._connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def place(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from intarsia.build import build
 from intarsia.ir import IRModule
@@ -12,6 +12,7 @@ from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.whole_run import run_arrays
 from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import CompileError, IntarsiaError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
@@ -57,7 +58,7 @@ NATIVE: Final = Judge(
 
 
 @dataclass(slots=True)
-class JudgeSession:
+class JudgeSession(ClosedOnExit):
     """A program compiled for a judge, when it is first run; what the engine raises is a result like others.
 
     Attributes:
@@ -104,9 +105,3 @@ class JudgeSession:
         if self._executable is not None:
             self._executable.close()
             self._executable = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

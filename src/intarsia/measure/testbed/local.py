@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from intarsia.measure.arrays.constant_store import ConstantStore
@@ -29,6 +28,7 @@ from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.files import folder_size
 from intarsia.target import Host
 
@@ -96,7 +96,7 @@ DEFAULT_LIMITS: Final = TestbedLimits()
 
 
 @dataclass(eq=False)
-class LocalTestbed:
+class LocalTestbed(ClosedOnExit):
     """Builds in several workers at a time, and runs in one, while nothing is built.
 
     Attributes:
@@ -161,14 +161,6 @@ class LocalTestbed:
         run = (limits.run_seconds, limits.memory_bytes)
         runner = Runner(runners, limits.policy, timeout_s=run[0], memory_bytes=run[1], on_wait=on_wait)
         return cls(host, builder, runner, owned, limits, seed, on_wait)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @cached_property
     def _constants(self) -> ConstantStore:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from uuid import uuid4
 
@@ -26,6 +25,7 @@ from intarsia.measure.testbed.transport import SharedFiles, Transport
 from intarsia.measure.timing.host_lock import shared_host
 from intarsia.measure.worker_pool import WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import IntarsiaError
 from intarsia.target import Host
 
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class RemoteTestbed:
+class RemoteTestbed(ClosedOnExit):
     """One task of the executor for each candidate; only workloads are prepared here.
 
     Attributes:
@@ -95,14 +95,6 @@ class RemoteTestbed:
             (folder.path / name).mkdir()
         pool = WorkerPool(1, preload=(*PRELOAD, *preload), folder=folder.path / "pools")
         return cls(executor, settings, carried, pool, folder, seed, on_wait)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def host(self) -> Host:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Final, Self
+from typing import Final
 
 from intarsia.native.execution.crew import Crew, Scratch
 from intarsia.native.execution.driver import Driver, process_driver
 from intarsia.native.execution.driver_records import RuntimeRecord
+from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import UsageError
 from intarsia.support.forks import reset_in_children
 
@@ -39,7 +40,7 @@ class Runtime:
         self._record.scratch_bytes = self.scratch_bytes = scratch_bytes
 
 
-class ThreadPool:
+class ThreadPool(ClosedOnExit):
     """Threads for the parallel loops of native kernels; usable from several Python threads at once.
 
     The calling thread works too, so `threads - 1` workers are started, when the first region runs. While one
@@ -112,12 +113,6 @@ class ThreadPool:
         with self._lock:
             self._is_closed = True
             self._end_crew()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def _end_crew(self) -> None:
         crew, self._crew, self._idle = self._crew, None, []
