@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.fake_kernels import FakeKernel, f32, fake, plan_of
 
 from intarsia.runtime.kernel import Array, Value
-from intarsia.runtime.plan import Block, Copy, Plan, RunKernel, Step
+from intarsia.runtime.plan import Block, Copy, ExecutionPlan, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 
@@ -23,7 +23,7 @@ def device_plan(
     size: int = 8,
     constants: Sequence[tuple[int, int]] = (),
     blocks: dict[str, Block] | None = None,
-) -> Plan:
+) -> ExecutionPlan:
     """A plan over vectors of one size; the first slots are its inputs."""
     info = f32("a", size)
     plan = plan_of(steps, [info] * inputs, results, [info] * len(slot_devices), constants, blocks)
@@ -32,12 +32,12 @@ def device_plan(
     return replace(plan, blocks={**plan.blocks, "main": main}, devices=tuple(names))
 
 
-def is_right(plan: Plan, kernels: int, constants: int = 0) -> bool:
+def is_right(plan: ExecutionPlan, kernels: int, constants: int = 0) -> bool:
     """Whether nothing is wrong with a plan."""
     return plan_complaint(plan, kernels, constants) == ""
 
 
-def two_branches(names: Sequence[str]) -> Plan:
+def two_branches(names: Sequence[str]) -> ExecutionPlan:
     """X on 0, doubled there; copied to 1 and incremented there; both added on 0. Kernels 0, 1 and 2."""
     steps: list[Step] = [
         Copy(0, 1, 1),

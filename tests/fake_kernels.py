@@ -10,7 +10,7 @@ import numpy as np
 
 from intarsia.runtime.availability import Available, Unavailable
 from intarsia.runtime.kernel import Array, KernelSource, Value
-from intarsia.runtime.plan import Block, Plan, Step, TensorInfo
+from intarsia.runtime.plan import Block, ExecutionPlan, Step, TensorInfo
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
@@ -88,7 +88,7 @@ def plan_of(
     slots: Sequence[TensorInfo | None],
     constants: Sequence[tuple[int, int]] = (),
     blocks: Mapping[str, Block] | None = None,
-) -> Plan:
+) -> ExecutionPlan:
     """A plan whose parameters are the first slots and whose results are not nested."""
     params = tuple(range(len(inputs)))
     main = Block(params, tuple(constants), tuple(steps), tuple(results), len(slots))
@@ -100,4 +100,4 @@ def plan_of(
         for index, (slot, info) in enumerate(zip(results, outputs, strict=True))
     )
     structure = 0 if len(results) == 1 else tuple(range(len(results)))
-    return Plan({"main": main, **(blocks or {})}, tuple(inputs), named, structure, tuple(slots))
+    return ExecutionPlan({"main": main, **(blocks or {})}, tuple(inputs), named, structure, tuple(slots))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tests.device_plans import device_plan
 
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 
 KERNELS = ("add", "double", "increment", "view")
 """A plan has each of them once for each device: number 4 * device + position."""
@@ -13,7 +13,7 @@ SIZE = 8
 
 
 @st.composite
-def device_plans(draw: st.DrawFn, kind: str = "mock") -> Plan:
+def device_plans(draw: st.DrawFn, kind: str = "mock") -> ExecutionPlan:
     """Inputs on any device, kernels on values of their device, copies where there is something to copy."""
     count = draw(st.integers(2, 3))
     places = [draw(st.integers(0, count - 1)) for _ in range(2)]

@@ -27,13 +27,13 @@ from intarsia.op import call
 from intarsia.runtime.devices.device_buffers import device_lifetimes
 from intarsia.runtime.devices.schedule import Schedule, schedule
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.target import DeviceType, VirtualDevice
 
 INPUTS = (np.arange(SIZE, dtype=np.float32), np.full(SIZE, -3, np.float32))
 
 
-def on_one_device(plan: Plan) -> list[Any]:
+def on_one_device(plan: ExecutionPlan) -> list[Any]:
     """What the plan computes, step by step."""
     values: dict[int, Any] = dict(enumerate(INPUTS))
     for step in plan.blocks["main"].steps:
@@ -45,7 +45,7 @@ def on_one_device(plan: Plan) -> list[Any]:
     return [values[slot] for slot in plan.blocks["main"].results]
 
 
-def as_program(plan: Plan) -> IRModule:
+def as_program(plan: ExecutionPlan) -> IRModule:
     """The planned program that the plan is of, one operator for each kernel."""
     one = Constant(np.ones(SIZE, np.float32))
     kind = DeviceType.of_kind(plan.devices[0].partition(":")[0])
@@ -69,18 +69,18 @@ def as_program(plan: Plan) -> IRModule:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(device_plans())
-def test_planned_programs_on_mock_devices_compute_what_one_device_computes(plan: Plan) -> None:
+def test_planned_programs_on_mock_devices_compute_what_one_device_computes(plan: ExecutionPlan) -> None:
     with build(as_program(plan)) as exe:
         assert is_right(exe.plan, len(exe.kernels), 9)
         found = exe.run_flat(*INPUTS)
     np.testing.assert_array_equal(found, on_one_device(plan))
 
 
-def steps_of(plan: Plan) -> list[RunKernel | Copy]:
+def steps_of(plan: ExecutionPlan) -> list[RunKernel | Copy]:
     return [step for step in plan.blocks["main"].steps if isinstance(step, (RunKernel, Copy))]
 
 
-def schedule_of(plan: Plan) -> Schedule:
+def schedule_of(plan: ExecutionPlan) -> Schedule:
     return schedule(plan.blocks["main"], steps_of(plan), len(plan.devices))
 
 
@@ -107,7 +107,7 @@ def successors(made: Schedule) -> dict[tuple[int, int], set[tuple[int, int]]]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(device_plans())
-def test_plans_on_several_mock_devices_compute_what_one_computes(plan: Plan) -> None:
+def test_plans_on_several_mock_devices_compute_what_one_computes(plan: ExecutionPlan) -> None:
     kernels = [fake(name) for _ in plan.devices for name in KERNELS]
     assert is_right(plan, len(kernels))
     with Executable(plan, kernels) as exe:
@@ -117,7 +117,7 @@ def test_plans_on_several_mock_devices_compute_what_one_computes(plan: Plan) -> 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(device_plans("cpu"))
-def test_plans_on_groups_of_cores_compute_what_one_computes(plan: Plan) -> None:
+def test_plans_on_groups_of_cores_compute_what_one_computes(plan: ExecutionPlan) -> None:
     kernels = [fake(name) for _ in plan.devices for name in KERNELS]
     with Executable(plan, kernels) as exe:
         for _ in range(3):
@@ -126,7 +126,7 @@ def test_plans_on_groups_of_cores_compute_what_one_computes(plan: Plan) -> None:
 
 @settings(deadline=None)
 @given(device_plans())
-def test_no_two_values_that_may_be_in_use_at_once_share_bytes(plan: Plan) -> None:
+def test_no_two_values_that_may_be_in_use_at_once_share_bytes(plan: ExecutionPlan) -> None:
     """Where lifetimes are apart, whatever reads the one surely comes before what writes the other."""
     block, made = plan.blocks["main"], schedule_of(plan)
     form = ((SIZE,), np.dtype(np.float32))
@@ -149,7 +149,7 @@ def test_no_two_values_that_may_be_in_use_at_once_share_bytes(plan: Plan) -> Non
 
 
 @given(device_plans())
-def test_what_is_known_is_what_surely_came_before(plan: Plan) -> None:
+def test_what_is_known_is_what_surely_came_before(plan: ExecutionPlan) -> None:
     made = schedule_of(plan)
     after = successors(made)
     for device, turns in enumerate(made.turns):
@@ -161,11 +161,11 @@ def test_what_is_known_is_what_surely_came_before(plan: Plan) -> None:
 
 
 @given(device_plans())
-def test_another_order_is_one_in_which_steps_can_be_done(plan: Plan) -> None:
+def test_another_order_is_one_in_which_steps_can_be_done(plan: ExecutionPlan) -> None:
     block = plan.blocks["main"]
     ordered = overlapping(block)
     assert sorted(map(str, ordered.steps)) == sorted(map(str, block.steps))
-    changed = Plan(
+    changed = ExecutionPlan(
         {"main": ordered}, plan.inputs, plan.outputs, plan.output_structure, plan.slot_types, plan.devices
     )
     assert is_right(changed, len(plan.devices) * len(KERNELS))

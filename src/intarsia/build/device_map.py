@@ -29,7 +29,7 @@ class DeviceMap:
     """The devices of a program.
 
     Attributes:
-        names: Device names, as in `Plan.devices`; empty where the program has no devices at run time.
+        names: Device names, as in `ExecutionPlan.devices`; empty where the program has no devices at run time.
         threads: For each, how many threads its targets say, None where they say nothing.
         sizes: For each, how many cores it gets on this machine, None where it is not of the CPU.
     """

@@ -27,7 +27,7 @@ from intarsia.ir import (
     post_order,
 )
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import Block, Plan, RunKernel, TensorInfo
+from intarsia.runtime.plan import Block, ExecutionPlan, RunKernel, TensorInfo
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 from intarsia.support.free_names import numbered_names
 from intarsia.target import Target
@@ -67,7 +67,7 @@ class ProgramLowering:
         self._required: set[str] = set()
         self._names: dict[str, Iterator[str]] = {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> ExecutionPlan:
         """The plan of the whole program."""
         main = self.function(_MAIN)
         self.require_block(_MAIN)
@@ -83,7 +83,7 @@ class ProgramLowering:
         shape = structure(value_like(main.result_type, lambda _: 0))
         self._blocks[_MAIN] = overlapping(self._blocks[_MAIN])
         names = self.devices.plan_names
-        return Plan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names)
+        return ExecutionPlan(self._blocks, _inputs(main), _outputs(main), shape, slot_types, names)
 
     def function(self, name: str) -> Function:
         """The function that a GlobalVar stands for.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from intarsia.runtime.kernel import Array, Kernel
-from intarsia.runtime.plan import Plan
+from intarsia.runtime.plan import ExecutionPlan
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.self_test import SelfTest
 
@@ -25,7 +25,7 @@ class Contents:
         explanation: Why the program is built as it is, as text for `intarsia explain`, if that is known.
     """
 
-    plan: Plan
+    plan: ExecutionPlan
     kernels: tuple[Kernel, ...]
     constants: tuple[Array, ...]
     make_provenance: Callable[[], Provenance]

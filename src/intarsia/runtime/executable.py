@@ -23,7 +23,7 @@ from intarsia.runtime.input_check import InputCheck
 from intarsia.runtime.kernel import Array, ClosableKernel, Kernel, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.output_check import accept_outputs, check_result_shape
-from intarsia.runtime.plan import Plan, Structure, TensorInfo
+from intarsia.runtime.plan import ExecutionPlan, Structure, TensorInfo
 from intarsia.runtime.profile import Nanoseconds, Profile, TimedKernels
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.runners import Runner, new_runner
@@ -54,7 +54,7 @@ class Executable(ClosedOnExit):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         kernels: Sequence[Kernel],
         constants: Sequence[Array] = (),
         provenance: Provenance | Callable[[], Provenance] | None = None,
@@ -93,7 +93,7 @@ class Executable(ClosedOnExit):
         return self._contents.plan.outputs
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ExecutionPlan:
         """What is run in which order."""
         return self._contents.plan
 

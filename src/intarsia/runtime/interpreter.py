@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel
+from intarsia.runtime.plan import Block, Copy, ExecutionPlan, Invoke, Repeat, RunKernel
 from intarsia.runtime.repetition import Repetition, single_element
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_slots
 
@@ -50,7 +50,9 @@ class Activation:
 class Interpreter:
     """The runner of any plan; kernels allocate their results."""
 
-    def __init__(self, plan: Plan, kernels: Sequence[NamedKernel], constants: Sequence[Array]) -> None:
+    def __init__(
+        self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], constants: Sequence[Array]
+    ) -> None:
         self._kernels = kernels
         self._blocks: Mapping[str, PreparedBlock] = {
             name: self._prepared(block, constants) for name, block in plan.blocks.items()

@@ -13,7 +13,7 @@ from intarsia.runtime.artifact_format import DEVICES_VERSION, FORMAT_NAME, FORMA
 from intarsia.runtime.artifact_writer import FileEntry
 from intarsia.runtime.bounded_json import parse_json
 from intarsia.runtime.json_record import Record, as_shape, unexpected
-from intarsia.runtime.plan import Plan
+from intarsia.runtime.plan import ExecutionPlan
 from intarsia.runtime.plan_json import plan_from_json, plan_to_json
 from intarsia.runtime.safetensors_file import StoredTensor
 from intarsia.support.errors import ArtifactError
@@ -65,7 +65,7 @@ class Manifest:
     """
 
     files: dict[str, FileEntry]
-    plan: Plan
+    plan: ExecutionPlan
     constants: tuple[StoredTensor, ...]
     plan_constants: tuple[int, ...]
     program_constants: tuple[int, ...]

@@ -159,7 +159,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExecutionPlan:
     """A whole program: its blocks, what it takes and returns, and what is known of its slots.
 
     Attributes:

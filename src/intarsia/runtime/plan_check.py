@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from intarsia.runtime.plan import Block, Branch, Copy, Plan, Repeat, RunKernel, Step, Structure
+from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Repeat, RunKernel, Step, Structure
 from intarsia.runtime.plan_device_check import device_complaint
 
 _MOST_SLOTS: Final = 1 << 22
 """Of one activation, which has a list of them; the largest programs have some ten thousand."""
 
 
-def plan_complaint(plan: Plan, kernels: int, constants: int) -> str:
+def plan_complaint(plan: ExecutionPlan, kernels: int, constants: int) -> str:
     """The first thing that is wrong with a plan, or the empty string.
 
     Args:
@@ -77,7 +77,7 @@ class _Joined:
 class _BlockCheck:
     """Walks the steps of a block in order, knowing which slots have a value."""
 
-    def __init__(self, plan: Plan, block: Block, kernels: int, constants: int) -> None:
+    def __init__(self, plan: ExecutionPlan, block: Block, kernels: int, constants: int) -> None:
         self._plan, self._block = plan, block
         self._kernels, self._constants = kernels, constants
         self._defined: set[int] = set()

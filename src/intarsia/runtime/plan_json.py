@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, unexpected
-from intarsia.runtime.plan import Block, Copy, Invoke, Plan, Repeat, RunKernel, Structure, TensorInfo
+from intarsia.runtime.plan import Block, Copy, ExecutionPlan, Invoke, Repeat, RunKernel, Structure, TensorInfo
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
 from intarsia.support.errors import ArtifactError
 
@@ -16,7 +16,7 @@ _MOST_DEPTH: Final = 100
 """Of tuples in tuples of results: others read them by recursion."""
 
 
-def plan_to_json(plan: Plan) -> dict[str, object]:
+def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
     """The plan as plain values."""
     devices = {"devices": plan.devices} if plan.devices else {}
     return devices | {
@@ -28,7 +28,7 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
     }
 
 
-def plan_from_json(record: Record) -> Plan:
+def plan_from_json(record: Record) -> ExecutionPlan:
     """The plan of a record that `plan_to_json` made.
 
     Raises:
@@ -36,7 +36,7 @@ def plan_from_json(record: Record) -> Plan:
     """
     blocks = record.record("blocks")
     devices = record.texts("devices") if "devices" in record.keys() else ()  # noqa: SIM118  # not a mapping
-    return Plan(
+    return ExecutionPlan(
         {name: _block_from_json(blocks.record(name)) for name in blocks.keys()},  # noqa: SIM118  # not a mapping
         record.each("inputs", info_from_json),
         record.each("outputs", info_from_json),

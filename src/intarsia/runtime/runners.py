@@ -11,7 +11,7 @@ from intarsia.runtime.devices.runner import DeviceRunner
 from intarsia.runtime.interpreter import Interpreter
 from intarsia.runtime.kernel import Array
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.runtime.straight_line import StraightLine
 from intarsia.runtime.timeline import Recorder
 
@@ -19,7 +19,7 @@ Runner: TypeAlias = StraightLine | Interpreter | DeviceRunner
 
 
 def new_runner(
-    plan: Plan,
+    plan: ExecutionPlan,
     kernels: Sequence[NamedKernel],
     constants: Sequence[Array],
     devices: Sequence[Device] = (),

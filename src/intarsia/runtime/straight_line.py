@@ -11,7 +11,7 @@ from intarsia.runtime.buffers import allocate, new_array
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
-from intarsia.runtime.plan import Plan, RunKernel
+from intarsia.runtime.plan import ExecutionPlan, RunKernel
 
 _Places: TypeAlias = list[tuple[list[Any], int]]
 """Where a slot's value is needed: positions in the prepared argument lists."""
@@ -31,7 +31,9 @@ class StraightLine:
     results, values of unknown shape) is written into them. Buffers of known shape are always the same.
     """
 
-    def __init__(self, plan: Plan, kernels: Sequence[NamedKernel], constants: Sequence[Array]) -> None:
+    def __init__(
+        self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], constants: Sequence[Array]
+    ) -> None:
         block = plan.blocks["main"]
         steps = [step for step in block.steps if isinstance(step, RunKernel)]
         self._buffers = allocate(block, steps, plan.slot_types)

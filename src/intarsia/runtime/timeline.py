@@ -10,7 +10,7 @@ from itertools import combinations
 
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 
 HOST = "host"
 """Where a program without devices runs."""
@@ -105,7 +105,7 @@ class Recorder:
         clock: Where the time is read.
     """
 
-    def __init__(self, plan: Plan, kernels: Sequence[NamedKernel], clock: Callable[[], int]) -> None:
+    def __init__(self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], clock: Callable[[], int]) -> None:
         self._plan, self._kernels, self.clock = plan, kernels, clock
         self._events: list[StepEvent] = []
 

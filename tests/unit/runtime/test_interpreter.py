@@ -3,7 +3,7 @@ import pytest
 from tests.fake_kernels import f32, fake, plan_of
 
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Block, Branch, Invoke, Plan, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan import Block, Branch, ExecutionPlan, Invoke, RunKernel, Step, TensorInfo
 from intarsia.support.errors import ExecutionError
 
 A, C = f32("a", 4), TensorInfo("c", "bool", ())
@@ -20,14 +20,14 @@ def test_only_the_taken_branch_runs() -> None:
     assert (true.calls, false.calls) == (1, 1)
 
 
-def recursive() -> Plan:
+def recursive() -> ExecutionPlan:
     """down(n, x) = if n > 0 then down(n - 1, x) + 1 else x; main = down."""
     inner = (RunKernel(1, (0,), (3,)), Invoke("down", (3, 1), (4,)), RunKernel(2, (4,), (5,)))
     steps: tuple[Step, ...] = (RunKernel(0, (0,), (2,)), Branch(2, inner, (5,), (), (1,), (6,)))
     down = Block((0, 1), (), steps, (6,), 7)
     main = Block((0, 1), (), (Invoke("down", (0, 1), (2,)),), (2,), 3)
     number = f32("n")
-    return Plan({"main": main, "down": down}, (number, A), (f32("y", 4),), 0, (number, A, A))
+    return ExecutionPlan({"main": main, "down": down}, (number, A), (f32("y", 4),), 0, (number, A, A))
 
 
 def test_recursion_of_any_depth(length: int) -> None:

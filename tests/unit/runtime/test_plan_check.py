@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 from tests.fake_kernels import f32, plan_of
 
-from intarsia.runtime.plan import Block, Branch, Invoke, Plan, Repeat, RunKernel, Step
+from intarsia.runtime.plan import Block, Branch, ExecutionPlan, Invoke, Repeat, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 X = f32("x")
 F = {"f": Block((0,), (), (), (0,), 1)}
 
 
-def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> Plan:
+def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> ExecutionPlan:
     return plan_of(steps, [X], results, [X] * 4, constants=[(3, 0)], blocks=F)
 
 
@@ -27,7 +27,7 @@ def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> Plan:
         ),
     ],
 )
-def test_plans_that_can_run(right: Plan) -> None:
+def test_plans_that_can_run(right: ExecutionPlan) -> None:
     assert plan_complaint(right, 1, 1) == ""
 
 
@@ -69,7 +69,7 @@ def test_plans_that_can_run(right: Plan) -> None:
         ),
     ],
 )
-def test_plans_that_cannot(wrong: Plan, complaint: str) -> None:
+def test_plans_that_cannot(wrong: ExecutionPlan, complaint: str) -> None:
     assert plan_complaint(wrong, 1, 1) == f'block "main": {complaint}'
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests.device_plans import device_plan
 
-from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, RunKernel, Step
+from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Invoke, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 NAMES = ("cpu:0", "mock:1")
@@ -12,7 +12,7 @@ TWICE: list[Step] = [RunKernel(0, (0,), (1,)), Copy(1, 2, 1), RunKernel(0, (2,),
 BRANCH = Branch(0, (), (0,), (Copy(0, 1, 1),), (1,), (2,))
 
 
-def plan_with(places: list[int], *steps: Step, result: int = 0) -> Plan:
+def plan_with(places: list[int], *steps: Step, result: int = 0) -> ExecutionPlan:
     return device_plan(NAMES, places, steps, [result], blocks={"f": CALLED})
 
 
@@ -51,7 +51,7 @@ def plan_with(places: list[int], *steps: Step, result: int = 0) -> Plan:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_with_the_devices_of_a_plan(plan: Plan, complaint: str) -> None:
+def test_what_is_wrong_with_the_devices_of_a_plan(plan: ExecutionPlan, complaint: str) -> None:
     assert plan_complaint(plan, 2, 0) == complaint
 
 

@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 from tests.fake_kernels import f32, plan_of
 
 from intarsia.runtime.json_record import Record
-from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, Repeat, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan import (
+    Block,
+    Branch,
+    Copy,
+    ExecutionPlan,
+    Invoke,
+    Repeat,
+    RunKernel,
+    Step,
+    TensorInfo,
+)
 from intarsia.runtime.plan_json import plan_from_json, plan_to_json
 from intarsia.runtime.step_lists import FlatBranch, nested
 from intarsia.support.errors import ArtifactError
@@ -31,7 +41,7 @@ def branches(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
 steps = st.lists(st.recursive(leaf_steps, branches, max_leaves=12), max_size=4)
 
 
-def through_json(plan: Plan) -> Plan:
+def through_json(plan: ExecutionPlan) -> ExecutionPlan:
     return plan_from_json(Record(json.loads(json.dumps(plan_to_json(plan))), "plan"))
 
 
@@ -46,15 +56,15 @@ def test_plans_come_back_as_they_were(listed: list[Step]) -> None:
 
 def test_devices_come_back_and_stand_only_where_there_are_some() -> None:
     block = Block((0,), (), (Copy(0, 1, 1), RunKernel(0, (1,), (2,), 1)), (2,), 3, (0, 1, 1))
-    plan = Plan({"main": block}, (), (), 0, (), ("cpu:0", "mock:1"))
+    plan = ExecutionPlan({"main": block}, (), (), 0, (), ("cpu:0", "mock:1"))
     assert through_json(plan) == plan
-    without = Plan({"main": Block((0,), (), (RunKernel(0, (0,), (1,)),), (1,), 2)}, (), (), 0, ())
+    without = ExecutionPlan({"main": Block((0,), (), (RunKernel(0, (0,), (1,)),), (1,), 2)}, (), (), 0, ())
     assert "device" not in json.dumps(plan_to_json(without))
     assert through_json(without) == without
 
 
 def test_structures_come_back_as_they_were() -> None:
-    plan = Plan({}, (), (), (0, (), ((1,), 2)), ())
+    plan = ExecutionPlan({}, (), (), (0, (), ((1,), 2)), ())
     assert through_json(plan) == plan
 
 

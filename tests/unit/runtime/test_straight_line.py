@@ -8,7 +8,7 @@ from tests.fake_kernels import FUNCTIONS, f32, fake, plan_of
 
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import Plan, RunKernel, TensorInfo
+from intarsia.runtime.plan import ExecutionPlan, RunKernel, TensorInfo
 from intarsia.runtime.plan_check import plan_complaint
 
 NAMES = ("add", "double", "view", "same", "increment")
@@ -16,7 +16,7 @@ SIZE = 20
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Plan:
+def plans(draw: st.DrawFn) -> ExecutionPlan:
     """Straight-line plans over two inputs and a constant; some slots are of unknown shape."""
     slots: list[TensorInfo | None] = [f32("a", SIZE), f32("b", SIZE), f32("c", SIZE)]
     steps = []
@@ -31,7 +31,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return plan_of(steps, inputs_of_plan, results, slots, constants=[(2, 0)])
 
 
-def naive(plan: Plan, inputs: list[Array], constant: Array) -> list[Array]:
+def naive(plan: ExecutionPlan, inputs: list[Array], constant: Array) -> list[Array]:
     values: dict[int, Any] = {0: inputs[0].copy(), 1: inputs[1].copy(), 2: constant.copy()}
     for step in plan.blocks["main"].steps:
         assert isinstance(step, RunKernel)
@@ -42,7 +42,7 @@ def naive(plan: Plan, inputs: list[Array], constant: Array) -> list[Array]:
 
 
 @given(plans())
-def test_random_plans_compute_what_a_naive_evaluator_computes(plan: Plan) -> None:
+def test_random_plans_compute_what_a_naive_evaluator_computes(plan: ExecutionPlan) -> None:
     constant = np.full(SIZE, 3, np.float32)
     assert plan_complaint(plan, len(NAMES), 1) == ""
     exe = Executable(plan, [fake(name) for name in NAMES], [constant])

@@ -10,7 +10,7 @@ from intarsia.runtime.interpreter import Activation, Interpreter
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Copy, Plan, RunKernel
+from intarsia.runtime.plan import Block, Copy, ExecutionPlan, RunKernel
 from intarsia.runtime.timeline import Recorder
 
 
@@ -27,7 +27,7 @@ class DeviceInterpreter(Interpreter):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         kernels: Sequence[NamedKernel],
         constants: Sequence[Array],
         devices: Sequence[Device],

@@ -11,7 +11,7 @@ from intarsia.runtime.devices.device import DEVICES, Device, device_class
 from intarsia.runtime.devices.device_name import DeviceName
 from intarsia.runtime.devices.mock import MockDevice
 from intarsia.runtime.kernel import Kernel
-from intarsia.runtime.plan import Plan, RunKernel
+from intarsia.runtime.plan import ExecutionPlan, RunKernel
 from intarsia.runtime.step_lists import flattened
 from intarsia.target.target import Target
 
@@ -23,7 +23,7 @@ def open_devices(names: Sequence[str], threads: Sequence[int | None]) -> tuple[D
     """The devices of those names; the cores of this machine are divided among those of the CPU.
 
     Args:
-        names: As in `Plan.devices`.
+        names: As in `ExecutionPlan.devices`.
         threads: For each, how many threads it is to have, None where that is not said.
 
     Raises:
@@ -51,7 +51,7 @@ def group_sizes(names: Sequence[str], threads: Sequence[int | None]) -> tuple[in
     return tuple(next(sizes) if cpu else None for cpu in is_cpu)
 
 
-def kernel_devices(plan: Plan, kernels: int) -> tuple[int, ...]:
+def kernel_devices(plan: ExecutionPlan, kernels: int) -> tuple[int, ...]:
     """The number of the device that runs each of so many kernels."""
     owners = [0] * kernels
     for block in plan.blocks.values():
@@ -61,7 +61,7 @@ def kernel_devices(plan: Plan, kernels: int) -> tuple[int, ...]:
     return tuple(owners)
 
 
-def threads_of(plan: Plan, targets: Sequence[str]) -> tuple[int | None, ...]:
+def threads_of(plan: ExecutionPlan, targets: Sequence[str]) -> tuple[int | None, ...]:
     """How many threads the kernels of each device were compiled for; None where none says it.
 
     Args:
@@ -78,7 +78,7 @@ def threads_of(plan: Plan, targets: Sequence[str]) -> tuple[int | None, ...]:
     return tuple(most)
 
 
-def devices_of(plan: Plan, kernels: Iterable[Kernel]) -> tuple[Device, ...]:
+def devices_of(plan: ExecutionPlan, kernels: Iterable[Kernel]) -> tuple[Device, ...]:
     """The devices of a plan whose kernels are there already.
 
     Raises:

@@ -17,7 +17,7 @@ from intarsia.runtime.devices.schedule import DeviceStep, Turn, schedule
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.runtime.timeline import Recorder
 
 _ATTENTION_S: Final = 0.2
@@ -40,7 +40,7 @@ class DeviceRunner:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         kernels: Sequence[NamedKernel],
         constants: Sequence[Array],
         devices: Sequence[Device],

@@ -6,13 +6,13 @@ from tests.device_plans import HookedKernel, device_plan, is_right
 from tests.fake_kernels import fake
 
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Block, Branch, Copy, Invoke, Plan, RunKernel
+from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Invoke, RunKernel
 
 X = np.arange(1, 9, dtype=np.float32)
 PAIRS = (("mock:0", "mock:1"), ("cpu:0", "cpu:1"), ("cpu:0", "mock:0"))
 
 
-def branching(names: tuple[str, str]) -> Plan:
+def branching(names: tuple[str, str]) -> ExecutionPlan:
     """2x on the second device if some x is positive, else x + 1 on the first one, copied."""
     positive = RunKernel(0, (0,), (1,), 0)
     branch = Branch(

@@ -10,7 +10,7 @@ from tests.fake_kernels import FakeKernel, fake
 from intarsia.runtime.devices.progress import Progress
 from intarsia.runtime.devices.runner import DeviceRunner
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Copy, Plan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.support.errors import ExecutionError
 
 X = np.arange(8, dtype=np.float32)
@@ -183,7 +183,7 @@ def test_values_of_unknown_shape_cross_devices() -> None:
     plan = device_plan(PAIRS[1], [0, 0, 1, 1], [], [3])
     steps = (RunKernel(0, (0,), (1,), 0), Copy(1, 2, 1), RunKernel(1, (2,), (3,), 1))
     main = plan.blocks["main"]
-    plan = Plan(
+    plan = ExecutionPlan(
         {"main": type(main)(main.params, (), steps, main.results, 4, main.slot_devices)},
         plan.inputs,
         plan.outputs,
