@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.fake_kernels import FakeKernel, f32, fake, plan_of
 
 from intarsia.runtime.kernel import Array, Value
-from intarsia.runtime.plan import Block, Copy, ExecutionPlan, RunKernel, Step
+from intarsia.runtime.plan import Copy, ExecutionPlan, PlanBlock, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 
@@ -22,7 +22,7 @@ def device_plan(
     inputs: int = 1,
     size: int = 8,
     constants: Sequence[tuple[int, int]] = (),
-    blocks: dict[str, Block] | None = None,
+    blocks: dict[str, PlanBlock] | None = None,
 ) -> ExecutionPlan:
     """A plan over vectors of one size; the first slots are its inputs."""
     info = f32("a", size)

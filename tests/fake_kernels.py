@@ -10,7 +10,7 @@ import numpy as np
 
 from intarsia.runtime.availability import Available, Unavailable
 from intarsia.runtime.kernel import Array, KernelSource, Value
-from intarsia.runtime.plan import Block, ExecutionPlan, Step, TensorInfo
+from intarsia.runtime.plan import ExecutionPlan, PlanBlock, Step, TensorInfo
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
@@ -87,11 +87,11 @@ def plan_of(
     results: Sequence[int],
     slots: Sequence[TensorInfo | None],
     constants: Sequence[tuple[int, int]] = (),
-    blocks: Mapping[str, Block] | None = None,
+    blocks: Mapping[str, PlanBlock] | None = None,
 ) -> ExecutionPlan:
     """A plan whose parameters are the first slots and whose results are not nested."""
     params = tuple(range(len(inputs)))
-    main = Block(params, tuple(constants), tuple(steps), tuple(results), len(slots))
+    main = PlanBlock(params, tuple(constants), tuple(steps), tuple(results), len(slots))
     outputs = tuple(slots[slot] or f32(f"y{index}") for index, slot in enumerate(results))
     named = tuple(
         TensorInfo(f"y{index}", info.dtype, info.shape)

@@ -47,7 +47,7 @@ from intarsia.ir import (
 )
 from intarsia.ir.scope import Scope, ScopedProgram, place
 from intarsia.op.device_call import is_device_copy, is_shape_operator
-from intarsia.runtime.plan import Block, Branch, Copy, Invoke, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, Invoke, PlanBlock, RunKernel, Step
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ class BlockLowering:
         yield self._scope(self._placed.inner[self._function, len(self._function.params)])
         self.result = self._value(self._function.body)
 
-    def block(self) -> Block:
+    def block(self) -> PlanBlock:
         """The block, once all is lowered."""
         results = self._slots(self.result)
         number = self._program.constant_number
         constants = tuple((slot, number(constant)) for (constant, _), slot in self.table.constants.items())
         params = (*self._params, *self.imports.captured.values())
         devices = tuple(self.table.devices) if self._devices.names else ()
-        return Block(params, constants, tuple(self._steps), results, len(self.table.types), devices)
+        return PlanBlock(params, constants, tuple(self._steps), results, len(self.table.types), devices)
 
     def _scope(self, scope: Scope) -> Task:
         for expr in self._placed.members[scope]:

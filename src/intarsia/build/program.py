@@ -27,7 +27,7 @@ from intarsia.ir import (
     post_order,
 )
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import Block, ExecutionPlan, RunKernel, TensorInfo
+from intarsia.runtime.plan import ExecutionPlan, PlanBlock, RunKernel, TensorInfo
 from intarsia.support.errors import InvalidModelError, UnsupportedModelError
 from intarsia.support.free_names import numbered_names
 from intarsia.target import Target
@@ -62,7 +62,7 @@ class ProgramLowering:
         self._literals: dict[str, Function] = {}
         self._whole_control_flow = whole_control_flow
         self._numbers: dict[Constant, int] = {}
-        self._blocks: dict[str, Block] = {}
+        self._blocks: dict[str, PlanBlock] = {}
         self._waiting: list[str] = []
         self._required: set[str] = set()
         self._names: dict[str, Iterator[str]] = {}
@@ -131,7 +131,7 @@ class ProgramLowering:
             self.constants.append(constant.data)
         return self._numbers[constant]
 
-    def _lowered(self, name: str, function: Function) -> tuple[Block, tuple[TensorInfo | None, ...]]:
+    def _lowered(self, name: str, function: Function) -> tuple[PlanBlock, tuple[TensorInfo | None, ...]]:
         if is_marked(function):
             label = str(function.attrs.get(SYMBOL, name))
             device = self.devices.number(function.params[0] if function.params else function)
@@ -152,14 +152,14 @@ class ProgramLowering:
 
     def _one_kernel(
         self, function: Function, target: Target, label: str, device: int
-    ) -> tuple[Block, tuple[TensorInfo | None, ...]]:
+    ) -> tuple[PlanBlock, tuple[TensorInfo | None, ...]]:
         types = [*_param_types(function), *leaf_types(function.result_type)]
         slots = tuple(range(len(types)))
         count = len(list(_param_types(function)))
         number = self.kernels.number(function, target, label, device)
         step = RunKernel(number, slots[:count], slots[count:], device)
         devices = (device,) * len(slots) if self.devices.names else ()
-        block = Block(slots[:count], (), (step,), slots[count:], len(slots), devices)
+        block = PlanBlock(slots[:count], (), (step,), slots[count:], len(slots), devices)
         return block, tuple(map(slot_info, types))
 
     def _is_one_region(self, function: Function) -> bool:

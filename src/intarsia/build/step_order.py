@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from intarsia.runtime.plan import Block, Copy, RunKernel
+from intarsia.runtime.plan import Copy, PlanBlock, RunKernel
 
 
-def overlapping(block: Block) -> Block:
+def overlapping(block: PlanBlock) -> PlanBlock:
     """The block with its steps in another order, if it is straight-line and has several devices.
 
     Before: `%0 = a(%x) on 0; %1 = b(%0) on 0; %2 = c(%x) on 0; %3 = copy(%2) to 1; %4 = d(%3) on 1`

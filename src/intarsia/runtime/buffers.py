@@ -11,7 +11,7 @@ import numpy as np
 
 from intarsia.ir.dtype import DType
 from intarsia.runtime.kernel import Array
-from intarsia.runtime.plan import Block, Copy, RunKernel, TensorInfo
+from intarsia.runtime.plan import Copy, PlanBlock, RunKernel, TensorInfo
 from intarsia.runtime.tensor_info import static_shape
 from intarsia.support.aligned_memory import ALIGNMENT, allocate_aligned
 from intarsia.support.arena import Lifetime, plan_arena_by_time
@@ -39,7 +39,7 @@ class Buffers:
     fresh: dict[int, ShapeAndDType]
 
 
-def allocate(block: Block, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
+def allocate(block: PlanBlock, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
     """Buffers for all slots that kernels write and whose shape is known; the others the kernels allocate.
 
     Raises:
@@ -106,7 +106,7 @@ def buffer_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * dtype.itemsize
 
 
-def _spans(block: Block, steps: Sequence[RunKernel]) -> dict[int, tuple[int, int]]:
+def _spans(block: PlanBlock, steps: Sequence[RunKernel]) -> dict[int, tuple[int, int]]:
     """First and last step at which each written slot is in use; results stay to the end."""
     spans: dict[int, tuple[int, int]] = {}
     for index, step in enumerate(steps):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Copy, ExecutionPlan, Invoke, Repeat, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel
 from intarsia.runtime.repetition import Repetition, single_element
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_slots
 
@@ -17,7 +17,7 @@ from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_sl
 class PreparedBlock:
     """A block with flat step lists; every step has the slots that are dead after it."""
 
-    block: Block
+    block: PlanBlock
     lists: tuple[tuple[tuple[FlatStep, tuple[int, ...]], ...], ...]
     constants: tuple[tuple[int, Value], ...]
 
@@ -122,11 +122,11 @@ class Interpreter:
     def _condition(self, slot: int, activation: Activation) -> Value:
         return activation.values[slot]
 
-    def _put(self, block: Block, slot: int, value: Value) -> Value:  # noqa: ARG002 - runners with devices use them
+    def _put(self, block: PlanBlock, slot: int, value: Value) -> Value:  # noqa: ARG002 - runners with devices use them
         """A value of the host where a slot of a block wants it."""
         return value
 
-    def _prepared(self, block: Block, constants: Sequence[Array]) -> PreparedBlock:
+    def _prepared(self, block: PlanBlock, constants: Sequence[Array]) -> PreparedBlock:
         lists = flattened(block.steps)
         dead = _releases(lists, block.params, block.results)
         paired = tuple(tuple(zip(*both, strict=True)) for both in zip(lists, dead, strict=True))

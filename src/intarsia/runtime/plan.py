@@ -1,6 +1,6 @@
 """The executable form of a program: blocks of steps over numbered slots, as plain data.
 
-    Block   params -> steps -> results             a function; slots are local to one activation of it
+    PlanBlock  params -> steps -> results             a function; slots are local to one activation of it
     Step = RunKernel | Copy | Branch | Invoke | Repeat
 
 Tuples are gone (each field has a slot), lets are slots, closures are lifted, sharing is by slot. A program
@@ -123,7 +123,7 @@ Step: TypeAlias = RunKernel | Copy | Branch | Invoke | Repeat
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PlanBlock:
     """One function of the plan.
 
     Attributes:
@@ -172,7 +172,7 @@ class ExecutionPlan:
             thread on all cores.
     """
 
-    blocks: dict[str, Block]
+    blocks: dict[str, PlanBlock]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     output_structure: Structure

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Repeat, RunKernel, Step, Structure
+from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, PlanBlock, Repeat, RunKernel, Step, Structure
 from intarsia.runtime.plan_device_check import device_complaint
 
 _MOST_SLOTS: Final = 1 << 22
@@ -37,7 +37,7 @@ def plan_complaint(plan: ExecutionPlan, kernels: int, constants: int) -> str:
     return device_complaint(plan)
 
 
-def _repeat_complaint(step: Repeat, body: Block) -> str:
+def _repeat_complaint(step: Repeat, body: PlanBlock) -> str:
     counts = len(body.params), len(body.results)
     lengths = len(step.scanned), len(step.states) + len(step.row_axes), len(step.row_axes)
     expected = len(step.scan_axes), len(step.outputs), len(step.empty)
@@ -77,7 +77,7 @@ class _Joined:
 class _BlockCheck:
     """Walks the steps of a block in order, knowing which slots have a value."""
 
-    def __init__(self, plan: ExecutionPlan, block: Block, kernels: int, constants: int) -> None:
+    def __init__(self, plan: ExecutionPlan, block: PlanBlock, kernels: int, constants: int) -> None:
         self._plan, self._block = plan, block
         self._kernels, self._constants = kernels, constants
         self._defined: set[int] = set()

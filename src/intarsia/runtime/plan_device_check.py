@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intarsia.runtime.devices.device_name import DeviceName
-from intarsia.runtime.plan import Block, Copy, ExecutionPlan, Invoke, Repeat, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened
 from intarsia.support.errors import UsageError
 
@@ -30,7 +30,7 @@ def _names_complaint(names: Sequence[str]) -> str:
     return "it lists a device twice" if len(set(names)) < len(names) else ""
 
 
-def _block_complaint(plan: ExecutionPlan, block: Block, owners: dict[int, int]) -> str:
+def _block_complaint(plan: ExecutionPlan, block: PlanBlock, owners: dict[int, int]) -> str:
     """Args: owners: for each kernel seen so far the device that runs it; kernels found here are added."""
     expected = block.slots if plan.devices else 0
     if len(block.slot_devices) != expected:
@@ -47,7 +47,7 @@ def _block_complaint(plan: ExecutionPlan, block: Block, owners: dict[int, int]) 
     return ""
 
 
-def _step_complaint(plan: ExecutionPlan, block: Block, step: FlatStep) -> str:
+def _step_complaint(plan: ExecutionPlan, block: PlanBlock, step: FlatStep) -> str:
     devices = block.slot_devices
     match step:
         case Copy():

@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from intarsia.runtime.json_record import Record, as_count, as_list, as_shape, as_text, unexpected
-from intarsia.runtime.plan import Block, Copy, ExecutionPlan, Invoke, Repeat, RunKernel, Structure, TensorInfo
+from intarsia.runtime.plan import (
+    Copy,
+    ExecutionPlan,
+    Invoke,
+    PlanBlock,
+    Repeat,
+    RunKernel,
+    Structure,
+    TensorInfo,
+)
 from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
 from intarsia.support.errors import ArtifactError
 
@@ -78,7 +87,7 @@ def _structure(value: object, where: str, depth: int = 0) -> Structure:
     return tuple(_structure(item, f"{where}[{index}]", depth + 1) for index, item in items)
 
 
-def _block_to_json(block: Block) -> dict[str, object]:
+def _block_to_json(block: PlanBlock) -> dict[str, object]:
     devices = {"slot_devices": block.slot_devices} if block.slot_devices else {}
     return devices | {
         "params": block.params,
@@ -89,7 +98,7 @@ def _block_to_json(block: Block) -> dict[str, object]:
     }
 
 
-def _block_from_json(record: Record) -> Block:
+def _block_from_json(record: Record) -> PlanBlock:
     lists = record.each("step_lists", _steps_from_json)
     try:
         steps = nested(lists)
@@ -98,7 +107,7 @@ def _block_from_json(record: Record) -> Block:
     constants = record.each("constants", _pair)
     params, results, slots = record.counts("params"), record.counts("results"), record.count("slots")
     devices = record.counts("slot_devices") if "slot_devices" in record.keys() else ()  # noqa: SIM118  # as above
-    return Block(params, constants, steps, results, slots, devices)
+    return PlanBlock(params, constants, steps, results, slots, devices)
 
 
 def _pair(value: object, where: str) -> tuple[int, int]:

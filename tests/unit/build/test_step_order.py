@@ -1,7 +1,7 @@
 from tests.device_plans import device_plan
 
 from intarsia.build.step_order import overlapping
-from intarsia.runtime.plan import Block, Branch, Copy, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, PlanBlock, RunKernel, Step
 
 NAMES = ("cpu:0", "cpu:1")
 
@@ -42,7 +42,7 @@ def test_on_its_own_device_all_keeps_its_order() -> None:
 def test_blocks_with_branches_or_one_device_stay_as_they_are() -> None:
     step = RunKernel(0, (0,), (1,))
     for block in (
-        Block((0,), (), (step,), (1,), 2),
-        Block((0,), (), (step, Branch(0, (), (), (), (), ())), (1,), 3, (0, 0, 1)),
+        PlanBlock((0,), (), (step,), (1,), 2),
+        PlanBlock((0,), (), (step, Branch(0, (), (), (), (), ())), (1,), 3, (0, 0, 1)),
     ):
         assert overlapping(block) is block

@@ -7,7 +7,7 @@ from tests.fake_kernels import f32, fake, plan_of
 
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array, Value
-from intarsia.runtime.plan import Block, Branch, ExecutionPlan, RunKernel, TensorInfo
+from intarsia.runtime.plan import Branch, ExecutionPlan, PlanBlock, RunKernel, TensorInfo
 from intarsia.runtime.provenance import Provenance
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import ExecutionError, InputError, UsageError, VerificationError
@@ -68,7 +68,7 @@ def test_results_that_are_inputs_constants_or_twice_the_same_are_copies() -> Non
 
 def test_results_nest_as_the_program_says() -> None:
     a = f32("a", 4)
-    block = Block((0,), (), (RunKernel(0, (0,), (1,)),), (1, 0), 2)
+    block = PlanBlock((0,), (), (RunKernel(0, (0,), (1,)),), (1, 0), 2)
     plan = ExecutionPlan({"main": block}, (a,), (f32("y", 4), f32("z", 4)), ((1,), 0, ()), (a, a))
     (inner,), outer, nothing = Executable(plan, [fake("double")])(X)
     np.testing.assert_array_equal(inner, X)

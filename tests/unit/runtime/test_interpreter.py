@@ -3,7 +3,7 @@ import pytest
 from tests.fake_kernels import f32, fake, plan_of
 
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Block, Branch, ExecutionPlan, Invoke, RunKernel, Step, TensorInfo
+from intarsia.runtime.plan import Branch, ExecutionPlan, Invoke, PlanBlock, RunKernel, Step, TensorInfo
 from intarsia.support.errors import ExecutionError
 
 A, C = f32("a", 4), TensorInfo("c", "bool", ())
@@ -24,8 +24,8 @@ def recursive() -> ExecutionPlan:
     """down(n, x) = if n > 0 then down(n - 1, x) + 1 else x; main = down."""
     inner = (RunKernel(1, (0,), (3,)), Invoke("down", (3, 1), (4,)), RunKernel(2, (4,), (5,)))
     steps: tuple[Step, ...] = (RunKernel(0, (0,), (2,)), Branch(2, inner, (5,), (), (1,), (6,)))
-    down = Block((0, 1), (), steps, (6,), 7)
-    main = Block((0, 1), (), (Invoke("down", (0, 1), (2,)),), (2,), 3)
+    down = PlanBlock((0, 1), (), steps, (6,), 7)
+    main = PlanBlock((0, 1), (), (Invoke("down", (0, 1), (2,)),), (2,), 3)
     number = f32("n")
     return ExecutionPlan({"main": main, "down": down}, (number, A), (f32("y", 4),), 0, (number, A, A))
 
@@ -50,14 +50,14 @@ def test_branches_nested_deeper_than_pythons_stack() -> None:
 
 
 def test_two_results_may_be_swapped_by_a_call() -> None:
-    swap = Block((0, 1), (), (), (1, 0), 2)
+    swap = PlanBlock((0, 1), (), (), (1, 0), 2)
     plan = plan_of([Invoke("swap", (0, 1), (2, 3))], [A, f32("b", 4)], [2, 3], [A] * 4, blocks={"swap": swap})
     found = Executable(plan, [])(X, X + 1)
     np.testing.assert_array_equal(found, [X + 1, X])
 
 
 def test_constants_of_a_called_block() -> None:
-    block = Block((0,), ((1, 0),), (RunKernel(0, (0, 1), (2,)),), (2, 1), 3)
+    block = PlanBlock((0,), ((1, 0),), (RunKernel(0, (0, 1), (2,)),), (2, 1), 3)
     plan = plan_of([Invoke("f", (0,), (1, 2))], [A], [1, 2], [A] * 3, blocks={"f": block})
     constant = X + 10
     total, returned = Executable(plan, [fake("add")], [constant])(X)

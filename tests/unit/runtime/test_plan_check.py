@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 from tests.fake_kernels import f32, plan_of
 
-from intarsia.runtime.plan import Block, Branch, ExecutionPlan, Invoke, Repeat, RunKernel, Step
+from intarsia.runtime.plan import Branch, ExecutionPlan, Invoke, PlanBlock, Repeat, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 X = f32("x")
-F = {"f": Block((0,), (), (), (0,), 1)}
+F = {"f": PlanBlock((0,), (), (), (0,), 1)}
 
 
 def plan(*steps: Step, results: tuple[int, ...] = (0,)) -> ExecutionPlan:

@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 from tests.device_plans import device_plan
 
-from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Invoke, RunKernel, Step
+from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, Invoke, PlanBlock, RunKernel, Step
 from intarsia.runtime.plan_check import plan_complaint
 
 NAMES = ("cpu:0", "mock:1")
-CALLED = Block((0,), (), (), (0,), 1, (1,))
+CALLED = PlanBlock((0,), (), (), (0,), 1, (1,))
 TWICE: list[Step] = [RunKernel(0, (0,), (1,)), Copy(1, 2, 1), RunKernel(0, (2,), (3,), 1)]
 BRANCH = Branch(0, (), (0,), (Copy(0, 1, 1),), (1,), (2,))
 

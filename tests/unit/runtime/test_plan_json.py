@@ -7,11 +7,11 @@ from tests.fake_kernels import f32, plan_of
 
 from intarsia.runtime.json_record import Record
 from intarsia.runtime.plan import (
-    Block,
     Branch,
     Copy,
     ExecutionPlan,
     Invoke,
+    PlanBlock,
     Repeat,
     RunKernel,
     Step,
@@ -49,16 +49,18 @@ def through_json(plan: ExecutionPlan) -> ExecutionPlan:
 def test_plans_come_back_as_they_were(listed: list[Step]) -> None:
     infos = [f32("a", 4, "n", -1), TensorInfo("s", "Sequence[Tensor[?, float32]]", None), None]
     plan = plan_of(
-        listed, [f32("x")], [0, 1], infos, constants=[(2, 0)], blocks={"f": Block((0,), (), (), (), 1)}
+        listed, [f32("x")], [0, 1], infos, constants=[(2, 0)], blocks={"f": PlanBlock((0,), (), (), (), 1)}
     )
     assert through_json(plan) == plan
 
 
 def test_devices_come_back_and_stand_only_where_there_are_some() -> None:
-    block = Block((0,), (), (Copy(0, 1, 1), RunKernel(0, (1,), (2,), 1)), (2,), 3, (0, 1, 1))
+    block = PlanBlock((0,), (), (Copy(0, 1, 1), RunKernel(0, (1,), (2,), 1)), (2,), 3, (0, 1, 1))
     plan = ExecutionPlan({"main": block}, (), (), 0, (), ("cpu:0", "mock:1"))
     assert through_json(plan) == plan
-    without = ExecutionPlan({"main": Block((0,), (), (RunKernel(0, (0,), (1,)),), (1,), 2)}, (), (), 0, ())
+    without = ExecutionPlan(
+        {"main": PlanBlock((0,), (), (RunKernel(0, (0,), (1,)),), (1,), 2)}, (), (), 0, ()
+    )
     assert "device" not in json.dumps(plan_to_json(without))
     assert through_json(without) == without
 

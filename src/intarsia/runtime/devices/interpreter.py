@@ -10,7 +10,7 @@ from intarsia.runtime.interpreter import Activation, Interpreter
 from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned
-from intarsia.runtime.plan import Block, Copy, ExecutionPlan, RunKernel
+from intarsia.runtime.plan import Copy, ExecutionPlan, PlanBlock, RunKernel
 from intarsia.runtime.timeline import Recorder
 
 
@@ -52,11 +52,11 @@ class DeviceInterpreter(Interpreter):
             for slot, value in zip(self._main.results, results, strict=True)
         ]
 
-    def _put(self, block: Block, slot: int, value: Value) -> Buffer:
+    def _put(self, block: PlanBlock, slot: int, value: Value) -> Buffer:
         device = self._device(block, slot)
         return device.worker.call(partial(device.put, value))
 
-    def _device(self, block: Block, slot: int) -> Device:
+    def _device(self, block: PlanBlock, slot: int) -> Device:
         return self._devices[block.slot_devices[slot]]
 
     def _run_kernel(self, step: RunKernel, values: list[Value]) -> None:

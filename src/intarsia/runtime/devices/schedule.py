@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from intarsia.runtime.plan import Block, Copy, RunKernel
+from intarsia.runtime.plan import Copy, PlanBlock, RunKernel
 
 DeviceStep: TypeAlias = RunKernel | Copy
 
@@ -46,7 +46,7 @@ class Schedule:
     input_is_awaited: tuple[bool, ...]
 
 
-def schedule(block: Block, steps: Sequence[DeviceStep], devices: int) -> Schedule:
+def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> Schedule:
     """Divide the steps of a block among the devices.
 
     What is known when a step begins follows from waiting alone, as in vector clocks (Mattern 1989): a device

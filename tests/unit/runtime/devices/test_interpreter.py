@@ -6,7 +6,7 @@ from tests.device_plans import HookedKernel, device_plan, is_right
 from tests.fake_kernels import fake
 
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.plan import Block, Branch, Copy, ExecutionPlan, Invoke, RunKernel
+from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, Invoke, PlanBlock, RunKernel
 
 X = np.arange(1, 9, dtype=np.float32)
 PAIRS = (("mock:0", "mock:1"), ("cpu:0", "cpu:1"), ("cpu:0", "mock:0"))
@@ -45,7 +45,7 @@ def test_a_recursive_block_that_changes_devices(names: tuple[str, str]) -> None:
     """f(x) on device 0 = x if no x is positive, else f(x - 1), taken on device 1."""
     steps = (Copy(0, 2, 1), RunKernel(1, (2,), (3,), 1), Copy(3, 4, 0), Invoke("f", (4,), (5,)))
     branch = Branch(1, steps, (5,), (), (0,), (6,))
-    called = Block((0,), (), (RunKernel(0, (0,), (1,)), branch), (6,), 7, (0, 0, 1, 1, 0, 0, 0))
+    called = PlanBlock((0,), (), (RunKernel(0, (0,), (1,)), branch), (6,), 7, (0, 0, 1, 1, 0, 0, 0))
     plan = device_plan(names, [0, 0], [Invoke("f", (0,), (1,))], [1], blocks={"f": called})
     assert is_right(plan, 2)
     with Executable(plan, [fake("positive"), fake("decrement")]) as exe:
@@ -53,7 +53,7 @@ def test_a_recursive_block_that_changes_devices(names: tuple[str, str]) -> None:
 
 
 def test_constants_of_blocks_and_results_belong_to_the_caller() -> None:
-    called = Block((), ((0, 0),), (), (0,), 1, (1,))
+    called = PlanBlock((), ((0, 0),), (), (0,), 1, (1,))
     plan = device_plan(
         PAIRS[0], [0, 1, 1], [Invoke("f", (), (1,)), Invoke("f", (), (2,))], [1, 2, 0], blocks={"f": called}
     )
