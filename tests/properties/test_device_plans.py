@@ -25,7 +25,7 @@ from intarsia.ir import (
 )
 from intarsia.op import call
 from intarsia.runtime.devices.device_buffers import device_lifetimes
-from intarsia.runtime.devices.schedule import Schedule, schedule
+from intarsia.runtime.devices.schedule import DeviceSchedule, schedule
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.target import DeviceType, VirtualDevice
@@ -80,11 +80,11 @@ def steps_of(plan: ExecutionPlan) -> list[RunKernel | Copy]:
     return [step for step in plan.blocks["main"].steps if isinstance(step, (RunKernel, Copy))]
 
 
-def schedule_of(plan: ExecutionPlan) -> Schedule:
+def schedule_of(plan: ExecutionPlan) -> DeviceSchedule:
     return schedule(plan.blocks["main"], steps_of(plan), len(plan.devices))
 
 
-def successors(made: Schedule) -> dict[tuple[int, int], set[tuple[int, int]]]:
+def successors(made: DeviceSchedule) -> dict[tuple[int, int], set[tuple[int, int]]]:
     """Which turns surely come after each turn: by the order on a device, and by waiting."""
     after: dict[tuple[int, int], set[tuple[int, int]]] = {}
     places = [(device, number) for device, turns in enumerate(made.turns) for number in range(len(turns) + 1)]

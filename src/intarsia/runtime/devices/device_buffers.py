@@ -12,7 +12,7 @@ from functools import partial
 
 from intarsia.runtime.buffers import COPIED_RESULT_BYTES, ShapeAndDType, buffer_bytes, known_slots, no_memory
 from intarsia.runtime.devices.device import Buffer, Device
-from intarsia.runtime.devices.schedule import Schedule, Turn
+from intarsia.runtime.devices.schedule import DeviceSchedule, Turn
 from intarsia.runtime.plan import Copy, PlanBlock, TensorInfo
 from intarsia.support.aligned_memory import ALIGNMENT
 from intarsia.support.arena import ArenaPlan, Lifetime, plan_arena_by_time
@@ -36,7 +36,7 @@ class DeviceBuffers:
 
 
 def allocate_on_devices(
-    block: PlanBlock, plan: Schedule, types: Sequence[TensorInfo | None], devices: Sequence[Device]
+    block: PlanBlock, plan: DeviceSchedule, types: Sequence[TensorInfo | None], devices: Sequence[Device]
 ) -> DeviceBuffers:
     """Buffers for all slots that are written and whose shape is known; the others kernels allocate.
 
@@ -79,7 +79,7 @@ def _allocated(
 
 
 def device_lifetimes(
-    block: PlanBlock, plan: Schedule, known: Mapping[int, ShapeAndDType]
+    block: PlanBlock, plan: DeviceSchedule, known: Mapping[int, ShapeAndDType]
 ) -> tuple[dict[int, Lifetime], ...]:
     """For each device the slots that it writes and whose form is known, with the turns that need them.
 

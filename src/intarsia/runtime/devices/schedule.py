@@ -34,7 +34,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class DeviceSchedule:
     """The turns of each device.
 
     Attributes:
@@ -46,7 +46,7 @@ class Schedule:
     input_is_awaited: tuple[bool, ...]
 
 
-def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> Schedule:
+def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> DeviceSchedule:
     """Divide the steps of a block among the devices.
 
     What is known when a step begins follows from waiting alone, as in vector clocks (Mattern 1989): a device
@@ -79,7 +79,7 @@ def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> Sch
         mine[step.device] = len(own) + 1
         for slot in step.outputs:
             writer[slot] = step.device, len(own)
-    return Schedule(
+    return DeviceSchedule(
         tuple(
             tuple(
                 Turn(step, wait, (device, number) in awaited, known)
