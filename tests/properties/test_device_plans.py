@@ -154,10 +154,10 @@ def test_what_is_known_is_what_surely_came_before(plan: ExecutionPlan) -> None:
     after = successors(made)
     for device, turns in enumerate(made.turns):
         for number, turn in enumerate(turns, 1):
-            for other, count in enumerate(turn.known):
+            for other, count in enumerate(turn.complete):
                 before = [n for n in range(len(made.turns[other]) + 1) if (device, number) in after[other, n]]
                 assert count == len(before)
-        assert all(one.known <= two.known for one, two in pairwise(turns))
+        assert all(one.complete <= two.complete for one, two in pairwise(turns))
 
 
 @given(device_plans())

@@ -1,10 +1,10 @@
 """Executables and artifacts (DESIGN section 10). Imports no compiler and no toolchain.
 
-kernel, plan             the contracts: what toolchains hand over, and what is run in which order
+kernel, plan             the interfaces: compiled kernels of toolchains, and the execution plan
 executable               the program that runs
 straight_line, buffers   programs without branches, from one arena
-interpreter              branches and calls of blocks
-devices                  several devices in one program: what they are, and the runners of such plans
-timeline, profile        when each step of a run began and ended; where the time goes
+interpreter              programs with branches and calls of blocks
+devices                  several devices in one program, and the runners of their plans
+timeline, profile        start and end of each step of a run; time by kernel
 artifact_save, _load     an executable on disk
 """

@@ -11,5 +11,5 @@ _HELP: Final = "copy or download it again, or save it again with Executable.save
 
 
 def damaged(path: Path, problem: str) -> ArtifactError:
-    """The error that says what is wrong with the artifact at `path`, and how to get a whole one."""
+    """Return the error for a damaged artifact at `path`, with help on how to replace it."""
     return ArtifactError(f"{path} is damaged: {problem}", help=_HELP)

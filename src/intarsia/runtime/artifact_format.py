@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 FORMAT_VERSION: Final = 1
-"""Of the manifest; raised whenever older software could misread an artifact."""
+"""Version of the manifest; increased whenever older software could misread an artifact."""
 DEVICES_VERSION: Final = 2
-"""Of the manifest of an executable with several devices, which software of version 1 would misread."""
+"""Manifest version of executables with several devices, which software of version 1 would misread."""
 FORMAT_NAME: Final = "intarsia-artifact"
 
 MANIFEST: Final = "manifest.json"
@@ -16,23 +16,23 @@ PROGRAM: Final = "program.txt"
 CONSTANTS: Final = "constants.safetensors"
 SELF_TEST: Final = "selftest.safetensors"
 EXPLANATION: Final = "explanation.json"
-"""Why the program is built as it is; not every artifact has one."""
+"""Explanation of the build for `intarsia explain`; an optional file."""
 SIGNATURE: Final = "signature.json"
-"""Signature of the manifest, which therefore does not list it; not every artifact has one."""
+"""Signature of the manifest, which therefore does not list this file; an optional file."""
 
 
 class ArtifactFormat(StrEnum):
-    """How an artifact is stored."""
+    """Storage form of an artifact: one zip file or a folder."""
 
     ZIP = "zip"
     DIRECTORY = "directory"
 
 
 def source_file(index: int, toolchain: str) -> str:
-    """Name of the model that a kernel is compiled from."""
+    """Return the file name of the ONNX model that a kernel is compiled from."""
     return f"kernels/{index:02d}_{toolchain}.onnx"
 
 
 def blob_file(index: int) -> str:
-    """Name of a kernel's compiled form."""
+    """Return the file name of a kernel's compiled form."""
     return f"kernels/{index:02d}.blob"

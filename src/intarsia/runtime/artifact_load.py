@@ -1,4 +1,4 @@
-"""Reading an executable from disk, after checking all of it (DESIGN section 10)."""
+"""Load an executable from disk, after checking all of it (DESIGN section 10)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ def load(
     trusted: bool = True,
     require_signature: str | os.PathLike[str] | None = None,
 ) -> Executable:
-    """The executable that `Executable.save` wrote to `path`.
+    """Load the executable that `Executable.save` wrote to `path`.
 
     An artifact is code: its kernels are machine code of this process, and whoever wrote the file can make
     them do anything. Digests show damage, not bad intent. Load artifacts of others with `trusted=False`,
     which runs none of their compiled code, or require the signature of someone you trust (SECURITY.md).
 
     Nothing is executed before all is checked, in this order: the manifest and its version, the file names,
-    the digests, the machine, the toolchains. A kernel whose compiled form was made by another version of its
-    toolchain, or on a machine with other instruction sets, is compiled again from its source.
+    the digests, the machine, the toolchains. A kernel is compiled again from its source if its compiled form
+    comes from another version of its
+    toolchain, or from a machine with other instruction sets.
 
     Files of a megabyte and more, constants and compiled kernels, are memory-mapped. So a large model starts
     at once, and processes that load the same artifact share the memory; but the digest is that of the
@@ -53,7 +54,7 @@ def load(
         locked: Refuse to compile anything under other conditions than it was saved.
         trusted: Whether compiled code out of the artifact may run; if not, all kernels are compiled from
             their sources, which takes as long as building the model does.
-        require_signature: PEM file of an Ed25519 public key whose owner must have signed the artifact.
+        require_signature: PEM file of the Ed25519 public key that the artifact's signature must match.
 
     Raises:
         ArtifactError: It is no artifact, or damaged, unsafe, of another version or for another machine, or
@@ -64,25 +65,27 @@ def load(
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, found {type(path).__name__}", help='such as "model.intarsia"')
-    place = Path(path)
-    reader = open_artifact(place)
+    artifact = Path(path)
+    reader = open_artifact(artifact)
     content = reader.read(MANIFEST, MOST_BYTES).tobytes()
     if require_signature is not None:  # before anything in the manifest is believed
         _check_signature(reader, content, Path(require_signature))
-    manifest = Manifest.from_bytes(content, place)
-    _check_references(place, manifest)
+    manifest = Manifest.from_bytes(content, artifact)
+    _check_references(artifact, manifest)
     files = reader.read_all(manifest.files)
     host = Host.detect()
     if missing := host.isa_missing(manifest.isa):
-        raise ArtifactError(f"{place} needs the instruction sets {', '.join(missing)}, which this CPU lacks")
-    loaders = _loaders(place, manifest.kernels)
-    fitting = [_misfit(place, entry, loaders[entry.toolchain][1], host) for entry in manifest.kernels]
+        raise ArtifactError(
+            f"{artifact} needs the instruction sets {', '.join(missing)}, which this CPU lacks"
+        )
+    loaders = _find_loaders(artifact, manifest.kernels)
+    fitting = [_misfit(artifact, entry, loaders[entry.toolchain][1], host) for entry in manifest.kernels]
     if locked and any(fitting):
         raise ArtifactError(
             f"{next(filter(None, fitting))}", help="load it without locked=True to compile it again here"
         )
     usable = [trusted and not misfit for misfit in fitting]
-    return _assembled(place, manifest, files, loaders, usable)
+    return _assemble(artifact, manifest, files, loaders, usable)
 
 
 def _check_signature(reader: ArtifactReader, manifest: bytes, public_key: Path) -> None:
@@ -98,7 +101,7 @@ def _check_signature(reader: ArtifactReader, manifest: bytes, public_key: Path) 
 
 
 def _check_references(path: Path, manifest: Manifest) -> None:
-    """Whether the parts of a manifest fit each other."""
+    """Raise an ArtifactError if a manifest refers to a file, constant or block that the artifact lacks."""
     for name in manifest.files:
         check_name(path, name)
     needed = [PROGRAM, CONSTANTS, *(SELF_TEST for _ in (manifest.self_test,) if manifest.self_test)]
@@ -121,7 +124,7 @@ def _check_references(path: Path, manifest: Manifest) -> None:
         raise damaged(path, complaint)
 
 
-def _loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple[KernelLoader, str]]:
+def _find_loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple[KernelLoader, str]]:
     try:
         return {name: usable_loader(name) for name in dict.fromkeys(entry.toolchain for entry in kernels)}
     except MissingToolchainError as error:
@@ -130,7 +133,7 @@ def _loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple[Kern
 
 
 def _misfit(path: Path, entry: KernelEntry, version: str, host: Host) -> str:
-    """Why a kernel is not what it was when it was saved, or the empty string."""
+    """Return why a kernel's compiled form cannot be used here, or the empty string."""
     of_kernel = f'kernel "{entry.name}" of {path} was compiled'
     if entry.toolchain_version != version:
         saved_by = entry.toolchain_version or "an unknown version"
@@ -145,7 +148,7 @@ def _misfit(path: Path, entry: KernelEntry, version: str, host: Host) -> str:
     return ""
 
 
-def _assembled(
+def _assemble(
     path: Path,
     manifest: Manifest,
     files: Mapping[str, Array],
@@ -155,7 +158,7 @@ def _assembled(
     listed = {str(number): tensor for number, tensor in enumerate(manifest.constants)}
     constants = list(read_tensors(files[CONSTANTS], listed, f"{CONSTANTS} of {path}").values())
     provenance = Provenance(
-        program=_text(path, PROGRAM, files[PROGRAM]),
+        program=_decode_text(path, PROGRAM, files[PROGRAM]),
         program_constants=tuple(constants[number] for number in manifest.program_constants),
         model=manifest.model,
         host=manifest.host,
@@ -163,7 +166,7 @@ def _assembled(
         created_by=manifest.created_by,
     )
     test = _read_self_test(path, manifest, files)
-    explanation = _text(path, EXPLANATION, files[EXPLANATION]) if EXPLANATION in files else None
+    explanation = _decode_text(path, EXPLANATION, files[EXPLANATION]) if EXPLANATION in files else None
     plan, entries = manifest.plan, manifest.kernels
     plan_constants = [constants[number] for number in manifest.plan_constants]
     names = [entry.name for entry in entries]
@@ -175,14 +178,14 @@ def _assembled(
         for entry, fits, number in zip(
             entries, has_usable_blob, kernel_devices(plan, len(entries)), strict=True
         ):
-            make = partial(_kernel, entry, files, constants, loaders[entry.toolchain][0], fits)
+            make = partial(_load_kernel, entry, files, constants, loaders[entry.toolchain][0], fits)
             kernels.append(devices[number].worker.call(make) if devices else make())
         exe = Executable(plan, kernels, plan_constants, provenance, names, test, explanation, devices)
-        closing.pop_all()
+        closing.pop_all()  # the executable closes the devices from here on
     return exe
 
 
-def _kernel(
+def _load_kernel(
     entry: KernelEntry,
     files: Mapping[str, Array],
     constants: Sequence[Array],
@@ -198,23 +201,23 @@ def _kernel(
 
 
 def read_explanation(path: str | os.PathLike[str]) -> str | None:
-    """Why the program of an artifact is built as it is, as text for `intarsia explain`; None if unsaid.
+    """Read the explanation of an artifact, as text for `intarsia explain`; None if it has none.
 
-    Nothing else is read than the manifest, so that it works for artifacts of other machines.
+    Only the manifest and the explanation are read, so that it works for artifacts of other machines.
 
     Raises:
         ArtifactError: It is no artifact, or damaged, unsafe, or of another version.
     """
-    place = Path(path)
-    reader = open_artifact(place)
-    manifest = Manifest.from_bytes(reader.read(MANIFEST, MOST_BYTES).tobytes(), place)
+    artifact = Path(path)
+    reader = open_artifact(artifact)
+    manifest = Manifest.from_bytes(reader.read(MANIFEST, MOST_BYTES).tobytes(), artifact)
     if EXPLANATION not in manifest.files:
         return None
     files = reader.read_all({EXPLANATION: manifest.files[EXPLANATION]})
-    return _text(place, EXPLANATION, files[EXPLANATION])
+    return _decode_text(artifact, EXPLANATION, files[EXPLANATION])
 
 
-def _text(path: Path, name: str, data: Array) -> str:
+def _decode_text(path: Path, name: str, data: Array) -> str:
     try:
         return data.tobytes().decode()
     except UnicodeDecodeError as error:

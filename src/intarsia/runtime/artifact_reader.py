@@ -1,4 +1,4 @@
-"""Reading the files of an artifact, from a folder or a zip, trusting none of it."""
+"""Read the files of an artifact, from a folder or a zip, without trusting any of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ from intarsia.runtime.kernel import Array
 from intarsia.support.errors import ArtifactError
 
 _PIECE: Final = 1 << 24
+"""Bytes that are digested or read at a time."""
 _NO_ARTIFACT: Final = "expected a folder or zip that Executable.save wrote"
 _MAPPED_BYTES: Final = 1 << 20
-"""A smaller file is read: it then no longer matters what becomes of it."""
+"""Size in bytes from which a file is memory-mapped.
+
+Smaller files are read, so later changes do not matter.
+"""
 _READERS: Final = 2
-"""How many files are digested at a time: most bytes are in two, constants and compiled code."""
+"""Number of files that are digested at a time: most bytes are in two, constants and compiled code."""
 _LOCAL_HEADER: Final = struct.Struct("<4s2xHH16xHH")
-"""Before the content of a member: its signature, flags, method, lengths of its name and of what follows."""
+"""Local header before a member's content: signature, flags, method, lengths of the name and extra fields."""
 _ZIP_START: Final = b"PK\x03\x04"
 _IS_ENCRYPTED: Final = 1
 _UNREADABLE: Final = (  # what zipfile raises on damaged files, ValueError and OverflowError for wrong offsets
@@ -50,9 +54,9 @@ class ArtifactReader:
     """The files of an artifact by name.
 
     Attributes:
-        path: Where the artifact is.
-        names: Files that are there; None for a folder, where each is looked for when it is read.
-        read_file: All bytes of a file that is there; large files are memory-mapped.
+        path: Path of the artifact.
+        names: Names of all files; None for a folder, where a file is looked up when it is read.
+        read_file: Function that returns all bytes of an existing file; large files are memory-mapped.
     """
 
     path: Path
@@ -64,7 +68,7 @@ class ArtifactReader:
         return (self.path / name).exists() if self.names is None else name in self.names
 
     def read(self, name: str, most_bytes: int | None = None) -> Array:
-        """All bytes of a file.
+        """Read all bytes of a file.
 
         Args:
             name: Name of the file.
@@ -89,7 +93,7 @@ class ArtifactReader:
             raise damaged(self.path, f"cannot read {name}: {_reason(error)}") from error
 
     def read_all(self, files: Mapping[str, FileEntry]) -> dict[str, Array]:
-        """The listed files, after all names are found safe and all sizes and digests right.
+        """Read the listed files and check their names, sizes and digests.
 
         Raises:
             ArtifactError: One of them is not what the list says.
@@ -97,25 +101,25 @@ class ArtifactReader:
         for name in files:
             check_name(self.path, name)
         if sum(entry.size > _MAPPED_BYTES for entry in files.values()) < _READERS:
-            return {name: self._verified(name, entry) for name, entry in files.items()}
+            return {name: self._read_verified(name, entry) for name, entry in files.items()}
         with ThreadPoolExecutor(_READERS) as readers:
-            return dict(zip(files, readers.map(self._verified, files, files.values()), strict=True))
+            return dict(zip(files, readers.map(self._read_verified, files, files.values()), strict=True))
 
-    def _verified(self, name: str, entry: FileEntry) -> Array:
+    def _read_verified(self, name: str, entry: FileEntry) -> Array:
         data = self.read(name)
         if data.size != entry.size:
             raise damaged(self.path, f"{name} has {data.size} bytes, expected {entry.size}")
         state = hashlib.sha256()
         for start in range(0, data.size, _PIECE):
             state.update(data[start : start + _PIECE].data)
-        found = state.hexdigest()
-        if found != entry.sha256:
-            raise damaged(self.path, f"the SHA-256 of {name} is {found}, expected {entry.sha256}")
+        digest = state.hexdigest()
+        if digest != entry.sha256:
+            raise damaged(self.path, f"the SHA-256 of {name} is {digest}, expected {entry.sha256}")
         return data
 
 
 def open_artifact(path: Path) -> ArtifactReader:
-    """A reader of the artifact at `path`.
+    """Return a reader of the artifact at `path`.
 
     Raises:
         ArtifactError: There is nothing, or no artifact, or a damaged one, or one with unsafe names.
@@ -124,15 +128,15 @@ def open_artifact(path: Path) -> ArtifactReader:
         if path.is_dir():
             if not (path / MANIFEST).is_file():
                 raise ArtifactError(f"{path} is no artifact: the folder has no {MANIFEST}", help=_NO_ARTIFACT)
-            return ArtifactReader(path, None, partial(_from_folder, path))
+            return ArtifactReader(path, None, partial(_read_from_folder, path))
         if not path.exists():
             raise ArtifactError(f"{path} does not exist", help=_NO_ARTIFACT)
-        names = _zip_members(path)
+        names = _read_zip_members(path)
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {_reason(error)}", help=_NO_ARTIFACT) from error
     if MANIFEST not in names:
         raise ArtifactError(f"{path} is no artifact: the zip has no {MANIFEST}", help=_NO_ARTIFACT)
-    return ArtifactReader(path, names, partial(_extracted, path))
+    return ArtifactReader(path, names, partial(_read_from_zip, path))
 
 
 def check_name(path: Path, name: str) -> None:
@@ -146,7 +150,7 @@ def check_name(path: Path, name: str) -> None:
         raise ArtifactError(f"{path} is unsafe: it refers to {name!r}, expected a plain name inside it")
 
 
-def _from_folder(path: Path, name: str, most_bytes: int | None) -> Array:
+def _read_from_folder(path: Path, name: str, most_bytes: int | None) -> Array:
     for inside in (PurePosixPath(name), *PurePosixPath(name).parents[:-1]):
         if (path / inside).is_symlink():
             raise ArtifactError(f"{path} is unsafe: {inside} is a link")
@@ -155,7 +159,7 @@ def _from_folder(path: Path, name: str, most_bytes: int | None) -> Array:
         raise damaged(path, f"{name} is not a file")
     _refuse_larger(path, name, file.stat().st_size, most_bytes)
     if file.stat().st_size >= _MAPPED_BYTES:
-        return _mapped(file, 0, file.stat().st_size)
+        return _map_file(file, 0, file.stat().st_size)
     return np.fromfile(file, np.uint8)
 
 
@@ -164,18 +168,18 @@ def _refuse_larger(path: Path, name: str, size: int, most_bytes: int | None) -> 
         raise damaged(path, f"{name} has {size} bytes, expected at most {most_bytes}")
 
 
-def _mapped(file: Path, offset: int, size: int) -> Array:
-    # "c": nothing is ever written back
+def _map_file(file: Path, offset: int, size: int) -> Array:
+    # Mode "c" (copy-on-write): nothing is ever written back.
     return np.memmap(file, np.uint8, mode="c", offset=offset, shape=(size,)).view(np.ndarray)
 
 
-def _extracted(path: Path, name: str, most_bytes: int | None) -> Array:
+def _read_from_zip(path: Path, name: str, most_bytes: int | None) -> Array:
     with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
         info = archive.getinfo(name)
         _content_offset(path, info)
         _refuse_larger(path, name, info.file_size, most_bytes)
         if info.file_size >= _MAPPED_BYTES and name != MANIFEST:  # all others have a digest
-            return _mapped(path, _content_offset(path, info), info.file_size)
+            return _map_file(path, _content_offset(path, info), info.file_size)
         data = np.empty(info.file_size, np.uint8)
         view, position = data.data, 0
         while position < data.size:
@@ -188,10 +192,11 @@ def _extracted(path: Path, name: str, most_bytes: int | None) -> Array:
 
 
 def _content_offset(path: Path, info: zipfile.ZipInfo) -> int:
-    """Where the content of a stored member begins."""
+    """Return the offset in bytes of the content of a stored member."""
     with path.open("rb") as stream:
         stream.seek(info.header_offset)
         signature, flags, method, name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+        # The local header can contradict the central directory; only members on which both agree are read.
         local_name = stream.read(name)
     if signature != _ZIP_START:
         raise EOFError("its header is wrong")
@@ -200,7 +205,7 @@ def _content_offset(path: Path, info: zipfile.ZipInfo) -> int:
     return int(info.header_offset + _LOCAL_HEADER.size + name + extra)
 
 
-def _zip_members(path: Path) -> frozenset[str]:
+def _read_zip_members(path: Path) -> frozenset[str]:
     with path.open("rb") as stream:
         is_zip = stream.read(len(_ZIP_START)) == _ZIP_START
     try:
@@ -216,10 +221,10 @@ def _zip_members(path: Path) -> frozenset[str]:
         if str(error) == "File is not a zip file":
             raise damaged(path, "the file is cut off: it does not end as a zip does") from error
         raise damaged(path, f"the zip's list of its files is wrong: {_reason(error)}") from error
-    return _checked_members(path, members)
+    return _check_members(path, members)
 
 
-def _checked_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[str]:
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[str]:
     names: set[str] = set()
     total = 0
     whole = path.stat().st_size
@@ -238,13 +243,14 @@ def _checked_members(path: Path, members: list[zipfile.ZipInfo]) -> frozenset[st
             raise ArtifactError(f"{path} is unsafe: it has {name} twice")
         names.add(name)
         total += member.file_size
+    # Overlapping members would let a small zip stand for many copies of its bytes.
     if total > whole:
         raise damaged(path, f"its files claim {total} bytes together, but the whole zip has {whole}")
     return frozenset(names)
 
 
 def _reason(error: BaseException) -> str:
-    """What an exception says, for people."""
+    """Return an exception's message for users."""
     if isinstance(error, MemoryError):
         return "it does not fit into memory"
     if str(error).startswith("Bad CRC-32"):

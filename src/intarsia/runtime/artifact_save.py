@@ -1,4 +1,4 @@
-"""Writing an executable to disk (DESIGN section 10)."""
+"""Write an executable to disk (DESIGN section 10)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def save_artifact(
     self_test: SelfTest | None,
     form: ArtifactFormat | None,
 ) -> None:
-    """Write an artifact, whole or not at all; see `Executable.save`.
+    """Write an artifact atomically; see `Executable.save`.
 
     Raises:
         OutputError: The file system refused.

@@ -1,4 +1,4 @@
-"""Signing an artifact that is on disk."""
+"""Sign an artifact on disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from intarsia.support.files import write_atomically
 
 
 def sign_artifact(path: str | os.PathLike[str], private_key: str | os.PathLike[str]) -> None:
-    """Sign an artifact in place; a signature that it has already is replaced.
+    """Sign an artifact in place, replacing any earlier signature.
 
-    All digests are checked first, so that nobody signs a damaged artifact.
+    All digests are checked first, so that a damaged artifact is never signed.
 
     Args:
         path: The artifact, in either form.

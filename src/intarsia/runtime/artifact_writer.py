@@ -1,4 +1,4 @@
-"""Writing the files of an artifact, into a folder or a zip, noting the digest of each."""
+"""Write the files of an artifact into a folder or a zip, and record the digest of each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from intarsia.support.errors import OutputError
 from intarsia.support.files import write_atomically
 
 _LARGE: Final = 1 << 20
-"""Bytes from which it pays to have another thread digest them."""
+"""Size in bytes from which data are digested in another thread."""
 _ZIP_START: Final = b"PK\x03\x04"
 _NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time a zip can express: equal contents give equal files."""
+"""The earliest time that a zip can express, for every member: equal contents give equal files."""
 _HEADER_BYTES: Final = 30 + 20
-"""Of a member, besides its name and what stands behind that: the fixed part, and sizes of 64 bits."""
+"""Bytes of a member's local header without its name and padding: the fixed part, and sizes of 64 bits."""
 _PADDING: Final = struct.Struct("<HHH")
 _PADDING_KIND: Final = 0xD935
-"""What Android's zipalign calls the field with which it aligns members: the alignment, then zeros."""
+"""Identifier of the extra field by which Android's zipalign aligns members: the alignment, then zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class FileEntry:
 
 
 class DigestingStream:
-    """Passes bytes on to a file and digests them on the way, what is large in another thread meanwhile."""
+    """Write bytes to a file and digest them, large pieces in another thread at the same time."""
 
     def __init__(self, stream: IO[bytes], thread: Executor) -> None:
         self._stream = stream
@@ -47,11 +47,13 @@ class DigestingStream:
         self._size = 0
 
     def write(self, data: bytes | memoryview, /) -> None:
-        """Write and digest."""
+        """Write and digest the bytes."""
         if len(data) < _LARGE:
             self._state.update(data)
             self._stream.write(data)
         else:
+            # hashlib and write both release the GIL, so that digesting costs no time beside a slow disk. The
+            # result is awaited because digests depend on the order of the pieces.
             digested = self._thread.submit(self._state.update, data)
             try:
                 self._stream.write(data)
@@ -60,7 +62,7 @@ class DigestingStream:
         self._size += len(data)
 
     def entry(self) -> FileEntry:
-        """Size and digest of what was written."""
+        """Return the size and digest of all bytes written so far."""
         return FileEntry(self._size, self._state.hexdigest())
 
 
@@ -76,21 +78,21 @@ class ArtifactWriter:
 
     @contextmanager
     def file(self, name: str) -> Iterator[DigestingStream]:
-        """A new file; it is listed when the block ends."""
+        """Open a new file; it is listed when the block ends."""
         with self._open_file(name) as stream:
             digesting = DigestingStream(stream, self._thread)
             yield digesting
         self.files[name] = digesting.entry()
 
     def add(self, name: str, data: bytes) -> None:
-        """A new file with this content."""
+        """Write a new file with this content."""
         with self.file(name) as stream:
             stream.write(data)
 
 
 @contextmanager
 def artifact_writer(path: Path, form: ArtifactFormat) -> Iterator[ArtifactWriter]:
-    """A writer for a new artifact, which appears at `path` when the block ends without an exception.
+    """Open a writer for a new artifact, which appears at `path` when the block ends without an exception.
 
     Raises:
         OutputError: The file system refused, or something that is no artifact is in the way.
@@ -111,7 +113,7 @@ def artifact_writer(path: Path, form: ArtifactFormat) -> Iterator[ArtifactWriter
 
 
 def _member(name: str, start: int) -> zipfile.ZipInfo:
-    """A member whose header begins at `start`, and whose content can be mapped with its arrays aligned."""
+    """Return a member with a header at `start` and padding that aligns its content for memory-mapping."""
     info = zipfile.ZipInfo(name, _NO_TIME)
     before = start + _HEADER_BYTES + len(name.encode()) + _PADDING.size
     missing = -before % ALIGNMENT
@@ -120,7 +122,7 @@ def _member(name: str, start: int) -> zipfile.ZipInfo:
 
 
 def may_be_artifact(path: Path) -> bool:
-    """Whether a file is an artifact, perhaps a damaged one, or empty: nobody misses it if it is replaced."""
+    """Return whether a file is an artifact, perhaps a damaged one, or empty: replacing it loses nothing."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_ZIP_START))

@@ -1,4 +1,4 @@
-"""JSON that someone else wrote, parsed in bounded memory."""
+"""Parse untrusted JSON in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from intarsia.support.errors import ArtifactError
 
 MOST_BYTES: Final = 1 << 26
-"""Size limit: the manifest of a model with 10,000 kernels has about 10 MiB."""
+"""Size limit in bytes: the manifest of a model with 10,000 kernels has about 10 MiB."""
 MOST_VALUES: Final = 1 << 22
 """Limit of values: each takes up to about 100 bytes as a Python object, however short its text is."""
 
@@ -25,6 +25,7 @@ def parse_json(data: bytes, what: str) -> object:
     """
     if len(data) > MOST_BYTES:
         raise ArtifactError(f"{what} has {len(data)} bytes, expected at most {MOST_BYTES}")
+    # Each value but the first of a list or object has a comma before it: an upper bound without parsing.
     values = sum(data.count(sign) for sign in (b",", b"[", b"{"))
     if values > MOST_VALUES:
         raise ArtifactError(f"{what} has about {values} values, expected at most {MOST_VALUES}")

@@ -1,4 +1,4 @@
-"""Which slots of a straight-line program get a buffer before the run, and where it lies."""
+"""Preallocate the buffers of a straight-line program."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from intarsia.support.errors import ExecutionError
 ShapeAndDType: TypeAlias = "tuple[tuple[int, ...], np.dtype[Any]]"
 
 COPIED_RESULT_BYTES: Final = 65536
-"""Results up to this size are computed in a lasting buffer and copied for the caller: that is cheaper than
-what engines need to bind a new buffer (about 8 us on a laptop CPU). Larger ones get a fresh buffer."""
+"""Size in bytes up to which results are computed in a lasting buffer and copied for the caller.
+
+The copy is cheaper than binding a new buffer to an engine (about 8 us on a laptop CPU). Larger results get
+a fresh buffer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,9 @@ class Buffers:
     """Memory for one executable.
 
     Attributes:
-        arena: The one block in which the lasting buffers lie.
+        arena: Block of bytes that contains the lasting buffers.
         lasting: Buffers by slot, the same on every call.
-        fresh: Shape and dtype by slot of results that need a buffer of their own on every call.
+        fresh: Shape and dtype by slot of results that need a new buffer on every call.
     """
 
     arena: Array
@@ -40,21 +43,21 @@ class Buffers:
 
 
 def allocate(block: PlanBlock, steps: Sequence[RunKernel], types: Sequence[TensorInfo | None]) -> Buffers:
-    """Buffers for all slots that kernels write and whose shape is known; the others the kernels allocate.
+    """Allocate buffers for all written slots of known shape; kernels allocate the values of the others.
 
     Raises:
         ExecutionError: They do not fit into memory.
     """
-    known = known_slots(steps, types)
+    forms = known_slots(steps, types)
     fresh = {
         slot: shape_and_dtype
         for slot in block.results
-        if (shape_and_dtype := known.get(slot)) and buffer_bytes(*shape_and_dtype) > COPIED_RESULT_BYTES
+        if (shape_and_dtype := forms.get(slot)) and buffer_bytes(*shape_and_dtype) > COPIED_RESULT_BYTES
     }
     lifetimes = {
-        slot: Lifetime(buffer_bytes(*known[slot]), *span)
+        slot: Lifetime(buffer_bytes(*forms[slot]), *span)
         for slot, span in _spans(block, steps).items()
-        if slot in known and slot not in fresh
+        if slot in forms and slot not in fresh
     }
     plan = plan_arena_by_time(list(lifetimes.values()), ALIGNMENT)
     try:
@@ -62,17 +65,17 @@ def allocate(block: PlanBlock, steps: Sequence[RunKernel], types: Sequence[Tenso
     except MemoryError as error:
         raise no_memory("intermediate values", plan.size) from error
     lasting = {
-        slot: np.ndarray(*known[slot], buffer=arena, offset=offset)
+        slot: np.ndarray(*forms[slot], buffer=arena, offset=offset)
         for slot, offset in zip(lifetimes, plan.offsets, strict=True)
     }
     return Buffers(arena, lasting, fresh)
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Uninitialised memory for a result.
+    """Allocate uninitialised memory for a result.
 
     Raises:
-        ExecutionError: There is not so much.
+        ExecutionError: There is not enough memory.
     """
     try:
         return np.empty(shape, dtype)
@@ -81,7 +84,7 @@ def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def no_memory(what: str, size: int) -> ExecutionError:
-    """The error for memory that the machine does not give; `size` in bytes."""
+    """Return the error for an allocation of `size` bytes that failed."""
     return ExecutionError(
         f"the program needs {size / 2**20:,.0f} MiB for its {what}, which this machine does not give",
         help="close other programs, or fix smaller input shapes",
@@ -91,23 +94,23 @@ def no_memory(what: str, size: int) -> ExecutionError:
 def known_slots(
     steps: Sequence[RunKernel | Copy], types: Sequence[TensorInfo | None]
 ) -> dict[int, ShapeAndDType]:
-    """Shape and dtype of the slots that are written and for which both are known before the run."""
-    known = {}
+    """Return shape and dtype of the written slots for which both are known before the run."""
+    forms = {}
     for slot in (slot for step in steps for slot in step.outputs):
         info = types[slot]
         shape = None if info is None else static_shape(info)
         if info is not None and shape is not None and info.dtype != DType.STRING:
-            known[slot] = (shape, DType(info.dtype).numpy)
-    return known
+            forms[slot] = (shape, DType(info.dtype).numpy)
+    return forms
 
 
 def buffer_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Size of a buffer."""
+    """Return the size of a buffer in bytes."""
     return math.prod(shape) * dtype.itemsize
 
 
 def _spans(block: PlanBlock, steps: Sequence[RunKernel]) -> dict[int, tuple[int, int]]:
-    """First and last step at which each written slot is in use; results stay to the end."""
+    """Return the live range of each written slot as first and last step; results live to the end."""
     spans: dict[int, tuple[int, int]] = {}
     for index, step in enumerate(steps):
         for slot in step.inputs:

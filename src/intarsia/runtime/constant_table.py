@@ -1,4 +1,4 @@
-"""Every distinct array once, however many parts of an executable share it."""
+"""Number the distinct arrays of an executable, so that each is saved once."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from intarsia.runtime.kernel import Array
 
 
 class ConstantTable:
-    """Gives each array a number; arrays over the same bytes with the same type and shape get the same one."""
+    """Numbers of arrays; arrays over the same bytes with the same type and shape share a number."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def number(self, array: Array) -> int:
-        """The array's number, its own or that of its twin."""
+        """Return the number of an array, and add the array if it is new."""
         dtype = DType.of(array)
-        # Texts are objects: bytes in NumPy's own memory do not tell them apart from a changed copy.
-        place = id(array) if dtype is DType.STRING else array.__array_interface__["data"][0]
-        key = (place, dtype, array.shape, array.strides)
+        # Strings are Python objects: the pointers in NumPy's memory can be equal although the array is
+        # another one.
+        address = id(array) if dtype is DType.STRING else array.__array_interface__["data"][0]
+        key = (address, dtype, array.shape, array.strides)
         if key not in self._numbers:
             self._numbers[key] = len(self.arrays)
-            self.arrays.append(array)  # held, so that no other array can come to lie at the same place
+            self.arrays.append(array)  # held, so that no other array can get the same address
         return self._numbers[key]
 
     @staticmethod
     def name(number: int) -> str:
-        """The name of a constant in the file of constants."""
+        """Return the name of a constant in the file of constants."""
         return f"c{number}"
 
     def named(self) -> dict[str, Array]:
-        """All arrays by name."""
+        """Return all arrays by name."""
         return {self.name(number): array for number, array in enumerate(self.arrays)}

@@ -1,4 +1,4 @@
-"""What an executable is made of, and what its artifact holds."""
+"""The parts of an executable that its artifact contains."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class Contents:
     """The parts of an executable.
 
     Attributes:
-        plan: What is run in which order.
+        plan: Steps of the program in their order.
         kernels: Compiled functions, by the numbers that the plan uses.
         constants: Arrays that the plan's blocks read directly.
-        make_provenance: Tells where it comes from, when that is first asked for: printing takes time.
+        make_provenance: Function that returns the origin of the program; called on first use, as printing
+            takes time.
         kernel_names: A name for each kernel, for errors and profiles.
-        self_test: A call with its right answer, if there is one.
-        explanation: Why the program is built as it is, as text for `intarsia explain`, if that is known.
+        self_test: Inputs with their right outputs, if there are any.
+        explanation: Reasons for the build as text for `intarsia explain`, if they are known.
     """
 
     plan: ExecutionPlan

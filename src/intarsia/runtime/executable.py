@@ -1,4 +1,4 @@
-"""A program that runs."""
+"""The executable: a compiled program that is called like a function."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from intarsia.support.forks import reset_in_children
 class Executable(ClosedOnExit):
     """A compiled program, called like a function on arrays.
 
-    Safe to call from several threads: the calls run one after the other. Also a context manager that
-    closes it.
+    It is safe to call from several threads: the calls run one after the other. As a context manager it closes
+    itself.
 
     Args:
-        plan: What to run in which order.
+        plan: Steps of the program in their order.
         kernels: Compiled functions, by the numbers that the plan uses.
         constants: Arrays that the plan's blocks read directly.
-        provenance: Where the program comes from, or a function that tells it when it is asked for.
+        provenance: Origin of the program, or a function that returns it on first use.
         kernel_names: A name for each kernel, for errors and profiles.
-        self_test: A call with its right answer, kept in the artifact.
-        explanation: Why the program is built as it is, as text for `intarsia explain`, kept in the artifact.
-        devices: Those of the plan, in whose threads the kernels were made; opened here if not given.
+        self_test: Inputs with their right outputs, saved in the artifact.
+        explanation: Reasons for the build as text for `intarsia explain`, saved in the artifact.
+        devices: Devices of the plan, with the threads that made the kernels; opened here if not given.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Executable(ClosedOnExit):
         reset_in_children(self)
 
     def reset_in_child(self) -> None:
-        """Have a free lock in a forked child, and new buffers: those of a call under way are half written."""
+        """Take a new lock and new buffers in a forked child: a call of the parent may hold the old ones."""
         self._lock = threading.Lock()
         self._is_of_parent = True
 
@@ -94,7 +94,7 @@ class Executable(ClosedOnExit):
 
     @property
     def plan(self) -> ExecutionPlan:
-        """What is run in which order."""
+        """The steps of the program in their order."""
         return self._contents.plan
 
     @property
@@ -110,13 +110,13 @@ class Executable(ClosedOnExit):
 
     @property
     def saved_test(self) -> SelfTest | None:
-        """The call with its right answer that `self_test` runs, if there is one; a UsageError once closed."""
+        """The inputs and right outputs that `self_test` uses, if any; a UsageError once it is closed."""
         self._refuse_if_closed()
         return self._contents.self_test
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Where the program comes from; a UsageError once it is closed."""
+        """The origin of the program; a UsageError once it is closed."""
         self._refuse_if_closed()
         return self._contents.make_provenance()
 
@@ -143,7 +143,7 @@ class Executable(ClosedOnExit):
         return _structured(self._contents.plan.output_structure, self.run_flat(*args, **named))
 
     def run_flat(self, /, *args: object, **named: object) -> list[Value]:
-        """As a call, with the results in the order of `outputs`."""
+        """Run the program and return its results as a flat list, in the order of `outputs`."""
         inputs = self._check.accept(args, named)
         with self._lock:
             self._prepare()
@@ -157,7 +157,7 @@ class Executable(ClosedOnExit):
         """Run the program and write its results into the caller's buffers.
 
         Args:
-            inputs: In order or by name, as in a call.
+            inputs: Inputs in order or by name, as in a call.
             outputs: One writeable C-contiguous array for each of `outputs`, in order or by name, of its
                 element type and shape, sharing memory with no other one and no input.
 
@@ -191,7 +191,7 @@ class Executable(ClosedOnExit):
             *args: Inputs in order.
             repeats: Runs that are timed, 1 or more.
             warmup: Runs before them.
-            clock: Where the time is read.
+            clock: Function that returns the time in nanoseconds.
             **named: Inputs by name.
 
         Raises:
@@ -214,11 +214,11 @@ class Executable(ClosedOnExit):
             return timed.profile(lambda: runner.run(inputs), repeats)
 
     def trace(self, /, *args: object, clock: Nanoseconds = time.perf_counter_ns, **named: object) -> Timeline:
-        """Run the program once and take down when each step began and ended, and on which device.
+        """Run the program once and record the start, end and device of each step.
 
         Args:
             *args: Inputs in order.
-            clock: Where the time is read.
+            clock: Function that returns the time in nanoseconds.
             **named: Inputs by name.
 
         Raises:
@@ -232,10 +232,10 @@ class Executable(ClosedOnExit):
             recorder = Recorder(self.plan, self._named, clock)
             kernels = self._named if self._devices else recorder.recorded_kernels()
             self._new_runner(kernels, recorder).run(inputs)
-            return recorder.timeline()
+            return recorder.take_timeline()
 
     def self_test(self) -> float:
-        """Run the self test; the largest absolute difference to its outputs.
+        """Run the self test and return the largest absolute difference from its outputs.
 
         Raises:
             UsageError: The executable has no self test, or is closed.
@@ -257,13 +257,13 @@ class Executable(ClosedOnExit):
         """Write the artifact: everything that is needed to run the program here or on another machine.
 
         Args:
-            path: Where to; an artifact that is there already is replaced.
-            self_test: A call with its right answer; the one that the executable has, if not given.
-            explanation: Why it is built as it is, as text; the one that the executable has, if not given.
-            format: One file or a folder; if not given, a folder if `path` ends with "/" or is one.
+            path: Path of the artifact; an existing artifact is replaced.
+            self_test: Inputs with their right outputs; default: those of the executable.
+            explanation: Reasons for the build as text; default: those of the executable.
+            format: Zip file or folder; default: a folder if `path` ends with "/" or is one.
 
         Raises:
-            OutputError: It cannot be written; then nothing is left behind.
+            OutputError: It cannot be written; then no partial artifact remains.
             UsageError: It is closed.
         """
         with self._lock:
@@ -274,10 +274,11 @@ class Executable(ClosedOnExit):
             save_artifact(contents, self.provenance, path, test, format)
 
     def close(self) -> None:
-        """Let go of kernels, buffers and constants, after a call that is under way; again: nothing happens.
+        """Release kernels, buffers and constants, after a call that is under way; closing again does nothing.
 
-        What is known of the plan stays (`inputs`, `outputs`, `plan`, `kernel_names`); all else is a
-        UsageError from now on.
+        The description of the plan stays (`inputs`, `outputs`, `plan`, `kernel_names`); any other use raises
+        a
+        UsageError.
         """
         with self._lock, ExitStack() as closing:
             if self._is_closed:
@@ -307,7 +308,7 @@ class Executable(ClosedOnExit):
         return new_runner(self.plan, kernels, self._contents.constants, self._devices, recorder)
 
     def _prepare(self) -> None:
-        """Before a run, with the lock: refuse if it is closed; in a forked child, begin with a new runner."""
+        """Raise if it is closed, and make a new runner in a forked child; the caller holds the lock."""
         self._refuse_if_closed()
         if self._is_of_parent:
             self._runner = self._new_runner(self._named)

@@ -1,4 +1,4 @@
-"""Checking what a caller passes against the inputs of a plan, quickly when it fits."""
+"""Check a caller's arguments against the inputs of a plan, with a fast path for arguments that fit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CONTIGUOUS_AND_ALIGNED: Final = 0x101
 
 
 class InputCheck:
-    """Binds arguments to inputs and checks them; remembers the last shapes that were right.
+    """Binds arguments to inputs and checks them, with a cache of the last shapes that fitted.
 
     Args:
-        inputs: What is expected, in order.
+        inputs: Expected inputs, in order.
     """
 
     def __init__(self, inputs: Sequence[TensorInfo]) -> None:
@@ -33,13 +33,15 @@ class InputCheck:
         )
 
     def accept(self, args: Sequence[object], named: Mapping[str, object]) -> Sequence[Value]:
-        """The arguments in the order of the inputs, as C-contiguous arrays.
+        """Return the arguments in the order of the inputs, as C-contiguous arrays.
 
         Raises:
             InputError: Wrong count, name, element type or shape, or no array.
         """
         if named and not args and named.keys() == self._positions.keys():
             args, named = [named[name] for name in self._positions], {}
+        # The fast path (under 1 us) has no call and no allocation: most callers pass the same shapes every
+        # time.
         if not named and len(args) == len(self._inputs):
             for value, (dtype, shape) in zip(args, self._fitting, strict=True):
                 if (
@@ -51,9 +53,9 @@ class InputCheck:
                     break
             else:
                 return args  # type: ignore[return-value]  # the loop has seen that all are arrays
-        return self._accept_slowly(self._bound(args, named))
+        return self._accept_slowly(self._bind(args, named))
 
-    def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+    def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         if len(args) > len(self._inputs):
             raise InputError(
                 f"{len(args)} inputs were given, expected {len(self._inputs)}", help=self._help()
@@ -79,7 +81,7 @@ class InputCheck:
 
     def _accept_slowly(self, values: list[object]) -> list[Value]:
         sizes: dict[str, tuple[int, TensorInfo]] = {}
-        checked = [_checked(info, value, sizes) for info, value in zip(self._inputs, values, strict=True)]
+        checked = [_check_input(info, value, sizes) for info, value in zip(self._inputs, values, strict=True)]
         self._fitting = tuple(
             (dtype, value.shape if isinstance(value, np.ndarray) else None)
             for (dtype, _), value in zip(self._fitting, checked, strict=True)
@@ -87,22 +89,22 @@ class InputCheck:
         return checked
 
 
-def _checked(info: TensorInfo, value: object, sizes: dict[str, tuple[int, TensorInfo]]) -> Value:
+def _check_input(info: TensorInfo, value: object, sizes: dict[str, tuple[int, TensorInfo]]) -> Value:
     if not is_tensor(info):
-        return _container(info, value)
+        return _check_container(info, value)
     array = _as_array(f'input "{info.name}"', value, info.dtype)
-    found, expected = _dtype_name(array), info.dtype
-    if found != expected:
+    actual, expected = _dtype_name(array), info.dtype
+    if actual != expected:
         raise InputError(
-            f'input "{info.name}" has element type {found}, expected {expected}',
+            f'input "{info.name}" has element type {actual}, expected {expected}',
             help=f'convert it: value.astype("{expected}")' if expected != DType.STRING else "",
         )
     _check_shape(info, array.shape, sizes)
     return np.require(array, DType(expected).numpy, ["C_CONTIGUOUS", "ALIGNED"])
 
 
-def _container(info: TensorInfo, value: object) -> Value:
-    """Sequences and optionals are lists, arrays or None; what is in them is the kernel's to check."""
+def _check_container(info: TensorInfo, value: object) -> Value:
+    """Accept a list, an array or None for a sequence or optional; the kernel checks its elements."""
     if value is None or isinstance(value, (list, np.ndarray)):
         return value
     return _as_array(f'input "{info.name}"', value, "float32")
@@ -119,27 +121,27 @@ def _check_shape(info: TensorInfo, shape: tuple[int, ...], sizes: dict[str, tupl
     if info.shape is None:
         return
     fits = len(shape) == len(info.shape) and all(
-        isinstance(expected, str) or expected in {-1, found}
-        for found, expected in zip(shape, info.shape, strict=True)
+        isinstance(expected, str) or expected in {-1, actual}
+        for actual, expected in zip(shape, info.shape, strict=True)
     )
     if not fits:
         expected_text = shape_text(info.shape)
         raise InputError(f'input "{info.name}" has shape {shape_text(shape)}, expected {expected_text}')
     for size, dim in zip(shape, info.shape, strict=True):
         if isinstance(dim, str) and dim != "?":
-            known, where = sizes.setdefault(dim, (size, info))
-            if known != size:
+            first_size, first_input = sizes.setdefault(dim, (size, info))
+            if first_size != size:
                 raise InputError(
-                    f'dimension "{dim}" is {known} in input "{where.name}" '
+                    f'dimension "{dim}" is {first_size} in input "{first_input.name}" '
                     f'and {size} in input "{info.name}", expected one size'
                 )
 
 
 def _as_array(subject: str, value: object, dtype: str) -> Array:
-    """The array that a caller's value is, sharing its memory where possible.
+    """Convert a caller's value to an array, sharing its memory where possible.
 
     Args:
-        subject: What it is passed for, such as `input "data"`.
+        subject: Name of the parameter for errors, such as `input "data"`.
         value: A NumPy array or scalar, or anything with `__dlpack__` in the memory of the CPU.
         dtype: The element type expected, for the help line.
 

@@ -1,4 +1,4 @@
-"""Running branches and calls of blocks, on a stack of its own: recursion of any depth works."""
+"""Run branches and calls of blocks on an explicit stack: recursion of any depth works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, read_sl
 
 @dataclass(frozen=True, slots=True)
 class PreparedBlock:
-    """A block with flat step lists; every step has the slots that are dead after it."""
+    """A block with flat step lists, and for each step the slots that are dead after it."""
 
     block: PlanBlock
     lists: tuple[tuple[tuple[FlatStep, tuple[int, ...]], ...], ...]
@@ -24,16 +24,16 @@ class PreparedBlock:
 
 @dataclass(slots=True)
 class Activation:
-    """A step list that is being run, and where its results go when it ends.
+    """An active step list, and the destination of its results.
 
     Attributes:
-        prepared: The block that it belongs to.
-        steps: The list.
-        values: Slots of the activated block; a branch has those of the list it stands in.
-        results: Slots whose values the list ends with.
-        outputs: Slots in `target` that take them.
-        target: Slots of the one who waits for this list.
-        release: Slots of `target` that are dead then.
+        prepared: Block that contains the list.
+        steps: Steps of the list, each with the slots that are dead after it.
+        values: Values of the block's slots; a branch shares those of the list that contains it.
+        results: Slots in `values` of the list's results.
+        outputs: Slots in `target` that receive the results.
+        target: Values of the slots of the caller.
+        release: Slots of `target` that are dead after the list.
         position: Number of the next step.
     """
 
@@ -55,19 +55,19 @@ class Interpreter:
     ) -> None:
         self._kernels = kernels
         self._blocks: Mapping[str, PreparedBlock] = {
-            name: self._prepared(block, constants) for name, block in plan.blocks.items()
+            name: self._prepare_block(block, constants) for name, block in plan.blocks.items()
         }
         self._kept = [array for block in self._blocks.values() for _, array in block.constants]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        """Results of the program; they belong to the caller."""
+        """Run the program and return its results; they belong to the caller."""
         return owned(self.run_into(inputs, ()), [*inputs, *self._kept])
 
     def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
-        """Results of the program, all of them still to be copied into the caller's buffers."""
+        """Run the program and return its results, which the caller has yet to copy into its buffers."""
         del outputs  # shapes are not known before the run
         results: list[Value] = [None] * len(self._blocks["main"].block.results)
-        main = _activation(self._blocks["main"], inputs, range(len(results)), results, ())
+        main = _activate(self._blocks["main"], inputs, range(len(results)), results, ())
         stack: list[Activation | Repetition] = [main]
         while stack:
             top = stack[-1]
@@ -78,7 +78,7 @@ class Interpreter:
                     top.finish()
                 else:
                     body, returned = self._blocks[top.step.block], top.returned
-                    stack.append(_activation(body, next_inputs, range(len(returned)), returned, ()))
+                    stack.append(_activate(body, next_inputs, range(len(returned)), returned, ()))
                 continue
             if top.position == len(top.steps):
                 stack.pop()
@@ -95,7 +95,7 @@ class Interpreter:
             elif isinstance(step, Invoke):
                 arguments = [top.values[slot] for slot in step.inputs]
                 called = self._blocks[step.block]
-                stack.append(_activation(called, arguments, step.outputs, top.values, release))
+                stack.append(_activate(called, arguments, step.outputs, top.values, release))
             elif isinstance(step, Repeat):
                 stack.append(Repetition(step, top.values, release))
             else:
@@ -111,22 +111,22 @@ class Interpreter:
 
     def _run_kernel(self, step: RunKernel, values: list[Value]) -> None:
         arguments = [values[slot] for slot in step.inputs]
-        found = self._kernels[step.kernel].run(arguments, [None] * len(step.outputs))
-        for slot, value in zip(step.outputs, found, strict=True):
+        results = self._kernels[step.kernel].run(arguments, [None] * len(step.outputs))
+        for slot, value in zip(step.outputs, results, strict=True):
             values[slot] = value
 
     def _copy(self, step: Copy, activation: Activation) -> None:
-        """Nothing is to be copied where there are no devices."""
+        """Share the value: without devices, a copy changes nothing."""
         activation.values[step.destination] = activation.values[step.source]
 
     def _condition(self, slot: int, activation: Activation) -> Value:
         return activation.values[slot]
 
     def _put(self, block: PlanBlock, slot: int, value: Value) -> Value:  # noqa: ARG002 - runners with devices use them
-        """A value of the host where a slot of a block wants it."""
+        """Return a host value on the device of a slot; here the value itself."""
         return value
 
-    def _prepared(self, block: PlanBlock, constants: Sequence[Array]) -> PreparedBlock:
+    def _prepare_block(self, block: PlanBlock, constants: Sequence[Array]) -> PreparedBlock:
         lists = flattened(block.steps)
         dead = _releases(lists, block.params, block.results)
         paired = tuple(tuple(zip(*both, strict=True)) for both in zip(lists, dead, strict=True))
@@ -134,7 +134,7 @@ class Interpreter:
         return PreparedBlock(block, paired, placed)
 
 
-def _activation(
+def _activate(
     prepared: PreparedBlock,
     arguments: Sequence[Value],
     outputs: Sequence[int],
@@ -151,8 +151,8 @@ def _activation(
 
 
 def _finish(ended: Activation) -> None:
-    found = [ended.values[slot] for slot in ended.results]
-    for slot, value in zip(ended.outputs, found, strict=True):
+    results = [ended.values[slot] for slot in ended.results]
+    for slot, value in zip(ended.outputs, results, strict=True):
         ended.target[slot] = value
     _forget(ended.target, ended.release)
 
@@ -169,12 +169,12 @@ def _is_true(cond: Value) -> bool:
 def _releases(
     lists: Sequence[Sequence[FlatStep]], params: Sequence[int], results: Sequence[int]
 ) -> list[list[tuple[int, ...]]]:
-    """For each step of each list the slots that nobody reads afterwards.
+    """Return, for each step of each list, the slots that are dead after it.
 
     A list releases only slots that it wrote, and list 0 the parameters of the block too; never its results.
 
     Args:
-        lists: In the order of `flattened`: those of a branch after the list it stands in.
+        lists: Step lists in the order of `flattened`: the lists of a branch after the list that contains it.
         params: Slots of the block's parameters.
         results: Slots of the block's results.
     """
@@ -185,18 +185,19 @@ def _releases(
                 kept[step.true_list] = set(step.true_results)
                 kept[step.false_list] = set(step.false_results)
     reads: dict[int, set[int]] = {}
-    found: list[list[tuple[int, ...]]] = []
+    releases: list[list[tuple[int, ...]]] = []
+    # Backward: the lists of a branch have higher numbers, so that their reads are known at the branch.
     for number in range(len(lists) - 1, -1, -1):
         written = {slot for step in lists[number] for slot in step.outputs}
-        own = written.union(params) if number == 0 else written
+        releasable = written.union(params) if number == 0 else written
         later = kept[number]
         backwards = []
         for step in reversed(lists[number]):
             used = set(read_slots(step))
             if isinstance(step, FlatBranch):
                 used |= reads.pop(step.true_list) | reads.pop(step.false_list)
-            backwards.append(tuple(sorted(((used | set(step.outputs)) & own) - later)))
+            backwards.append(tuple(sorted(((used | set(step.outputs)) & releasable) - later)))
             later |= used
         reads[number] = later - written
-        found.append(backwards[::-1])
-    return found[::-1]
+        releases.append(backwards[::-1])
+    return releases[::-1]

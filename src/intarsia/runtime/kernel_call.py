@@ -1,4 +1,4 @@
-"""Calling a kernel so that whatever goes wrong in it says which kernel it was."""
+"""Call a kernel, with its name in every error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NamedKernel:
         self.run_kernel = kernel.run
 
     def run(self, inputs: Sequence[Value], outputs: Sequence[Array | None]) -> list[Value]:
-        """Run it.
+        """Run the kernel.
 
         Raises:
             ExecutionError: It failed.

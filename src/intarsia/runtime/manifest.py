@@ -1,4 +1,4 @@
-"""The manifest of an artifact: what is in it, as JSON."""
+"""The manifest of an artifact: its content, as JSON."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class KernelEntry:
     """A kernel in the manifest.
 
     Attributes:
-        name: For people.
-        toolchain: Who compiles it.
+        name: Name for errors and profiles.
+        toolchain: Name of the toolchain that compiles it.
         toolchain_version: Version that compiled it.
         target: Text of its target.
         source: File of its model.
-        weights: Number of the constant for each initializer of the model that is stored outside of it.
+        weights: Number of the constant for each external initializer of the model, by name.
         blob: File of its compiled form, if there is one.
         architecture: Machine that the compiled form is for ("x86_64").
         isa: Instruction sets of the machine that it was compiled on.
@@ -48,15 +48,15 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All of an artifact that is not in its other files.
+    """The content of an artifact that is not in its other files.
 
     Attributes:
         files: Size and digest of every other file.
-        plan: What is run in which order.
+        plan: Steps of the program in their order.
         constants: The tensors of the file of constants.
-        plan_constants: Which of them the plan names, in the order of its numbers.
-        program_constants: Which of them the program's text names.
-        kernels: In the order of the plan's numbers.
+        plan_constants: Numbers of the constants that the plan uses, in the order of its own numbers.
+        program_constants: Numbers of the constants that the program's text refers to.
+        kernels: Kernels in the order of the plan's numbers.
         model: Name of the model.
         created_by: Name and version of the software.
         host: Facts of the building machine.
@@ -77,7 +77,7 @@ class Manifest:
     self_test: tuple[tuple[StoredTensor, ...], tuple[StoredTensor, ...]] | None
 
     def to_bytes(self) -> bytes:
-        """Content of the manifest's file; it ends with its own digest."""
+        """Return the content of the manifest's file; it ends with its own digest."""
         record: dict[str, object] = {
             "format": FORMAT_NAME,
             "version": DEVICES_VERSION if self.plan.devices else FORMAT_VERSION,
@@ -103,12 +103,12 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes, path: Path) -> Manifest:
-        """The manifest of the artifact at `path`.
+        """Parse the manifest of the artifact at `path`.
 
         Raises:
             ArtifactError: It is not readable, of another version, or damaged.
         """
-        record = _envelope(data, path)
+        record = _parse_envelope(data, path)
         try:
             return cls._from_record(record)
         except ArtifactError as error:
@@ -123,10 +123,10 @@ class Manifest:
         return cls(
             files=_files(record.record("files")),
             plan=plan_from_json(record.record("plan")),
-            constants=record.each("constants", _stored_tensor),
+            constants=record.read_list("constants", _stored_tensor),
             plan_constants=record.counts("plan_constants"),
             program_constants=record.counts("program_constants"),
-            kernels=record.each("kernels", _kernel),
+            kernels=record.read_list("kernels", _kernel),
             model=provenance.text("model"),
             created_by=provenance.text("created_by"),
             host={key: host.get(key) for key in host.keys()},  # noqa: SIM118  # not a mapping
@@ -135,8 +135,8 @@ class Manifest:
         )
 
 
-def _envelope(data: bytes, path: Path) -> Record:
-    """The manifest as a record, once it is known to be of this version and whole."""
+def _parse_envelope(data: bytes, path: Path) -> Record:
+    """Parse a manifest and check its format, version and digest."""
     try:
         value = parse_json(data, MANIFEST)
     except ArtifactError as error:
@@ -144,9 +144,9 @@ def _envelope(data: bytes, path: Path) -> Record:
     if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
         raise ArtifactError(f"{path} is no artifact: {MANIFEST} does not say format {FORMAT_NAME}")
     if value.get("version") not in (FORMAT_VERSION, DEVICES_VERSION):
-        found = json.dumps(value.get("version"))
+        version = json.dumps(value.get("version"))
         raise ArtifactError(
-            f"{path} has format version {found}, expected {FORMAT_VERSION} or {DEVICES_VERSION}",
+            f"{path} has format version {version}, expected {FORMAT_VERSION} or {DEVICES_VERSION}",
             help="load it with the version of Intarsia that saved it, or build it again",
         )
     digest = value.pop("digest", None)
@@ -171,9 +171,9 @@ def _files(record: Record) -> dict[str, FileEntry]:
 def _stored_tensor(value: object, where: str) -> StoredTensor:
     record = Record(value, where)
     dtype = record.text("dtype")
-    if dtype not in {known.value for known in DType}:
-        raise unexpected(record.place("dtype"), dtype, "an element type")
-    return StoredTensor(record.text("name"), dtype, as_shape(record.get("shape"), record.place("shape")))
+    if dtype not in {member.value for member in DType}:
+        raise unexpected(record.path_to("dtype"), dtype, "an element type")
+    return StoredTensor(record.text("name"), dtype, as_shape(record.get("shape"), record.path_to("shape")))
 
 
 def _kernel(value: object, where: str) -> KernelEntry:
@@ -196,4 +196,4 @@ def _self_test(record: Record) -> tuple[tuple[StoredTensor, ...], tuple[StoredTe
     if record.get("self_test") is None:
         return None
     test = record.record("self_test")
-    return test.each("inputs", _stored_tensor), test.each("outputs", _stored_tensor)
+    return test.read_list("inputs", _stored_tensor), test.read_list("outputs", _stored_tensor)

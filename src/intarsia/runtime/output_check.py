@@ -1,4 +1,4 @@
-"""Checking the buffers that a caller gives for the results."""
+"""Check a caller's buffers for the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from intarsia.support.errors import InputError
 def accept_outputs(
     infos: Sequence[TensorInfo], given: Sequence[Array] | Mapping[str, Array], inputs: Sequence[Value]
 ) -> list[Array]:
-    """The caller's buffers in the order of the outputs.
+    """Return the caller's buffers in the order of the outputs.
 
     Raises:
         InputError: Wrong count or name, not a writeable C-contiguous array of the right element type and

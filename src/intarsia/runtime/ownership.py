@@ -1,4 +1,4 @@
-"""Results that belong to the caller: none shares memory with what the executable or the caller keeps."""
+"""Results that share no memory with arrays of the executable or with the caller's inputs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from intarsia.runtime.kernel import Value
 
 
 def owned(results: Sequence[Value], kept: Sequence[Value]) -> list[Value]:
-    """The results, with a copy in place of each that shares memory with `kept` or an earlier result."""
+    """Return the results, with a copy of each that shares memory with `kept` or an earlier result."""
     seen = list(kept)
     safe: list[Value] = []
     for result in results:
-        own = result
+        unaliased = result
         if isinstance(result, list):
-            own = owned(result, seen)
+            unaliased = owned(result, seen)
         elif isinstance(result, np.ndarray) and shares_memory(result, seen):
-            own = result.copy()
-        safe.append(own)
-        seen.append(own)
+            unaliased = result.copy()
+        safe.append(unaliased)
+        seen.append(unaliased)
     return safe
 
 
 def shares_memory(value: Value, others: Sequence[Value]) -> bool:
-    """Whether an array's bytes may be those of another value, by the bounds of their memory."""
+    """Return whether an array may share bytes with another value, by the bounds of their memory."""
     if not isinstance(value, np.ndarray):
         return False
     for other in others:

@@ -6,8 +6,9 @@
 Tuples are gone (each field has a slot), lets are slots, closures are lifted, sharing is by slot. A program
 without Branch, Invoke and Repeat is straight-line: it runs from preallocated buffers (runtime.executable).
 
-A plan for several devices lists them, and says of every slot on which one it lies. A kernel reads and writes
-slots of its own device; only a Copy joins two.
+A plan for several devices lists them, and has the device of every slot. A kernel reads and writes slots of
+its
+own device; only a Copy reads from another one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class RunKernel:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy the value of a slot into one on another device, the one that does the copying."""
+    """Copy the value of a slot into a slot on another device, which runs the copy."""
 
     source: int
     destination: int
@@ -47,7 +48,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Run one of two step lists in the same activation; each ends by naming the slots of its results."""
+    """Run one of two step lists in the same activation; each has the slots of its results."""
 
     cond: int
     true_steps: tuple[Step, ...]
@@ -76,11 +77,11 @@ class Repeat:
 
     Attributes:
         block: Name of the body.
-        trips: Slot of the most iterations of a Loop; empty where there is no such bound, and for a Scan.
+        trips: Slot of the trip count of a Loop; empty where there is none, and for a Scan.
         condition: Slot of the condition of a Loop; empty for a Scan.
         states: Slots of the states before the first iteration.
-        scanned: Slots of the values that a Scan goes through; empty for a Loop.
-        captured: Slots of the values that each iteration gets as they are.
+        scanned: Slots of the values that a Scan slices; empty for a Loop.
+        captured: Slots of the loop-invariant values.
         scan_axes: For each scanned value, the axis of the slices and whether they are taken from its end.
         row_axes: For each stack, the axis along which rows are stacked and whether they begin at its end.
         empty: For each stack, the slot of its value where there is no row.
@@ -105,7 +106,7 @@ class Repeat:
 
     @property
     def is_loop(self) -> bool:
-        """Whether it is a Loop, and no Scan."""
+        """Whether it is a Loop, not a Scan."""
         return bool(self.condition)
 
     @property
@@ -129,8 +130,8 @@ class PlanBlock:
     Attributes:
         params: Slots of the parameters.
         constants: (slot, constant number) of constants that steps read directly.
-        steps: In order of execution.
-        results: Slots of the returned values; a slot may stand twice or be a parameter.
+        steps: Steps in order of execution.
+        results: Slots of the returned values; a slot may occur twice or be a parameter.
         slots: Number of slots of one activation.
         slot_devices: The number of each slot's device; empty in a plan without devices.
     """
@@ -148,9 +149,9 @@ class TensorInfo:
     """Name and type of an input, output or slot.
 
     Attributes:
-        name: For people, and for calling by name.
-        dtype: Element type of a tensor; of a sequence or optional the text of its whole type.
-        shape: Unknown dimensions are -1 or a symbol; None for an unknown rank, and where not a tensor.
+        name: Name for messages and for calling by name.
+        dtype: Element type of a tensor; for a sequence or optional, the text of its whole type.
+        shape: Extents, -1 or a symbol for an unknown one; None for an unknown rank and for non-tensors.
     """
 
     name: str
@@ -160,16 +161,16 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """A whole program: its blocks, what it takes and returns, and what is known of its slots.
+    """A whole program: its blocks, inputs and outputs, and the types of its slots.
 
     Attributes:
-        blocks: By name; execution starts at "main".
-        inputs: What the caller passes, in order.
-        outputs: What the caller gets, in order.
-        output_structure: How outputs nest for the caller: an index into `outputs`, or a tuple of structures.
-        slot_types: Types of the slots of "main", for preallocation; None where not a tensor.
-        devices: Names of the devices ("cpu:0", "mock:1") by number; empty where all is done by the caller's
-            thread on all cores.
+        blocks: Blocks by name; execution starts at "main".
+        inputs: Names and types of the inputs, in order.
+        outputs: Names and types of the outputs, in order.
+        output_structure: Nesting of the returned outputs: an index into `outputs`, or a tuple of structures.
+        slot_types: Types of the slots of "main", for preallocation; None for non-tensors.
+        devices: Names of the devices ("cpu:0", "mock:1") by number; empty where the caller's thread runs all
+            steps on all cores.
     """
 
     blocks: dict[str, PlanBlock]

@@ -1,4 +1,4 @@
-"""Whether a plan can be run at all: every slot, kernel, constant and block that it names is there."""
+"""Check that a plan is well formed: every slot, kernel, constant and block that it uses exists."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from intarsia.runtime.plan import Branch, Copy, ExecutionPlan, PlanBlock, Repeat
 from intarsia.runtime.plan_device_check import device_complaint
 
 _MOST_SLOTS: Final = 1 << 22
-"""Of one activation, which has a list of them; the largest programs have some ten thousand."""
+"""Maximum number of slots of one activation, which allocates a list of them.
+
+The largest programs have ten thousand.
+"""
 
 
 def plan_complaint(plan: ExecutionPlan, kernels: int, constants: int) -> str:
-    """The first thing that is wrong with a plan, or the empty string.
+    """Return the first defect of a plan, or the empty string.
 
     Args:
         plan: The plan.
-        kernels: Number of kernels that it may name.
-        constants: Number of constants that it may name.
+        kernels: Number of kernels that it may use.
+        constants: Number of constants that it may use.
     """
     main = plan.blocks.get("main")
     if main is None:
@@ -58,7 +61,7 @@ def _indices(structure: Structure) -> Iterable[int]:
 
 @dataclass(slots=True)
 class _OpenList:
-    """A step list that is being checked; `written` are the slots that it has defined so far."""
+    """A step list during its check; `written` are the slots that it has defined so far."""
 
     steps: Sequence[Step]
     results: Sequence[int]
@@ -68,14 +71,14 @@ class _OpenList:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """The end of a Branch: after both lists, its outputs are defined in the list it stands in."""
+    """The end of a Branch: after both lists, its outputs are defined in the list that contains it."""
 
     outputs: tuple[int, ...]
     around: _OpenList
 
 
 class _BlockCheck:
-    """Walks the steps of a block in order, knowing which slots have a value."""
+    """Checks the steps of a block in order, with the set of defined slots."""
 
     def __init__(self, plan: ExecutionPlan, block: PlanBlock, kernels: int, constants: int) -> None:
         self._plan, self._block = plan, block
@@ -99,6 +102,8 @@ class _BlockCheck:
             elif top.position == len(top.steps):
                 stack.pop()
                 complaint = self._undefined(top.results)
+                # Slots that one list of a branch defines do not dominate the other list nor the steps after
+                # the branch.
                 self._defined.difference_update(top.written)
             else:
                 top.position += 1

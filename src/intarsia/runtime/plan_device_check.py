@@ -1,4 +1,4 @@
-"""Whether every value of a plan is where it is used: kernels keep to their device, copies join two."""
+"""Check that every value of a plan is on the device that uses it: only copies join two devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.support.errors import UsageError
 
 
 def device_complaint(plan: ExecutionPlan) -> str:
-    """The first thing that is wrong with the devices of a plan whose slots are right, or the empty string."""
+    """Return the first defect in the devices of a plan with valid slots, or the empty string."""
     if complaint := _names_complaint(plan.devices):
         return complaint
     owners: dict[int, int] = {}
@@ -31,14 +31,14 @@ def _names_complaint(names: Sequence[str]) -> str:
 
 
 def _block_complaint(plan: ExecutionPlan, block: PlanBlock, owners: dict[int, int]) -> str:
-    """Args: owners: for each kernel seen so far the device that runs it; kernels found here are added."""
+    """Return the first defect in a block; adds the device of each kernel to `owners`."""
     expected = block.slots if plan.devices else 0
     if len(block.slot_devices) != expected:
         return f"it has the devices of {len(block.slot_devices)} slots, expected {expected}"
-    known = range(max(1, len(plan.devices)))
+    valid_numbers = range(max(1, len(plan.devices)))
     for step in (step for steps in flattened(block.steps) for step in steps):
         numbers = [step.device] if isinstance(step, (RunKernel, Copy)) else []
-        if any(number not in known for number in (*numbers, *block.slot_devices)):
+        if any(number not in valid_numbers for number in (*numbers, *block.slot_devices)):
             return f"it names a device that is not there; there are {len(plan.devices)}"
         if isinstance(step, RunKernel) and owners.setdefault(step.kernel, step.device) != step.device:
             return f"kernel {step.kernel} is run on two devices"
@@ -72,5 +72,5 @@ def _step_complaint(plan: ExecutionPlan, block: PlanBlock, step: FlatStep) -> st
         case FlatBranch():
             lists = (step.true_results, step.false_results) if devices else ()
             wanted = [devices[slot] for slot in step.outputs] if devices else []
-            same = all([devices[slot] for slot in found] == wanted for found in lists)
+            same = all([devices[slot] for slot in results] == wanted for results in lists)
             return "" if same else "the results of a branch are on other devices than its outputs"

@@ -1,6 +1,6 @@
-"""Plans as JSON values; step lists are flat and numbered, so that depth does not matter.
+"""Convert plans to and from JSON; step lists are flat and numbered, so that nesting has no limit.
 
-What concerns devices is written only for plans that have some, which need format version 2.
+Fields of devices are written only for plans with devices, which need format version 2.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from intarsia.runtime.step_lists import FlatBranch, FlatStep, flattened, nested
 from intarsia.support.errors import ArtifactError
 
 _MOST_DEPTH: Final = 100
-"""Of tuples in tuples of results: others read them by recursion."""
+"""Maximum nesting of the output structure: readers recurse into it."""
 
 
 def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
-    """The plan as plain values."""
+    """Convert a plan to plain values."""
     devices = {"devices": plan.devices} if plan.devices else {}
     return devices | {
         "inputs": [info_to_json(info) for info in plan.inputs],
@@ -38,7 +38,7 @@ def plan_to_json(plan: ExecutionPlan) -> dict[str, object]:
 
 
 def plan_from_json(record: Record) -> ExecutionPlan:
-    """The plan of a record that `plan_to_json` made.
+    """Read a plan from a record of `plan_to_json`.
 
     Raises:
         ArtifactError: It is not such a record.
@@ -47,28 +47,30 @@ def plan_from_json(record: Record) -> ExecutionPlan:
     devices = record.texts("devices") if "devices" in record.keys() else ()  # noqa: SIM118  # not a mapping
     return ExecutionPlan(
         {name: _block_from_json(blocks.record(name)) for name in blocks.keys()},  # noqa: SIM118  # not a mapping
-        record.each("inputs", info_from_json),
-        record.each("outputs", info_from_json),
-        _structure(record.get("output_structure"), record.place("output_structure")),
-        record.each("slot_types", lambda item, where: None if item is None else info_from_json(item, where)),
+        record.read_list("inputs", info_from_json),
+        record.read_list("outputs", info_from_json),
+        _structure(record.get("output_structure"), record.path_to("output_structure")),
+        record.read_list(
+            "slot_types", lambda item, where: None if item is None else info_from_json(item, where)
+        ),
         devices,
     )
 
 
 def info_to_json(info: TensorInfo) -> dict[str, object]:
-    """Name and type as plain values."""
+    """Convert a name and type to plain values."""
     return {"name": info.name, "dtype": info.dtype, "shape": info.shape}
 
 
 def info_from_json(value: object, where: str) -> TensorInfo:
-    """The inverse of `info_to_json`.
+    """Read a name and type from the values of `info_to_json`.
 
     Raises:
         ArtifactError: It is not such a value.
     """
     record = Record(value, where)
-    shape = None if record.get("shape") is None else record.each("shape", _dim)
-    as_shape([dim for dim in shape or () if isinstance(dim, int) and dim > 0], record.place("shape"))
+    shape = None if record.get("shape") is None else record.read_list("shape", _dim)
+    as_shape([dim for dim in shape or () if isinstance(dim, int) and dim > 0], record.path_to("shape"))
     return TensorInfo(record.text("name"), record.text("dtype"), shape)
 
 
@@ -99,12 +101,12 @@ def _block_to_json(block: PlanBlock) -> dict[str, object]:
 
 
 def _block_from_json(record: Record) -> PlanBlock:
-    lists = record.each("step_lists", _steps_from_json)
+    lists = record.read_list("step_lists", _steps_from_json)
     try:
         steps = nested(lists)
     except ValueError as error:
-        raise ArtifactError(f"{record.place('step_lists')}: {error}") from error
-    constants = record.each("constants", _pair)
+        raise ArtifactError(f"{record.path_to('step_lists')}: {error}") from error
+    constants = record.read_list("constants", _pair)
     params, results, slots = record.counts("params"), record.counts("results"), record.count("slots")
     devices = record.counts("slot_devices") if "slot_devices" in record.keys() else ()  # noqa: SIM118  # as above
     return PlanBlock(params, constants, steps, results, slots, devices)
@@ -162,7 +164,9 @@ def _step_from_json(record: Record) -> FlatStep:
         device = record.count("device") if "device" in names else 0
         return RunKernel(record.count("run"), record.counts("inputs"), outputs, device)
     if "invoke" in names:
-        return Invoke(as_text(record.get("invoke"), record.place("invoke")), record.counts("inputs"), outputs)
+        return Invoke(
+            as_text(record.get("invoke"), record.path_to("invoke")), record.counts("inputs"), outputs
+        )
     if "repeat" in names:
         return _repeat_from_json(record)
     true, false = record.record("true"), record.record("false")
@@ -178,14 +182,14 @@ def _step_from_json(record: Record) -> FlatStep:
 
 def _repeat_from_json(record: Record) -> Repeat:
     return Repeat(
-        as_text(record.get("repeat"), record.place("repeat")),
+        as_text(record.get("repeat"), record.path_to("repeat")),
         trips=record.counts("trips"),
         condition=record.counts("condition"),
         states=record.counts("states"),
         scanned=record.counts("scanned"),
         captured=record.counts("captured"),
-        scan_axes=record.each("scan_axes", _axis),
-        row_axes=record.each("row_axes", _axis),
+        scan_axes=record.read_list("scan_axes", _axis),
+        row_axes=record.read_list("row_axes", _axis),
         empty=record.counts("empty"),
         outputs=record.counts("outputs"),
     )

@@ -1,4 +1,4 @@
-"""How long each kernel of an executable takes."""
+"""Profile the kernels of an executable."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from intarsia.runtime.kernel import Array, Value
 from intarsia.runtime.kernel_call import NamedKernel
 
 Nanoseconds: TypeAlias = Callable[[], int]
-"""A clock that tells the time in nanoseconds."""
+"""A clock: a function that returns the time in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """What one kernel costs in one call of the executable.
+    """The time of one kernel in one call of the executable.
 
     Attributes:
         name: Name of the kernel.
-        toolchain: Who compiled it.
-        calls: How often it ran, the median over the repeats.
-        microseconds: All its runs in one call together, the median over the repeats.
-        share: That, as a part of the executable's time, 0 to 1.
+        toolchain: Name of the toolchain that compiled it.
+        calls: Number of runs in one call, the median over the repeats.
+        microseconds: Total time of its runs in one call, the median over the repeats.
+        share: Fraction of the executable's time, 0 to 1.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Profile:
     """Where the time of an executable goes; all times are medians over the repeats, in microseconds.
 
     Attributes:
-        kernels: In the order of the plan.
-        microseconds: One call of the executable, without the check of its inputs.
-        overhead_microseconds: The part of it that is spent outside of kernels.
+        kernels: Times of the kernels in the order of the plan.
+        microseconds: Time of one call of the executable, without the check of its inputs.
+        overhead_microseconds: Part of that time outside of kernels.
         repeats: Number of calls that were timed.
     """
 
@@ -50,11 +50,11 @@ class Profile:
     repeats: int
 
     def to_json(self) -> dict[str, object]:
-        """The same as plain values."""
+        """Return the profile as plain values."""
         return asdict(self) | {"kernels": [asdict(kernel) for kernel in self.kernels]}
 
     def __str__(self) -> str:
-        """A table, the most expensive kernel first."""
+        """Return a table, the most expensive kernel first."""
         rows = sorted(self.kernels, key=lambda kernel: -kernel.microseconds)
         lines = [
             f"{row.microseconds:12.1f} us {row.share:6.1%} {row.calls:5g} x {row.toolchain:12} {row.name}"
@@ -66,11 +66,11 @@ class Profile:
 
 
 class TimedKernels:
-    """Kernels that note how long each of their runs takes.
+    """Kernels that record the time of each of their runs.
 
     Args:
         kernels: The kernels to time.
-        clock: Where the time is read.
+        clock: Function that returns the time in nanoseconds.
     """
 
     def __init__(self, kernels: Sequence[NamedKernel], clock: Nanoseconds) -> None:
@@ -81,7 +81,7 @@ class TimedKernels:
         self.kernels = [self._timed(index, kernel) for index, kernel in enumerate(kernels)]
 
     def profile(self, call: Callable[[], object], repeats: int) -> Profile:
-        """Time `repeats` calls of something that runs these kernels."""
+        """Time `repeats` calls of a function that runs these kernels."""
         totals, spent, calls = [], [], []
         for _ in range(repeats):
             self._spent[:] = self._calls[:] = [0] * len(self._plain)

@@ -1,4 +1,4 @@
-"""Where an executable comes from."""
+"""The origin of an executable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.runtime.kernel import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provenance:
-    """What an executable was built from, by whom and where; kept with it and saved in its artifact.
+    """The program, software and machine that an executable was built with; saved in its artifact.
 
     Attributes:
         program: Text of the program that was built.

@@ -1,4 +1,4 @@
-"""One Loop or Scan that is being run: what the next iteration gets, and what came of all of them."""
+"""The state of one Loop or Scan during its run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Repetition:
 
     Args:
         step: The step.
-        values: Slots of the activation that it stands in; the results are written there.
-        release: Slots of `values` that are dead afterwards.
+        values: Slots of the activation that contains the step; the results are written there.
+        release: Slots of `values` that are dead after the step.
 
     Attributes:
         step: The step.
-        returned: What the body has returned last, to be written by it.
+        returned: Results of the latest iteration, written by the body.
 
     Raises:
         ExecutionError: The trip count or the condition is no single element, or scanned values differ in
@@ -30,8 +30,8 @@ class Repetition:
 
     __slots__ = (
         "_captured",
+        "_condition",
         "_count",
-        "_goes_on",
         "_release",
         "_rows",
         "_scanned",
@@ -53,23 +53,23 @@ class Repetition:
         self._rows: list[list[Array]] = [[] for _ in step.row_axes]
         self._count = 0
         self._trips = _trips(step, values, self._scanned)
-        self._goes_on = not step.condition or bool(
+        self._condition = not step.condition or bool(
             single_element(values[step.condition[0]], "condition of a Loop")
         )
         self.returned: list[Value] = [None] * step.body_results
 
     def next_arguments(self) -> list[Value] | None:
-        """Take in what the last iteration has returned, and return what the next one gets.
+        """Read the results of the last iteration, and return the arguments of the next one.
 
         Returns:
             The arguments of the body; None if there is no further iteration.
         """
         if self._count:
-            self._take_in()
-        if not self._goes_on or (self._trips is not None and self._count >= self._trips):
+            self._read_results()
+        if not self._condition or (self._trips is not None and self._count >= self._trips):
             return None
         number, self._count = self._count, self._count + 1
-        # Not ascontiguousarray: it makes a vector of one element of a scalar, which a slice of a vector is.
+        # Not ascontiguousarray: it turns a scalar, such as a slice of a vector, into a vector of one element.
         slices = [np.asarray(scanned[number], order="C") for scanned in self._scanned]
         if not self.step.is_loop:
             return [*self._states, *slices, *self._captured]
@@ -88,10 +88,10 @@ class Repetition:
         for slot in self._release:
             self._values[slot] = None
 
-    def _take_in(self) -> None:
+    def _read_results(self) -> None:
         results = self.returned
         if self.step.is_loop:
-            self._goes_on = bool(single_element(results[0], "condition of a Loop"))
+            self._condition = bool(single_element(results[0], "condition of a Loop"))
             results = results[1:]
         count = len(self._states)
         self._states = results[:count]

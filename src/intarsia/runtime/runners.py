@@ -1,4 +1,4 @@
-"""Which runner a plan gets: flat where it has no branches, and one that knows devices where it has some."""
+"""Choose the runner of a plan: straight-line or interpreted, with or without devices."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def new_runner(
     devices: Sequence[Device] = (),
     recorder: Recorder | None = None,
 ) -> Runner:
-    """The runner of a plan.
+    """Return the runner of a plan.
 
     Args:
         plan: The plan.
         kernels: Compiled functions, by the numbers that the plan uses.
         constants: Arrays that the plan's blocks read directly.
-        devices: Those of the plan, in its order.
-        recorder: Takes down when each step on these devices begins and ends, if given.
+        devices: Devices of the plan, in its order.
+        recorder: Recorder of the start and end of each step on these devices, if given.
 
     Raises:
         ExecutionError: The plan's buffers do not fit into memory.

@@ -1,8 +1,8 @@
-"""Tensors in safetensors files, written piece by piece and read without a copy.
+"""Write tensors to safetensors files in pieces, and read them without a copy.
 
 Layout: 8 bytes length of the header (little endian), the header (JSON: name -> dtype, shape, data_offsets),
-then the bytes of all tensors without gaps. Element types that the format does not know (4 bits, some of 8
-bits, complex, text) are stored as bytes, U8; what they are stands in a `StoredTensor`.
+then the bytes of all tensors without gaps. Element types that the format lacks (4 bits, some of 8
+bits, complex, text) are stored as bytes, U8; their real type is in a `StoredTensor`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ _FORMAT_NAMES: Final = {
     DType.UINT64: "U64", DType.UINT32: "U32", DType.UINT16: "U16", DType.UINT8: "U8", DType.BOOL: "BOOL",
 }  # fmt: skip
 _PIECE: Final = 1 << 24
+"""Bytes that are written at a time."""
 _ALIGNMENT: Final = 64
+"""Alignment of the data in bytes: a cache line of x86 and most ARM CPUs, and the width of AVX-512."""
 _LENGTH_BYTES: Final = 8
+"""Size in bytes of the header's length, which begins the file."""
 
 
 class Sink(Protocol):
-    """Where bytes are written to."""
+    """A destination of bytes."""
 
     def write(self, data: bytes | memoryview, /) -> object:
-        """Take the bytes."""
+        """Write the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor of a file: its name there, and what its bytes really are."""
+    """A tensor of a file: its name there, and its real element type and shape."""
 
     name: str
     dtype: str
@@ -48,12 +51,12 @@ class StoredTensor:
 
 
 def stored(name: str, array: Array) -> StoredTensor:
-    """How an array is listed."""
+    """Return the entry of an array in the manifest."""
     return StoredTensor(name, DType.of(array).value, array.shape)
 
 
 def write_tensors(sink: Sink, arrays: Mapping[str, Array]) -> None:
-    """Write a file; no array is copied, but for one at a time of those that are not contiguous."""
+    """Write a file; only arrays that are not contiguous are copied, one at a time."""
     texts = {name: _text_bytes(arrays[name]) for name in arrays if _is_text(arrays[name])}
     sizes = {name: len(texts[name]) if name in texts else array.nbytes for name, array in arrays.items()}
     # Whole cache lines first, so that all of these are aligned: the format allows no gaps.
@@ -77,11 +80,11 @@ def write_tensors(sink: Sink, arrays: Mapping[str, Array]) -> None:
 
 
 def read_tensors(data: Array, tensors: Mapping[str, StoredTensor], where: str) -> dict[str, Array]:
-    """The listed tensors of a file, as views of its bytes where the element type allows it.
+    """Read the listed tensors of a file, as views of its bytes where the element type allows it.
 
     Args:
         data: All bytes of the file.
-        tensors: What to read, by any key.
+        tensors: Tensors to read, by any key.
         where: Name of the file, for errors.
 
     Raises:
@@ -111,9 +114,9 @@ def _text_bytes(array: Array) -> bytes:
 
 
 def _entry(array: Array, position: int, size: int) -> dict[str, object]:
-    known = _FORMAT_NAMES.get(DType.of(array))
-    shape = list(array.shape) if known else [size]
-    return {"dtype": known or "U8", "shape": shape, "data_offsets": [position, position + size]}
+    format_name = _FORMAT_NAMES.get(DType.of(array))
+    shape = list(array.shape) if format_name else [size]
+    return {"dtype": format_name or "U8", "shape": shape, "data_offsets": [position, position + size]}
 
 
 def _pieces(array: Array) -> Iterator[memoryview]:

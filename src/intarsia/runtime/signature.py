@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 PREFIX: Final = b"intarsia artifact signature 1\n"
-"""Stands before the manifest in the signed message, so that a signature of anything else never fits."""
+"""Prefix of the signed message, before the manifest, so that a signature of other data never fits."""
 FORMAT: Final = "intarsia-signature"
 ALGORITHM: Final = "ed25519"
 _INSTALL: Final = "pip install 'intarsia[signing]'"
@@ -34,7 +34,7 @@ class Signature:
     """The signature of an artifact.
 
     Attributes:
-        key: Raw bytes of the public key of whoever signed it; for messages, never trusted.
+        key: Raw bytes of the signer's public key; for messages, never trusted.
         value: The 64 bytes of the signature.
     """
 
@@ -103,7 +103,7 @@ def sign_manifest(manifest: bytes, private: Path) -> Signature:
     Raises:
         UsageError: It is no such key, or the package cryptography is not installed.
     """
-    key = _private_key(private)
+    key = _load_private_key(private)
     return Signature(key.public_key().public_bytes_raw(), key.sign(PREFIX + manifest))
 
 
@@ -120,7 +120,7 @@ def check_signature(manifest: bytes, signature: Signature, public: Path, artifac
         ArtifactError: Another key has signed it, or it was changed after it was signed.
         UsageError: `public` is no such key, or the package cryptography is not installed.
     """
-    key = _public_key(public)
+    key = _load_public_key(public)
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -140,18 +140,18 @@ def _base64(record: Record, name: str, size: int) -> bytes:
     except (binascii.Error, ValueError):
         value = b""
     if len(value) != size:
-        raise ArtifactError(f"{record.place(name)} is not {size} bytes in base64")
+        raise ArtifactError(f"{record.path_to(name)} is not {size} bytes in base64")
     return value
 
 
-def _public_key(path: Path) -> Ed25519PublicKey:
+def _load_public_key(path: Path) -> Ed25519PublicKey:
     _require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        key = load_pem_public_key(_key_bytes(path))
+        key = load_pem_public_key(_read_key_bytes(path))
     except (ValueError, UnsupportedAlgorithm) as error:
         raise _no_key(path, "public") from error
     if not isinstance(key, Ed25519PublicKey):
@@ -159,14 +159,14 @@ def _public_key(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def _private_key(path: Path) -> Ed25519PrivateKey:
+def _load_private_key(path: Path) -> Ed25519PrivateKey:
     _require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(_key_bytes(path), password=None)
+        key = load_pem_private_key(_read_key_bytes(path), password=None)
     except TypeError as error:  # cryptography's answer to a key under a password
         raise UsageError(
             f"{path} is under a password", help=f"openssl pkey -in {path} -out PLAIN.key takes it off"
@@ -178,7 +178,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _key_bytes(path: Path) -> bytes:
+def _read_key_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(_MOST_BYTES)
@@ -192,8 +192,9 @@ def _no_key(path: Path, kind: str) -> UsageError:
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that is not there yet; its rights are right from the start."""
+    """Create a file with its final permissions from the start; an existing file is an error."""
     try:
+        # O_EXCL follows no link and overwrites no file; the mode applies before any secret byte is written.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

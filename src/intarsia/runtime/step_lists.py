@@ -1,4 +1,4 @@
-"""The step lists of a block, flat: branches refer to theirs by number, so that nothing needs to recurse."""
+"""Flat step lists of a block: a branch refers to its lists by number, so that no reader needs recursion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ FlatStep: TypeAlias = RunKernel | Copy | Invoke | Repeat | FlatBranch
 
 
 def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:
-    """All step lists: number 0 are the given steps; those of a branch come after the list it stands in."""
+    """Return all step lists: list 0 has the given steps.
+
+    The lists of a branch follow the list that contains it.
+    """
     pending: list[Sequence[Step]] = [steps]
     lists: list[list[FlatStep]] = []
     while len(lists) < len(pending):
@@ -43,10 +46,10 @@ def flattened(steps: Sequence[Step]) -> list[list[FlatStep]]:
 
 
 def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:
-    """The inverse of `flattened`.
+    """Return the nested steps of flat lists, the inverse of `flattened`.
 
     Raises:
-        ValueError: A branch refers to a list that does not come after its own, or to that of another.
+        ValueError: A branch refers to a list that does not come after its own, or that another one uses.
     """
     branches = [step for steps in lists for step in steps if isinstance(step, FlatBranch)]
     named = [number for step in branches for number in (step.true_list, step.false_list)]
@@ -73,5 +76,5 @@ def nested(lists: Sequence[Sequence[FlatStep]]) -> tuple[Step, ...]:
 
 
 def read_slots(step: FlatStep) -> tuple[int, ...]:
-    """Slots that a step reads itself (what its branches read is not among them)."""
+    """Return the slots that a step itself reads, without the reads of a branch's lists."""
     return (step.cond,) if isinstance(step, FlatBranch) else step.inputs

@@ -1,4 +1,4 @@
-"""Running a program without branches: a flat list of prepared kernel calls over lasting buffers."""
+"""Run a program without branches: a flat list of prepared kernel calls over lasting buffers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.ownership import owned, shares_memory
 from intarsia.runtime.plan import ExecutionPlan, RunKernel
 
-_Places: TypeAlias = list[tuple[list[Any], int]]
-"""Where a slot's value is needed: positions in the prepared argument lists."""
+_Positions: TypeAlias = list[tuple[list[Any], int]]
+"""Positions of a slot's value in the prepared argument lists."""
 _PreparedStep: TypeAlias = tuple[
     Callable[[Sequence[Value], Sequence[Array | None]], list[Value]],
     list[Any],
@@ -25,10 +25,11 @@ _PreparedStep: TypeAlias = tuple[
 
 
 class StraightLine:
-    """The runner of a plan whose "main" has only RunKernel steps.
+    """The runner of a plan with only RunKernel steps in "main".
 
-    Every kernel call has its argument lists from the start; what changes from call to call (inputs, large
-    results, values of unknown shape) is written into them. Buffers of known shape are always the same.
+    The argument lists of every kernel call are made once. Values that change from call to call (inputs, large
+    results, values of unknown shape) are written into them. Buffers of known shape are the same on every
+    call.
     """
 
     def __init__(
@@ -39,35 +40,35 @@ class StraightLine:
         self._buffers = allocate(block, steps, plan.slot_types)
         self._result_slots = block.results
         self._results: list[Any] = [None] * len(block.results)
-        self._places: dict[int, _Places] = {}
-        self._steps = [self._prepared(step, kernels[step.kernel]) for step in steps]
+        self._positions: dict[int, _Positions] = {}
+        self._steps = [self._prepare_step(step, kernels[step.kernel]) for step in steps]
         for index, slot in enumerate(block.results):
-            self._places.setdefault(slot, []).append((self._results, index))
+            self._positions.setdefault(slot, []).append((self._results, index))
         self._kept = [constants[number] for _, number in block.constants]
         lasting = {**{slot: constants[number] for slot, number in block.constants}, **self._buffers.lasting}
         for slot, value in lasting.items():
             self._put(slot, value)
-        self._params = [self._places.get(slot, []) for slot in block.params]
-        self._fresh = [(self._places[slot], *wanted) for slot, wanted in self._buffers.fresh.items()]
+        self._params = [self._positions.get(slot, []) for slot in block.params]
+        self._fresh = [(self._positions[slot], *form) for slot, form in self._buffers.fresh.items()]
         unknown = [slot for _, _, _, outputs in self._steps for _, slot in outputs]
         changing = [*block.params, *self._buffers.fresh, *unknown]
-        self._changing = [place for slot in changing for place in self._places.get(slot, [])]
+        self._changing = [position for slot in changing for position in self._positions.get(slot, [])]
         known = {*self._buffers.lasting, *self._buffers.fresh}
-        self._all_known = not unknown and known.issuperset(block.results)
+        self._has_static_results = not unknown and known.issuperset(block.results)
         self._copied = [
             slot in self._buffers.lasting or slot in block.results[:index]
             for index, slot in enumerate(block.results)
         ]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        """Results of the program; they belong to the caller."""
+        """Run the program and return its results; they belong to the caller."""
         try:
-            for places, shape, dtype in self._fresh:
+            for positions, shape, dtype in self._fresh:
                 buffer = new_array(shape, dtype)
-                for target, index in places:
+                for target, index in positions:
                     target[index] = buffer
             self._run_steps(inputs)
-            if self._all_known:
+            if self._has_static_results:
                 return [
                     value.copy() if copied else value
                     for value, copied in zip(self._results, self._copied, strict=True)
@@ -77,12 +78,12 @@ class StraightLine:
             self._forget()
 
     def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
-        """As `run`, with large results computed in the caller's buffers; the rest is to be copied."""
-        own: dict[int, Array] = {}
+        """Run with large results computed in the caller's buffers; the caller copies the others."""
+        buffers: dict[int, Array] = {}
         for slot, output in zip(self._result_slots, outputs, strict=True):
-            own.setdefault(slot, output)
+            buffers.setdefault(slot, output)
         for slot in self._buffers.fresh:
-            self._put(slot, own[slot])
+            self._put(slot, buffers[slot])
         try:
             self._run_steps(inputs)
             return list(self._results)
@@ -90,35 +91,37 @@ class StraightLine:
             self._forget()
 
     def _run_steps(self, inputs: Sequence[Value]) -> None:
-        for places, value in zip(self._params, inputs, strict=True):
-            for target, index in places:
+        for positions, value in zip(self._params, inputs, strict=True):
+            for target, index in positions:
                 target[index] = value
         for run, arguments, outputs, unknown in self._steps:
             results = run(arguments, outputs)
             for position, slot in unknown:
-                found = results[position]
-                if isinstance(found, np.ndarray) and shares_memory(found, (self._buffers.arena,)):
-                    found = found.copy()  # a view of a buffer, whose bytes will be another buffer's
-                self._put(slot, found)
+                result = results[position]
+                if isinstance(result, np.ndarray) and shares_memory(result, (self._buffers.arena,)):
+                    result = (
+                        result.copy()
+                    )  # a view of a buffer in the arena, which a later step may overwrite
+                self._put(slot, result)
 
     def _forget(self) -> None:
-        """Hold nothing of the caller's, and nothing that was allocated for this call only."""
+        """Drop all references to the caller's arrays and to arrays of this call."""
         for target, index in self._changing:
             target[index] = None
 
-    def _prepared(self, step: RunKernel, kernel: NamedKernel) -> _PreparedStep:
+    def _prepare_step(self, step: RunKernel, kernel: NamedKernel) -> _PreparedStep:
         arguments: list[Any] = [None] * len(step.inputs)
         outputs: list[Any] = [None] * len(step.outputs)
         for index, slot in enumerate(step.inputs):
-            self._places.setdefault(slot, []).append((arguments, index))
+            self._positions.setdefault(slot, []).append((arguments, index))
         unknown = []
         for index, slot in enumerate(step.outputs):
             if slot in self._buffers.lasting or slot in self._buffers.fresh:
-                self._places.setdefault(slot, []).append((outputs, index))
+                self._positions.setdefault(slot, []).append((outputs, index))
             else:
                 unknown.append((index, slot))
         return kernel.run, arguments, outputs, tuple(unknown)
 
     def _put(self, slot: int, value: Value) -> None:
-        for target, index in self._places.get(slot, ()):
+        for target, index in self._positions.get(slot, ()):
             target[index] = value

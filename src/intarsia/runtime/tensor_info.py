@@ -1,4 +1,4 @@
-"""Reading a TensorInfo: what its texts and numbers mean for arrays."""
+"""Read a TensorInfo: its meaning for arrays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ _NAMES = frozenset(dtype.value for dtype in DType)
 
 
 def is_tensor(info: TensorInfo) -> bool:
-    """Whether it describes an array; sequences and optionals have the text of their type as `dtype`."""
+    """Return whether it describes an array.
+
+    Sequences and optionals have the text of their type as `dtype`.
+    """
     return info.dtype in _NAMES
 
 
 def static_shape(info: TensorInfo) -> tuple[int, ...] | None:
-    """The shape if every dimension is known, else None."""
+    """Return the shape if every dimension is known, else None."""
     if info.shape is None or not is_tensor(info):
         return None
     known = tuple(dim for dim in info.shape if isinstance(dim, int) and dim >= 0)
@@ -22,7 +25,7 @@ def static_shape(info: TensorInfo) -> tuple[int, ...] | None:
 
 
 def shape_text(shape: tuple[int | str, ...] | None) -> str:
-    """A shape for people: (batch, 3, ?); "any shape" if not even the rank is known."""
+    """Return a shape for messages: (batch, 3, ?); "any shape" if the rank is unknown."""
     if shape is None:
         return "any shape"
     dims = ["?" if dim in {-1, "?"} else str(dim) for dim in shape]
@@ -30,6 +33,6 @@ def shape_text(shape: tuple[int | str, ...] | None) -> str:
 
 
 def info_text(info: TensorInfo) -> str:
-    """Name, element type and shape in one line: data: float32 (1, 3, 224, 224)."""
+    """Return name, element type and shape in one line: data: float32 (1, 3, 224, 224)."""
     shape = f" {shape_text(info.shape)}" if is_tensor(info) else ""
     return f"{info.name}: {info.dtype}{shape}"

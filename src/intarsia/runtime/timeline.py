@@ -1,4 +1,4 @@
-"""When each step of one run began and ended, and on which device."""
+"""Start, end and device of each step of one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intarsia.runtime.kernel_call import NamedKernel
 from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 
 HOST = "host"
-"""Where a program without devices runs."""
+"""Name of the device of a program without devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class StepEvent:
 
     Attributes:
         name: Name of the kernel, or "copy" with the device that the value comes from.
-        device: Who did it.
+        device: Name of the device that ran it.
         is_copy: Whether it is a copy between devices.
         kernel: Number of the kernel, -1 for a copy.
-        start: Nanoseconds of the clock.
-        end: Nanoseconds of the clock.
+        start: Start in nanoseconds of the clock.
+        end: End in nanoseconds of the clock.
     """
 
     name: str
@@ -37,7 +37,7 @@ class StepEvent:
     end: int
 
     def overlaps(self, other: StepEvent) -> bool:
-        """Whether both were under way at one moment."""
+        """Return whether two steps ran at the same time."""
         return self.start < other.end and other.start < self.end
 
 
@@ -49,7 +49,7 @@ class Timeline:
 
     @property
     def overlaps(self) -> tuple[tuple[StepEvent, StepEvent], ...]:
-        """Pairs of steps on different devices that were under way at one moment."""
+        """Pairs of steps on different devices that ran at the same time."""
         pairs = combinations(self.events, 2)
         return tuple(
             (one, other) for one, other in pairs if one.device != other.device and one.overlaps(other)
@@ -57,7 +57,7 @@ class Timeline:
 
     @property
     def busy_nanoseconds(self) -> int:
-        """How long at least one device was doing a step."""
+        """Nanoseconds during which at least one device ran a step."""
         busy, reached = 0, 0
         for event in self.events:
             busy += max(0, event.end - max(event.start, reached))
@@ -65,7 +65,7 @@ class Timeline:
         return busy
 
     def to_chrome_trace(self) -> str:
-        """The same as JSON of Chrome's trace event format, one row for each device; times in microseconds."""
+        """Return JSON of Chrome's trace event format, one row for each device; times in microseconds."""
         rows = {name: row for row, name in enumerate(sorted({event.device for event in self.events}))}
         names = [
             {"name": "thread_name", "ph": "M", "pid": 0, "tid": row, "args": {"name": name}}
@@ -87,7 +87,7 @@ class Timeline:
         return json.dumps({"traceEvents": [*names, *steps], "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:
-        """A table, one line a step: begin and length in microseconds, device, name."""
+        """Return a table, one line for each step: start and length in microseconds, device, name."""
         first = min((event.start for event in self.events), default=0)
         return "\n".join(
             f"{(event.start - first) / 1000:12.1f} {(event.end - event.start) / 1000:10.1f} us "
@@ -97,12 +97,12 @@ class Timeline:
 
 
 class Recorder:
-    """Takes down when steps begin and end; usable from the threads of all devices.
+    """Records the start and end of steps; usable from the threads of all devices.
 
     Args:
-        plan: What is run.
+        plan: Plan of the program.
         kernels: Its kernels, for their names.
-        clock: Where the time is read.
+        clock: Function that returns the time in nanoseconds.
     """
 
     def __init__(self, plan: ExecutionPlan, kernels: Sequence[NamedKernel], clock: Callable[[], int]) -> None:
@@ -127,14 +127,15 @@ class Recorder:
         else:
             name = self._kernels[step.kernel].name
             event = StepEvent(name, devices[step.device], False, step.kernel, start, end)
+        # No lock: appending to a list is atomic under the GIL.
         self._events.append(event)
 
     def recorded_kernels(self) -> list[NamedKernel]:
         """The kernels of a plan without devices, each of which records its runs."""
         return [self._recorded(number, kernel) for number, kernel in enumerate(self._kernels)]
 
-    def timeline(self) -> Timeline:
-        """What was recorded since the last call."""
+    def take_timeline(self) -> Timeline:
+        """Return the steps recorded since the last call, and forget them."""
         events, self._events = self._events, []
         return Timeline(tuple(sorted(events, key=lambda event: (event.start, event.end))))
 

@@ -1,4 +1,4 @@
-"""Which version of a toolchain is here."""
+"""Versions of the toolchains on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from intarsia.support.errors import MissingToolchainError
 
 
 def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
-    """The loader of a toolchain's kernels, and the toolchain's version.
+    """Return the loader of a toolchain's kernels, and the toolchain's version.
 
     Raises:
         MissingToolchainError: It is unknown, not installed or broken here; the help says how to install it.
@@ -18,26 +18,26 @@ def usable_loader(toolchain: str) -> tuple[KernelLoader, str]:
         raise MissingToolchainError(f'there is no toolchain "{toolchain}" here', help=f"known: {known}")
     try:
         loader = TOOLCHAINS[toolchain]()
-        found = _found(loader)
+        availability = _loading_availability(loader)
     except ImportError as error:
-        found = Unavailable(str(error))
-    if isinstance(found, Unavailable):
+        availability = Unavailable(str(error))
+    if isinstance(availability, Unavailable):
         raise MissingToolchainError(
-            f'the toolchain "{toolchain}" cannot be used here: {found.reason}',
-            help=found.help or f"pip install 'intarsia[{toolchain}]'",
+            f'the toolchain "{toolchain}" cannot be used here: {availability.reason}',
+            help=availability.help or f"pip install 'intarsia[{toolchain}]'",
         )
-    return loader, found.version
+    return loader, availability.version
 
 
 def installed_version(toolchain: str) -> str:
-    """The version of a toolchain, or the empty string if it cannot be told."""
+    """Return the version of a toolchain, or the empty string if it is unknown."""
     try:
         loader = TOOLCHAINS[toolchain]() if toolchain in TOOLCHAINS else None
     except ImportError:
         return ""
-    found = None if loader is None else _found(loader)
-    return found.version if isinstance(found, Available) else ""
+    availability = None if loader is None else _loading_availability(loader)
+    return availability.version if isinstance(availability, Available) else ""
 
 
-def _found(loader: KernelLoader) -> Available | Unavailable:
+def _loading_availability(loader: KernelLoader) -> Available | Unavailable:
     return loader.loading_availability() if isinstance(loader, CompilesApart) else loader.availability()

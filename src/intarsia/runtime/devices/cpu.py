@@ -1,4 +1,4 @@
-"""`cpu:i`: a group of cores with a thread, and memory of its own in the one memory of the host."""
+"""The CPU device `cpu:i`: a thread on a group of cores, with an arena in host memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from intarsia.support.errors import ExecutionError
 
 
 class CpuDevice:
-    """Buffers are arrays; values of the host are used where they are, those of other devices are copied."""
+    """A group of cores as a device.
+
+    Values of the host are used in place, those of other devices are copied.
+    """
 
     kind: ClassVar[str] = "cpu"
     default_toolchain: ClassVar[str | None] = None
@@ -38,11 +41,11 @@ class CpuDevice:
         return np.ndarray(shape, dtype, buffer=block, offset=offset)
 
     def adopt(self, array: Array) -> Array:
-        """The array."""
+        """Return the array: the device reads host memory."""
         return array
 
     def put(self, value: Value) -> Value:
-        """The value itself: the host's memory is the device's."""
+        """Return the value itself: host memory is the device's memory."""
         return value
 
     def get(self, buffer: Value, into: Array | None = None) -> Value:
@@ -54,8 +57,8 @@ class CpuDevice:
         """As `Device.receive`."""
         if into is not None:
             return source.get(buffer, into)
-        found = source.get(buffer)
-        return found.copy() if isinstance(found, np.ndarray) else found
+        value = source.get(buffer)
+        return value.copy() if isinstance(value, np.ndarray) else value
 
     def run(
         self, kernel: NamedKernel, inputs: Sequence[Value], outputs: Sequence[Array | None]
@@ -65,7 +68,7 @@ class CpuDevice:
         return own_results(kernel.run(inputs, outputs), inputs, outputs)
 
     def synchronize(self) -> None:
-        """Nothing: whoever has called `run` has waited."""
+        """Do nothing: `run` returns when the kernel has ended."""
 
     def close(self) -> None:
         """End the thread."""

@@ -1,4 +1,4 @@
-"""What a device is at run time: memory that only it opens, and one thread that works with it."""
+"""The runtime interface of a device: its private memory, and the one thread that works on it."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ from intarsia.support.errors import MissingToolchainError
 from intarsia.support.registry import Registry
 
 Buffer: TypeAlias = Any
-"""A value in the memory of a device; only the device itself knows what it is."""
+"""A value in the memory of a device; opaque outside of the device."""
 
 
 class Device(Protocol):
     """One device of a program; constructed with its name and, on a CPU, its cores.
 
-    What works on memory is called in the thread of `worker`, but for `get`, which any thread may call once
-    the value is complete.
+    Methods that work on memory are called in the thread of `worker`. Only `get` may be called from any
+    thread,
+    once the value is complete.
     """
 
     kind: ClassVar[str]
-    """As in targets."""
+    """Kind of the device in targets, such as "cpu"."""
     default_toolchain: ClassVar[str | None]
-    """Who compiles for it where nobody is named; None for the reference toolchain."""
+    """Toolchain for expressions that name none; None for the reference toolchain."""
     name: DeviceName
     worker: Worker
 
     def __init__(self, name: DeviceName, cores: CoreGroup) -> None: ...
 
     def allocate(self, size: int) -> Buffer:
-        """A block of `size` bytes.
+        """Allocate a block of `size` bytes.
 
         Raises:
-            MemoryError: There is not so much.
+            MemoryError: There is not enough memory.
         """
 
     def view(self, block: Buffer, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
-        """A buffer in a block that `allocate` gave; `offset` in bytes, a multiple of the alignment."""
+        """Return a buffer in a block of `allocate`; `offset` is in bytes, a multiple of the alignment."""
 
     def adopt(self, array: Array) -> Buffer | None:
-        """The caller's own array as a buffer, or None where the device cannot reach its memory."""
+        """Return the caller's array as a buffer, or None if the device cannot access its memory."""
 
     def put(self, value: Value) -> Buffer:
-        """A value of the host on this device.
+        """Copy a value of the host to this device.
 
         Raises:
             ExecutionError: The device has no such values (strings, sequences).
         """
 
     def get(self, buffer: Buffer, into: Array | None = None) -> Value:
-        """A value on the host, copied into an array if one is given; else it may be the device's own memory.
+        """Return a value on the host, copied into an array if one is given; else maybe the device's memory.
 
         Raises:
             ExecutionError: The buffer is not this device's.
@@ -79,10 +80,10 @@ class Device(Protocol):
         """
 
     def synchronize(self) -> None:
-        """Wait until all that was begun is done."""
+        """Wait until all work that was started is complete."""
 
     def close(self) -> None:
-        """Let go of memory and thread."""
+        """Release the memory and end the thread."""
 
 
 DEVICES: Registry[type[Device]] = Registry("device kind", group="intarsia.devices")
@@ -90,7 +91,7 @@ DEVICES: Registry[type[Device]] = Registry("device kind", group="intarsia.device
 
 
 def device_class(kind: str) -> type[Device]:
-    """The class of the devices of a kind.
+    """Return the class of the devices of a kind.
 
     Raises:
         UsageError: There is no such kind.

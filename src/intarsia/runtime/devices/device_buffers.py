@@ -1,6 +1,6 @@
 """Memory of a straight-line program on several devices: one arena on each.
 
-A buffer that another device copies is in use until its own device knows that the copy is done.
+A buffer that another device copies stays live until its owner has waited for a later step of that device.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class DeviceBuffers:
     """Memory for one executable.
 
     Attributes:
-        arenas: The block of each device in which its lasting buffers lie.
-        sizes: Bytes of each.
+        arenas: Block of each device that contains its lasting buffers.
+        sizes: Size of each arena in bytes.
         lasting: Buffers by slot, the same on every call.
-        fresh: Shape and dtype by slot of results that are computed in an array of the caller's own.
+        fresh: Shape and dtype by slot of results that are computed in an array of the caller.
     """
 
     arenas: tuple[Buffer, ...]
@@ -36,29 +36,29 @@ class DeviceBuffers:
 
 
 def allocate_on_devices(
-    block: PlanBlock, plan: DeviceSchedule, types: Sequence[TensorInfo | None], devices: Sequence[Device]
+    block: PlanBlock, schedule: DeviceSchedule, types: Sequence[TensorInfo | None], devices: Sequence[Device]
 ) -> DeviceBuffers:
-    """Buffers for all slots that are written and whose shape is known; the others kernels allocate.
+    """Allocate buffers for all written slots of known shape; kernels allocate the values of the others.
 
     Raises:
         ExecutionError: They do not fit into memory.
     """
-    known = known_slots([turn.step for turns in plan.turns for turn in turns], types)
+    forms = known_slots([turn.step for turns in schedule.turns for turn in turns], types)
     fresh = {
-        slot: known[slot]
+        slot: forms[slot]
         for slot in block.results
-        if slot in known
+        if slot in forms
         and devices[block.slot_devices[slot]].kind == "cpu"
-        and buffer_bytes(*known[slot]) > COPIED_RESULT_BYTES
+        and buffer_bytes(*forms[slot]) > COPIED_RESULT_BYTES
     }
-    lifetimes = device_lifetimes(block, plan, {slot: known[slot] for slot in known if slot not in fresh})
+    lifetimes = device_lifetimes(block, schedule, {slot: forms[slot] for slot in forms if slot not in fresh})
     arenas: list[Buffer] = []
     sizes: list[int] = []
     lasting: dict[int, Buffer] = {}
     for device, spans in zip(devices, lifetimes, strict=True):
         placed = plan_arena_by_time(list(spans.values()), ALIGNMENT)
         arena, buffers = device.worker.call(
-            partial(_allocated, device, placed, [known[slot] for slot in spans])
+            partial(_allocate_on, device, placed, [forms[slot] for slot in spans])
         )
         arenas.append(arena)
         sizes.append(placed.size)
@@ -66,7 +66,7 @@ def allocate_on_devices(
     return DeviceBuffers(tuple(arenas), tuple(sizes), lasting, fresh)
 
 
-def _allocated(
+def _allocate_on(
     device: Device, placed: ArenaPlan, wanted: Sequence[ShapeAndDType]
 ) -> tuple[Buffer, list[Buffer]]:
     try:
@@ -79,40 +79,41 @@ def _allocated(
 
 
 def device_lifetimes(
-    block: PlanBlock, plan: DeviceSchedule, known: Mapping[int, ShapeAndDType]
+    block: PlanBlock, schedule: DeviceSchedule, forms: Mapping[int, ShapeAndDType]
 ) -> tuple[dict[int, Lifetime], ...]:
-    """For each device the slots that it writes and whose form is known, with the turns that need them.
+    """Return, for each device, the live ranges of the slots that it writes and that need a buffer.
 
     Args:
-        block: Of a plan with devices.
-        plan: Who does what.
-        known: Form of the slots that need a buffer.
+        block: Block of a plan with devices.
+        schedule: Turns of each device.
+        forms: Shape and dtype of the slots that need a buffer.
     """
-    spans: list[dict[int, tuple[int, int]]] = [{} for _ in plan.turns]
-    for device, turns in enumerate(plan.turns):
+    spans: list[dict[int, tuple[int, int]]] = [{} for _ in schedule.turns]
+    for device, turns in enumerate(schedule.turns):
         for number, turn in enumerate(turns, 1):
             for slot in turn.step.outputs:
                 spans[device][slot] = number, number
-    ends = [len(turns) + 1 for turns in plan.turns]
-    for reader, turns in enumerate(plan.turns):
+    ends = [len(turns) + 1 for turns in schedule.turns]
+    for reader, turns in enumerate(schedule.turns):
         for number, turn in enumerate(turns, 1):
             for slot in turn.step.inputs:
                 owner = block.slot_devices[slot]
                 if slot in spans[owner]:
                     is_remote = isinstance(turn.step, Copy)
-                    last = _last_before(plan.turns[owner], reader, number) if is_remote else number
+                    last = _last_before(schedule.turns[owner], reader, number) if is_remote else number
                     first, before = spans[owner][slot]
                     spans[owner][slot] = first, max(before, last)
     for slot in block.results:
-        own = spans[block.slot_devices[slot]]
-        if slot in own:
-            own[slot] = own[slot][0], ends[block.slot_devices[slot]]
+        ranges = spans[block.slot_devices[slot]]
+        if slot in ranges:
+            ranges[slot] = ranges[slot][0], ends[block.slot_devices[slot]]
     return tuple(
-        {slot: Lifetime(buffer_bytes(*known[slot]), *span) for slot, span in own.items() if slot in known}
-        for own in spans
+        {slot: Lifetime(buffer_bytes(*forms[slot]), *span) for slot, span in ranges.items() if slot in forms}
+        for ranges in spans
     )
 
 
 def _last_before(turns: Sequence[Turn], reader: int, number: int) -> int:
-    """The last turn during which the reader may still be in that turn of its own."""
-    return bisect_left(turns, number + 1, key=lambda turn: turn.known[reader])
+    """Return the last turn of a device during which the reader may still be running its turn `number`."""
+    # The counts of completed turns only grow, so that a binary search finds the first later turn.
+    return bisect_left(turns, number + 1, key=lambda turn: turn.complete[reader])

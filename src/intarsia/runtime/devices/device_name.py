@@ -1,4 +1,4 @@
-"""How devices are named in plans and messages: "cpu:0", "mock:1"."""
+"""Names of devices in plans and messages: "cpu:0", "mock:1"."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class DeviceName:
     """Kind and number of a device.
 
     Attributes:
-        kind: As in targets: "cpu", "cuda", "mock".
-        number: Which of its kind, 0 or more.
+        kind: Kind of device as in targets: "cpu", "cuda", "mock".
+        number: Index among the devices of its kind, 0 or more.
     """
 
     kind: str
@@ -25,15 +25,15 @@ class DeviceName:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The name that a text is.
+        """Parse a device's name.
 
         Raises:
-            UsageError: It is none.
+            UsageError: The text is not a device name.
         """
-        found = _NAME.fullmatch(text)
-        if found is None:
+        match = _NAME.fullmatch(text)
+        if match is None:
             raise UsageError(f'{text!r} is not a device; expected a kind and a number, such as "cpu:0"')
-        return cls(found[1], int(found[2]))
+        return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.number}"

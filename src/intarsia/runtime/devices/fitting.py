@@ -1,4 +1,4 @@
-"""Values put where a device wants them."""
+"""Copies of values into the memory of a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.support.errors import ExecutionError
 
 
 def copied_into(into: Array, value: Value) -> Array:
-    """The array, once the value has been copied there.
+    """Copy a value into an array and return the array.
 
     Raises:
         ExecutionError: The value is no array of that shape and element type.
@@ -27,7 +27,7 @@ def copied_into(into: Array, value: Value) -> Array:
 def own_results(
     results: Sequence[Value], inputs: Sequence[Value], outputs: Sequence[Array | None]
 ) -> list[Value]:
-    """The results of a kernel, copied where a kernel without a buffer has returned a view of an input."""
+    """Return the results of a kernel, with a copy of each that is a view of an input."""
     return [
         result.copy()
         if given is None and isinstance(result, np.ndarray) and shares_memory(result, inputs)

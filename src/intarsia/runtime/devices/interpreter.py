@@ -1,4 +1,4 @@
-"""Running a program with branches and calls on several devices: one step after the other, each on its own."""
+"""Run a program with branches and calls on several devices, one step after the other."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class DeviceInterpreter(Interpreter):
         plan: The plan.
         kernels: Compiled functions, by the numbers that the plan uses.
         constants: Arrays that the plan's blocks read directly; they are put on their devices once.
-        devices: Those of the plan, in its order.
-        recorder: Takes down when each step begins and ends, if given.
+        devices: Devices of the plan, in its order.
+        recorder: Recorder of the start and end of each step, if given.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class DeviceInterpreter(Interpreter):
         self._host_constants = list(constants)
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        """Results of the program; they belong to the caller."""
+        """Run the program and return its results; they belong to the caller."""
         return owned(self.run_into(inputs, ()), [*inputs, *self._host_constants])
 
     def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
-        """Results of the program, all of them still to be copied into the caller's buffers."""
+        """Run the program and return its results, which the caller has yet to copy into its buffers."""
         placed = [
             self._put(self._main, slot, value) for slot, value in zip(self._main.params, inputs, strict=True)
         ]
@@ -64,17 +64,18 @@ class DeviceInterpreter(Interpreter):
         arguments = [values[slot] for slot in step.inputs]
         work = partial(device.run, self._kernels[step.kernel], arguments, [None] * len(step.outputs))
         if self._recorder is None:
-            found = device.worker.call(work)
+            results = device.worker.call(work)
         else:
             with self._recorder.step(step):
-                found = device.worker.call(work)
+                results = device.worker.call(work)
                 device.worker.call(device.synchronize)
-        for slot, value in zip(step.outputs, found, strict=True):
+        for slot, value in zip(step.outputs, results, strict=True):
             values[slot] = value
 
     def _copy(self, step: Copy, activation: Activation) -> None:
         number = activation.prepared.block.slot_devices[step.source]
         source, device, values = self._devices[number], self._devices[step.device], activation.values
+        # The value must be complete before another device's thread reads it.
         source.worker.call(source.synchronize)
         work = partial(device.receive, source, values[step.source], None)
         if self._recorder is None:

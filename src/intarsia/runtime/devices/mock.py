@@ -1,4 +1,4 @@
-"""`mock:i`: a device whose memory nobody else can touch, so that a missing copy is an error."""
+"""The mock device `mock:i`: its memory is inaccessible from outside, so that a missing copy is an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from intarsia.support.errors import ExecutionError
 
 
 class MockBuffer:
-    """A name for a value in the memory of a mock device; it has nothing of an array."""
+    """An opaque handle of a value in the memory of a mock device; it has no method of an array."""
 
     __slots__ = ("__weakref__", "_device")
 
@@ -32,7 +32,7 @@ class MockBuffer:
 
 
 class MockDevice:
-    """Computes on the host, with kernels of any toolchain, but hands out only names of its values.
+    """A device that computes on the host, with kernels of any toolchain, but returns only handles.
 
     Every value is copied on the way in and on the way out.
     """
@@ -47,32 +47,34 @@ class MockDevice:
 
     def allocate(self, size: int) -> MockBuffer:
         """As `Device.allocate`."""
-        return self._kept(allocate_aligned(size))
+        return self._keep(allocate_aligned(size))
 
     def view(
         self, block: MockBuffer, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> MockBuffer:
         """As `Device.view`."""
-        return self._kept(np.ndarray(shape, dtype, buffer=cast("Array", self._opened(block)), offset=offset))
+        return self._keep(
+            np.ndarray(shape, dtype, buffer=cast("Array", self._value_of(block)), offset=offset)
+        )
 
     def adopt(self, array: Array) -> None:  # noqa: ARG002 - none is reached
-        """None."""
+        """Return None: the device has no access to host memory."""
         return
 
     def put(self, value: Value) -> MockBuffer:
         """As `Device.put`."""
-        return self._kept(_copied(value))
+        return self._keep(_copied(value))
 
     def get(self, buffer: MockBuffer, into: Array | None = None) -> Value:
         """As `Device.get`."""
-        value = self._opened(buffer)
+        value = self._value_of(buffer)
         return _copied(value) if into is None else copied_into(into, value)
 
     def receive(self, source: Device, buffer: Buffer, into: MockBuffer | None) -> MockBuffer:
         """As `Device.receive`."""
         if into is None:
-            return self._kept(_copied(source.get(buffer)))
-        source.get(buffer, cast("Array", self._opened(into)))
+            return self._keep(_copied(source.get(buffer)))
+        source.get(buffer, cast("Array", self._value_of(into)))
         return into
 
     def run(
@@ -80,32 +82,32 @@ class MockDevice:
     ) -> list[MockBuffer]:
         """As `Device.run`."""
         try:
-            opened = [self._opened(buffer) for buffer in inputs]
-            targets = [None if buffer is None else self._opened(buffer) for buffer in outputs]
+            opened = [self._value_of(buffer) for buffer in inputs]
+            targets = [None if buffer is None else self._value_of(buffer) for buffer in outputs]
         except ExecutionError as error:
             error.add_note(f"in kernel {kernel.name}")
             raise
         arrays = cast("list[Array | None]", targets)
         results = own_results(kernel.run(opened, arrays), opened, arrays)
         return [
-            self._kept(result) if buffer is None else buffer
+            self._keep(result) if buffer is None else buffer
             for result, buffer in zip(results, outputs, strict=True)
         ]
 
     def synchronize(self) -> None:
-        """Nothing: whoever has called `run` has waited."""
+        """Do nothing: `run` returns when the kernel has ended."""
 
     def close(self) -> None:
         """End the thread and forget all values."""
         self.worker.close()
         self._values.clear()
 
-    def _kept(self, value: Value) -> MockBuffer:
+    def _keep(self, value: Value) -> MockBuffer:
         buffer = MockBuffer(self.name)
         self._values[buffer] = value
         return buffer
 
-    def _opened(self, buffer: object) -> Value:
+    def _value_of(self, buffer: object) -> Value:
         if not isinstance(buffer, MockBuffer) or buffer not in self._values:
             found = buffer if isinstance(buffer, MockBuffer) else "a value of the host"
             raise ExecutionError(

@@ -1,4 +1,4 @@
-"""The devices of a plan, made ready on this machine."""
+"""Open the devices of a plan on this machine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ for _built_in in (CpuDevice, MockDevice):
 
 
 def open_devices(names: Sequence[str], threads: Sequence[int | None]) -> tuple[Device, ...]:
-    """The devices of those names; the cores of this machine are divided among those of the CPU.
+    """Open devices by name, and divide the cores of this machine among the CPU devices.
 
     Args:
-        names: As in `ExecutionPlan.devices`.
-        threads: For each, how many threads it is to have, None where that is not said.
+        names: Names of the devices, such as "cpu:0" (`ExecutionPlan.devices`).
+        threads: Number of threads of each device, None where unspecified.
 
     Raises:
         UsageError: There is no such kind of device.
@@ -44,7 +44,7 @@ def open_devices(names: Sequence[str], threads: Sequence[int | None]) -> tuple[D
 
 
 def group_sizes(names: Sequence[str], threads: Sequence[int | None]) -> tuple[int | None, ...]:
-    """How many cores each device gets on this machine; None for those that are not of the CPU."""
+    """Return the number of cores that each device gets on this machine; None for devices other than CPUs."""
     is_cpu = [DeviceName.parse(name).kind == "cpu" for name in names]
     wanted = [size for size, cpu in zip(threads, is_cpu, strict=True) if cpu]
     sizes = iter([len(group) for group in core_groups(wanted, allowed_cores())])
@@ -52,7 +52,7 @@ def group_sizes(names: Sequence[str], threads: Sequence[int | None]) -> tuple[in
 
 
 def kernel_devices(plan: ExecutionPlan, kernels: int) -> tuple[int, ...]:
-    """The number of the device that runs each of so many kernels."""
+    """Return the number of the device of each of the plan's kernels."""
     owners = [0] * kernels
     for block in plan.blocks.values():
         for step in (step for steps in flattened(block.steps) for step in steps):
@@ -62,7 +62,7 @@ def kernel_devices(plan: ExecutionPlan, kernels: int) -> tuple[int, ...]:
 
 
 def threads_of(plan: ExecutionPlan, targets: Sequence[str]) -> tuple[int | None, ...]:
-    """How many threads the kernels of each device were compiled for; None where none says it.
+    """Return the number of threads that each device's kernels were compiled for; None if unspecified.
 
     Args:
         plan: The plan.
@@ -72,14 +72,14 @@ def threads_of(plan: ExecutionPlan, targets: Sequence[str]) -> tuple[int | None,
     if not plan.devices:
         return ()
     for text, device in zip(targets, kernel_devices(plan, len(targets)), strict=True):
-        found = Target(text).option("threads")
-        if isinstance(found, int):
-            most[device] = max(found, most[device] or 1)
+        option = Target(text).option("threads")
+        if isinstance(option, int):
+            most[device] = max(option, most[device] or 1)
     return tuple(most)
 
 
 def devices_of(plan: ExecutionPlan, kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """The devices of a plan whose kernels are there already.
+    """Open the devices of a plan for kernels that are compiled already.
 
     Raises:
         UsageError: There is no such kind of device.

@@ -1,4 +1,4 @@
-"""How far the devices of one run have come, and whether they are to go on."""
+"""Completed turns of the devices in one run, and the first error, which stops the run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from threading import Condition
 
 
 class RunStoppedError(Exception):
-    """Another device has failed, or the caller has given up: this one does nothing more."""
+    """Another device has failed, or the caller was interrupted: this device stops."""
 
 
 class Progress:
-    """Turns that are done, by device; a device waits here for another one.
+    """Completed turns by device; a device waits here for another one.
 
     Args:
-        devices: How many there are.
+        devices: Number of devices.
 
     Attributes:
-        error: What went wrong first, if anything did.
+        error: First error of any device, if there was one.
     """
 
     def __init__(self, devices: int) -> None:
@@ -27,34 +27,35 @@ class Progress:
         self._changed = Condition()
 
     def announce(self, device: int, turn: int) -> None:
-        """A device has done that turn, and all before it."""
+        """Record that a device has completed a turn and all turns before it."""
         with self._changed:
             self._done[device] = turn
             self._changed.notify_all()
 
     def wait_for(self, device: int, turn: int) -> None:
-        """Wait until a device has done that turn.
+        """Wait until a device has completed a turn.
 
         Raises:
-            RunStoppedError: It will not.
+            RunStoppedError: The run was stopped.
         """
-        if self._done[device] >= turn:  # the usual case needs no lock
+        # Lock-free fast path: reading a list item is atomic under the GIL, and the count only grows.
+        if self._done[device] >= turn:
             return
         with self._changed:
             self._changed.wait_for(lambda: self.error is not None or self._done[device] >= turn)
         self.check()
 
     def check(self) -> None:
-        """Do nothing if the run is to go on.
+        """Raise if the run was stopped.
 
         Raises:
-            RunStoppedError: It is not.
+            RunStoppedError: The run was stopped.
         """
         if self.error is not None:
             raise RunStoppedError
 
     def stop(self, error: BaseException) -> None:
-        """Let no device begin anything more; the first error counts."""
+        """Stop the run: no device begins another step. The first error is kept."""
         with self._changed:
             if self.error is None:
                 self.error = error
@@ -62,7 +63,7 @@ class Progress:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """What goes wrong in the block stops the run, and is not raised: whoever waits for it raises it."""
+        """Stop the run at an exception in the block, without raising it: the caller's thread raises it."""
         try:
             yield
         except RunStoppedError:

@@ -1,4 +1,4 @@
-"""Running a program without branches on several devices: each takes its turns in a thread of its own."""
+"""Run a program without branches on several devices, each in its own thread."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from intarsia.runtime.plan import Copy, ExecutionPlan, RunKernel
 from intarsia.runtime.timeline import Recorder
 
 _ATTENTION_S: Final = 0.2
-"""The caller's thread looks so often whether it is interrupted."""
+"""Seconds between two checks of the caller's thread for an interrupt."""
 
 
 class DeviceRunner:
-    """The runner of a plan with devices whose "main" has only RunKernel and Copy steps.
+    """The runner of a plan with devices and only RunKernel and Copy steps in "main".
 
-    A device waits for another one only where it copies a value of that. The first error stops all devices
-    after what they are doing, and is raised once they have stopped; so does an interrupt of the caller.
+    A device waits for another one only to copy a value from it. The first error, or an interrupt of the
+    caller,
+    stops all devices after their current step, and is raised once they have stopped.
 
     Args:
         plan: The plan.
         kernels: Compiled functions, by the numbers that the plan uses.
         constants: Arrays that the plan's blocks read directly; they are put on their devices once.
-        devices: Those of the plan, in its order.
-        recorder: Takes down when each step begins and ends, if given.
+        devices: Devices of the plan, in its order.
+        recorder: Recorder of the start and end of each step, if given.
     """
 
     def __init__(
@@ -63,18 +64,19 @@ class DeviceRunner:
             self._lasting[slot] = device.worker.call(partial(device.put, constants[number]))
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        """Results of the program; they belong to the caller."""
+        """Run the program and return its results; they belong to the caller."""
         slots = list(self._lasting)
         for slot, form in self._fresh.items():
             slots[slot] = self._device_of(slot).adopt(new_array(*form))
         self._execute(slots, inputs)
-        found = [self._device_of(slot).get(slots[slot]) for slot in self._block.results]
-        return owned(found, [*inputs, *self._kept])
+        results = [self._device_of(slot).get(slots[slot]) for slot in self._block.results]
+        return owned(results, [*inputs, *self._kept])
 
     def run_into(self, inputs: Sequence[Value], outputs: Sequence[Array]) -> list[Value]:
-        """As `run`, with large results computed in the caller's buffers; the rest is to be copied."""
+        """Run with large results computed in the caller's buffers; the caller copies the others."""
         slots = list(self._lasting)
         results = self._block.results
+        # Reversed: where a slot is returned twice, the first buffer wins, and the second is filled by a copy.
         for slot, output in zip(reversed(results), reversed(outputs), strict=True):
             if slot in self._fresh:
                 slots[slot] = self._device_of(slot).adopt(output)
@@ -100,7 +102,7 @@ class DeviceRunner:
             raise progress.error
 
     def _work(self, number: int, slots: list[Buffer], inputs: Sequence[Value], progress: Progress) -> None:
-        """All turns of one device, in its thread."""
+        """Run all turns of one device, in its thread."""
         device, plan = self._devices[number], self._schedule
         with progress.stopping():
             for slot, value in zip(self._block.params, inputs, strict=True):
@@ -134,6 +136,6 @@ class DeviceRunner:
             return
         arguments = [slots[slot] for slot in step.inputs]
         outputs = [slots[slot] for slot in step.outputs]
-        found = device.run(self._kernels[step.kernel], arguments, outputs)
-        for slot, value in zip(step.outputs, found, strict=True):
+        results = device.run(self._kernels[step.kernel], arguments, outputs)
+        for slot, value in zip(step.outputs, results, strict=True):
             slots[slot] = value

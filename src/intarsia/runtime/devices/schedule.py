@@ -1,6 +1,6 @@
-"""What each device does in which order, and for whom it waits: only where a value comes from another one.
+"""Divide the steps of a plan among its devices; a device waits only for a value of another one.
 
-Each device takes its steps in the order of the plan, so that no two can wait for each other.
+Each device runs its steps in the order of the plan, so that no two can deadlock.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ DeviceStep: TypeAlias = RunKernel | Copy
 class Turn:
     """A step of one device.
 
-    Turns are counted from 1 on each device; 0 is the moment at which it has put inputs into its memory.
+    Turns are counted from 1 on each device; turn 0 is the copy of the inputs into its memory.
 
     Attributes:
-        step: What is done; a Copy is done by the device that it goes to.
-        wait: The device and its turn that must be done before, for a Copy.
-        is_awaited: Whether a device waits for this turn.
-        known: For each device how many turns are surely done, with turn 0, when this step begins.
+        step: Step of the plan; the destination's device runs a Copy.
+        wait: Device and turn that must be complete before a Copy; None for other steps.
+        is_awaited: Whether another device waits for this turn.
+        complete: Number of turns, turn 0 included, that each device has surely completed when this step
+            begins.
     """
 
     step: DeviceStep
     wait: tuple[int, int] | None
     is_awaited: bool
-    known: tuple[int, ...]
+    complete: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class DeviceSchedule:
     """The turns of each device.
 
     Attributes:
-        turns: By device.
-        input_is_awaited: For each device whether another one waits for its inputs.
+        turns: Turns of each device, in order.
+        input_is_awaited: Whether another device waits for the inputs of each device.
     """
 
     turns: tuple[tuple[Turn, ...], ...]
@@ -49,16 +50,17 @@ class DeviceSchedule:
 def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> DeviceSchedule:
     """Divide the steps of a block among the devices.
 
-    What is known when a step begins follows from waiting alone, as in vector clocks (Mattern 1989): a device
-    knows what it has done, and what those for whom it has waited knew.
+    The counts of completed turns follow from the waits alone, as in vector clocks (Mattern 1989): a device
+    has the
+    count of its own turns, and the maximum of the counts of all devices that it has waited for.
 
     Args:
-        block: Of a plan with devices.
+        block: Block of a plan with devices.
         steps: Its steps, in an order in which they can be done one after the other.
-        devices: How many there are.
+        devices: Number of devices.
     """
     writer: dict[int, tuple[int, int]] = {}  # slot -> device and turn
-    waits: list[list[tuple[DeviceStep, tuple[int, int] | None, tuple[int, ...]]]] = [
+    queues: list[list[tuple[DeviceStep, tuple[int, int] | None, tuple[int, ...]]]] = [
         [] for _ in range(devices)
     ]
     clocks = [[0] * devices for _ in range(devices)]
@@ -66,26 +68,27 @@ def schedule(block: PlanBlock, steps: Sequence[DeviceStep], devices: int) -> Dev
         clock[device] = 1  # its inputs
     awaited: set[tuple[int, int]] = set()
     for step in steps:
-        own, mine = waits[step.device], clocks[step.device]
+        queue, clock = queues[step.device], clocks[step.device]
         wait = None
         if isinstance(step, Copy):
             wait = writer.get(step.source, (block.slot_devices[step.source], 0))
             awaited.add(wait)
             source, turn = wait
-            theirs = waits[source][turn - 1][2] if turn else (0,) * devices
-            mine[:] = map(max, mine, theirs)
-            mine[source] = max(mine[source], turn + 1)
-        own.append((step, wait, tuple(mine)))
-        mine[step.device] = len(own) + 1
+            source_clock = queues[source][turn - 1][2] if turn else (0,) * devices
+            # Merge the clocks element by element, then count the awaited turn itself as complete.
+            clock[:] = map(max, clock, source_clock)
+            clock[source] = max(clock[source], turn + 1)
+        queue.append((step, wait, tuple(clock)))
+        clock[step.device] = len(queue) + 1
         for slot in step.outputs:
-            writer[slot] = step.device, len(own)
+            writer[slot] = step.device, len(queue)
     return DeviceSchedule(
         tuple(
             tuple(
-                Turn(step, wait, (device, number) in awaited, known)
-                for number, (step, wait, known) in enumerate(own, 1)
+                Turn(step, wait, (device, number) in awaited, complete)
+                for number, (step, wait, complete) in enumerate(queue, 1)
             )
-            for device, own in enumerate(waits)
+            for device, queue in enumerate(queues)
         ),
         tuple((device, 0) in awaited for device in range(devices)),
     )

@@ -1,4 +1,4 @@
-"""The one thread in which all work of a device is done, kept to the device's cores."""
+"""The thread that does all work of a device, pinned to the device's cores."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class Worker:
-    """A thread that does what it is given, one thing after the other; it is started when first needed.
+    """A thread that runs submitted functions in order; it starts with the first one.
 
     Threads that its work starts (pools of engines) inherit its cores. A forked child begins with a new
     thread.
 
     Args:
         name: Shown by debuggers.
-        cores: Where it and the threads that it starts may run; None for everywhere.
+        cores: Cores for it and the threads that it starts; None for all.
     """
 
     def __init__(self, name: str, cores: CoreGroup | None = None) -> None:
@@ -30,17 +30,17 @@ class Worker:
         self._executor = self._new_executor()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Have something done; its result or exception is that of the future."""
+        """Submit a function; the future has its result or exception."""
         if os.getpid() != self._process:
             self._process, self._executor = os.getpid(), self._new_executor()
         return self._executor.submit(work)
 
     def call(self, work: Callable[[], T]) -> T:
-        """Have something done and wait for it."""
+        """Run a function in the thread and wait for its result."""
         return self.submit(work).result()
 
     def close(self) -> None:
-        """Finish what was given, and end the thread."""
+        """Finish the submitted functions, and end the thread."""
         if os.getpid() == self._process:
             self._executor.shutdown()
 
@@ -49,7 +49,7 @@ class Worker:
 
 
 def _pin(cores: CoreGroup | None) -> None:
-    """Keep this thread to some cores, if the system lets us: it is faster so, but not wrong otherwise."""
+    """Pin this thread to some cores where the system allows it; that affects speed only."""
     set_affinity = getattr(os, "sched_setaffinity", None)  # Linux only
     if cores is not None and set_affinity is not None:
         with suppress(OSError):  # cores that have been taken away from this process meanwhile

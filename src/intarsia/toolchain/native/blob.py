@@ -107,15 +107,15 @@ def _region(head: Record, isa: Isa, body: _Body, weights: Mapping[str, Array]) -
         isa,
         bytes(body.part(head.get("driver"))),
         head.count("threads"),
-        head.each("kernels", lambda record, _: _kernel(record, body)),
-        head.each("calls", _call),
-        head.each("constants", lambda record, where: _constant(Record(record, where), body, weights)),
-        head.each("params", _port),
-        head.each("results", _port),
-        head.each("copies", _copy),
+        head.read_list("kernels", lambda record, _: _kernel(record, body)),
+        head.read_list("calls", _call),
+        head.read_list("constants", lambda record, where: _constant(Record(record, where), body, weights)),
+        head.read_list("params", _port),
+        head.read_list("results", _port),
+        head.read_list("copies", _copy),
         head.count("arena_bytes"),
-        head.each("counted", _counted),
-        head.each("checks", _check),
+        head.read_list("counted", _counted),
+        head.read_list("checks", _check),
     )
 
 
@@ -220,7 +220,7 @@ def _constant_record(constant: RegionConstant, parts: _Parts) -> dict[str, Any]:
 
 
 def _constant(record: Record, body: _Body, weights: Mapping[str, Array]) -> RegionConstant:
-    shape, dtype = as_shape(record.get("shape"), record.place("shape")), dtype_of(record.get("dtype"))
+    shape, dtype = as_shape(record.get("shape"), record.path_to("shape")), dtype_of(record.get("dtype"))
     names = record.keys()
     if "weight" not in names:
         content = body.part(record.get("data"))
