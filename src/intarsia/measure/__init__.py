@@ -1,1 +1,1 @@
-"""Measuring: how long a candidate takes, and whether its result is right."""
+"""Measure candidates: their run time, and whether their results are right."""

@@ -1,4 +1,4 @@
-"""Building candidates in worker processes."""
+"""Build candidates in worker processes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Builder:
     """Instantiates and compiles candidates in workers, as many at a time as there are workers.
 
     Attributes:
-        pool: Where they are built.
-        folder: Holds what was built, a folder each.
-        timeout_s: Seconds that one build may take.
-        memory_bytes: Memory that one build may add, or None.
+        pool: Workers that build the candidates.
+        folder: Folder of the artifacts, one folder for each.
+        timeout_s: Time limit of one build in seconds.
+        memory_bytes: Memory in bytes that one build may add; None for no limit.
     """
 
     pool: WorkerPool
@@ -33,7 +33,7 @@ class Builder:
     memory_bytes: int | None = None
 
     def submit(self, measured: MeasureInput, workload: WorkloadFolder) -> Future[Outcome]:
-        """Begin to build a candidate; the future goes to `outcome`."""
+        """Start to build a candidate; pass the future to `outcome`."""
         candidate = measured.candidate
         arguments = (
             *(workload.path, str(measured.target), candidate.kind, candidate.trace),
@@ -44,16 +44,16 @@ class Builder:
         )
 
     def artifact(self, measured: MeasureInput, workload: WorkloadFolder) -> Path:
-        """Where a candidate is built to."""
+        """Return the path of a candidate's artifact."""
         name = digest_text((workload.path.name, str(measured.target), measured.candidate.digest))
         return self.folder / name
 
     def discard(self, artifact: Path) -> None:
-        """Remove what a build that failed, or was ended in the middle, has left."""
+        """Remove the files of a build that failed or was interrupted."""
         for path in (artifact, *self.folder.glob(f".{artifact.name}.*")):
             shutil.rmtree(path, ignore_errors=True)
 
     @staticmethod
     def outcome(future: Future[Outcome]) -> Outcome:
-        """How a build ended; waits for it."""
+        """Wait for a build and return its outcome."""
         return task_outcome(future, MeasureError.BUILD_TIMEOUT)

@@ -1,4 +1,7 @@
-"""What makes a program of a candidate: instantiators by name, so that any process finds them."""
+"""Instantiate candidates as programs.
+
+Instantiators are registered by name, so that any process finds them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from intarsia.support.registry import Registry
 from intarsia.target import Target
 
 Instantiate: TypeAlias = Callable[[IRModule, Target, PlainData], IRModule]
-"""Makes of a workload's program, the target and a candidate's trace the program to build."""
+"""Function of a workload's program, the target and a candidate's trace that returns the program to build."""
 
 CANDIDATE_KINDS: Registry[Instantiate] = Registry("candidate kind", "intarsia.candidates")
-"""Kinds of this package, and those that installed packages announce as entry points of that group."""
+"""Kinds of this package, and kinds that other packages register as entry points of that group."""
 
 
 def instantiate(mod: IRModule, target: Target, candidate: Candidate) -> IRModule:
-    """The program that a candidate stands for.
+    """Return the program of a candidate.
 
     Raises:
         UsageError: There is no such kind of candidates.
@@ -27,19 +30,19 @@ def instantiate(mod: IRModule, target: Target, candidate: Candidate) -> IRModule
     return CANDIDATE_KINDS[candidate.kind](mod, target, candidate.trace)
 
 
-def _as_it_is(mod: IRModule, target: Target, trace: PlainData) -> IRModule:  # noqa: ARG001  # of all instantiators
+def _keep(mod: IRModule, target: Target, trace: PlainData) -> IRModule:  # noqa: ARG001  # of all instantiators
     return mod
 
 
-def _whole(mod: IRModule, target: Target, trace: PlainData) -> IRModule:  # noqa: ARG001  # of all instantiators
+def _take_whole(mod: IRModule, target: Target, trace: PlainData) -> IRModule:  # noqa: ARG001  # of all instantiators
     return partition_whole(mod, target)
 
 
 AS_IT_IS = Candidate("as it is")
-"""The program with the toolchains that its functions are marked for."""
+"""The program with the toolchains that its functions are marked with."""
 
 WHOLE = Candidate("whole")
-"""All of the program given to the target's toolchain."""
+"""The whole-program candidate: the target's toolchain compiles all of it."""
 
-CANDIDATE_KINDS.register(AS_IT_IS.kind, _as_it_is)
-CANDIDATE_KINDS.register(WHOLE.kind, _whole)
+CANDIDATE_KINDS.register(AS_IT_IS.kind, _keep)
+CANDIDATE_KINDS.register(WHOLE.kind, _take_whole)

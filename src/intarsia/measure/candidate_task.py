@@ -1,4 +1,4 @@
-"""What workers do with a candidate: build it, and run it. Both return failures as plain data."""
+"""The tasks of workers: build a candidate, and run it. Both return failures as plain data."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _NO_MEMORY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step of measuring ended.
+    """The outcome of a step of a measurement.
 
     Attributes:
-        error: OK, or what went wrong.
-        message: For people, "" if nothing went wrong.
-        costs: Seconds of a call, a number a repetition; of runs only.
-        max_error: Largest difference to the reference result relative to its largest value; None if unknown.
+        error: OK, or the kind of failure.
+        message: Message for users; "" without a failure.
+        costs: Seconds of a call, one for each repetition; empty for builds.
+        max_error: Largest difference from the reference result relative to its largest value; None if
+            unknown.
     """
 
     error: MeasureError = MeasureError.OK
@@ -50,21 +51,21 @@ class Outcome:
 
 
 def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, artifact: Path) -> Outcome:
-    """Make the program of a candidate, compile it, and save it where runs find it.
+    """Instantiate a candidate, compile it, and save the artifact for runs.
 
     Raises:
-        OutputError: The disk is full or cannot be written, which says nothing of the candidate.
+        OutputError: The disk is full or cannot be written, which is no fault of the candidate.
     """
     workload = WorkloadFolder(folder)
-    found = Target.parse(target)
+    parsed_target = Target.parse(target)
     try:
-        module = instantiate(workload.module(), found, Candidate(kind, trace))
+        module = instantiate(workload.module(), parsed_target, Candidate(kind, trace))
     except CompileError as error:  # a program that the toolchain refuses before it sees it
         return failure_outcome(MeasureError.COMPILE, error)
     except Exception as error:  # whatever an instantiator raises is a property of the candidate
         return failure_outcome(MeasureError.INSTANTIATION, error)
     try:
-        with build(module, found) as executable:
+        with build(module, parsed_target) as executable:
             executable.save(artifact, format=ArtifactFormat.DIRECTORY)
     except Exception as error:  # as above, of the toolchains
         if isinstance(error, OutputError) and is_out_of_space(error):
@@ -75,10 +76,12 @@ def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, arti
 
 def run_candidate(folder: Path, target: str, artifact: Path, policy: TimingPolicy) -> Outcome:
     """Load a built candidate, compare its result with the reference, and time it."""
-    return _tried(artifact, lambda executable: _measured(WorkloadFolder(folder), target, executable, policy))
+    return _load_and_use(
+        artifact, lambda executable: _check_and_time(WorkloadFolder(folder), target, executable, policy)
+    )
 
 
-def _tried(artifact: Path, use: Callable[[Executable], Outcome]) -> Outcome:
+def _load_and_use(artifact: Path, use: Callable[[Executable], Outcome]) -> Outcome:
     try:
         executable = load(artifact)
     except Exception as error:  # toolchains raise what they like
@@ -90,30 +93,33 @@ def _tried(artifact: Path, use: Callable[[Executable], Outcome]) -> Outcome:
             return failure_outcome(MeasureError.RUNTIME, error)
 
 
-def _measured(workload: WorkloadFolder, target: str, executable: Executable, policy: TimingPolicy) -> Outcome:
-    checked = checked_outcome(workload, target, executable)
+def _check_and_time(
+    workload: WorkloadFolder, target: str, executable: Executable, policy: TimingPolicy
+) -> Outcome:
+    checked = check_candidate(workload, target, executable)
     if checked.error is not MeasureError.OK:
         return checked
     timing = time_function(candidate_call(workload, executable), policy)
-    after = checked_outcome(workload, target, executable, is_timed=True)
+    after = check_candidate(workload, target, executable, is_timed=True)
     if after.error is not MeasureError.OK:
         return after
     return Outcome(costs=timing.samples, max_error=checked.max_error)
 
 
-def checked_outcome(
+def check_candidate(
     workload: WorkloadFolder, target: str, executable: Executable, *, is_timed: bool = False
 ) -> Outcome:
-    """Whether a candidate computes what the reference does, within the bound that its program has, if any.
+    """Check a candidate's results against the reference, within the error bound of its program if it has one.
 
-    What it raises propagates.
+    Errors of the candidate propagate.
 
     Args:
-        workload: What it has to compute.
+        workload: Workload with the expected results.
         target: Text of its target.
         executable: The candidate.
-        is_timed: Whether it was called many times since it was checked: then inputs change, and its outputs
-            are in poisoned memory.
+        is_timed: Whether it was timed since its last check: then inputs change, and its outputs are in
+            poisoned
+            memory.
     """
     bound = error_bound_of_text(executable.program)
     trials = [trial.loosened(bound) for trial in workload.trials()]
@@ -127,14 +133,14 @@ def checked_outcome(
 
 
 def candidate_call(workload: WorkloadFolder, executable: Executable) -> Callable[[], object]:
-    """Runs a candidate once on the inputs of the workload."""
+    """Return a function that runs a candidate once on the inputs of the workload."""
     inputs = workload.inputs()
     arrays = [inputs[info.name] for info in executable.inputs]
     return lambda: executable.run_flat(*arrays)
 
 
 def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:
-    """The failure as a value, in one line; one for want of memory is OUT_OF_MEMORY, wherever it happened."""
+    """Return a failure as an outcome with one line; OUT_OF_MEMORY for any failure for want of memory."""
     if _is_for_want_of_memory(error):
         kind = MeasureError.OUT_OF_MEMORY
     if not isinstance(error, IntarsiaError):
@@ -144,7 +150,7 @@ def failure_outcome(kind: MeasureError, error: BaseException) -> Outcome:
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    """Whether memory is at the bottom of it: layers on the way wrap the error, engines say it in words."""
+    """Return whether a lack of memory caused an error, by its causes and their messages."""
     while error is not None:
         if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
             return True

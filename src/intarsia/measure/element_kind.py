@@ -1,4 +1,4 @@
-"""What kind of number an array holds, for NumPy's own element types and those of ml_dtypes."""
+"""Kinds of elements of arrays, for NumPy's element types and those of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class ElementKind(Enum):
-    """How elements of a type are compared."""
+    """The kind of an element type, which decides how elements are compared."""
 
     FLOAT = "float"
     COMPLEX = "complex"
@@ -29,11 +29,11 @@ _KINDS = (
 
 
 def dtype_name(dtype: np.dtype[Any] | str) -> str:
-    """The name of an element type, such as "float32" or "float8_e4m3fn"."""
+    """Return the name of an element type, such as "float32" or "float8_e4m3fn"."""
     return dtype if isinstance(dtype, str) else dtype.name
 
 
 def element_kind(dtype: np.dtype[Any] | str) -> ElementKind:
-    """The kind of an element type, given as such or by name."""
+    """Return the kind of an element type or of its name."""
     name = dtype_name(dtype)
     return next((kind for pattern, kind in _KINDS if pattern.fullmatch(name)), ElementKind.OTHER)

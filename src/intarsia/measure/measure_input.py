@@ -1,4 +1,4 @@
-"""What is to be measured: a candidate for a workload on a target."""
+"""The input of a measurement: a candidate for a workload on a target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
 
 PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, PlainData] | None"
-"""What JSON holds."""
+"""Plain values that JSON can represent."""
 
 
 _CHECKED_BY: Final = "quorum, three input sets, integers by their use"
@@ -27,11 +27,11 @@ _CHECKED_BY: Final = "quorum, three input sets, integers by their use"
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What is to be computed; candidates are ways to compute it.
+    """A program with its inputs; candidates are implementations of it.
 
     Attributes:
         module: The program; its @main is run.
-        name: For people.
+        name: Name for messages.
         special_inputs: Real data for parameters, by name; the others are random, in their declared ranges.
         expected: The result for these inputs, flat, if it is known; else a reference is computed.
         by_structure: Whether it stands for all programs with this structure: then values of weights and
@@ -49,10 +49,10 @@ class Workload:
     judge_seconds: float = 60.0
 
     def inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """The arrays to run the program on, by parameter name.
+        """Return the arrays to run the program on, by parameter name.
 
         Args:
-            seed: Of the random ones.
+            seed: Seed of the random arrays.
 
         Raises:
             UsageError: A random input has a symbolic shape.
@@ -64,7 +64,7 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """Of program and special inputs, equal in every process; the key in databases."""
+        """Digest of program and special inputs, equal in every process; the key in databases."""
         if self.by_structure:
             return digest_text(("structure", structural_digest(self.module, weights=False)))
         data = (
@@ -77,10 +77,10 @@ class Workload:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One way to compute a workload, as plain data, so that any process can carry it out.
+    """An implementation of a workload as plain data, which any process can instantiate.
 
     Attributes:
-        kind: Registered name of what makes, of workload, target and trace, the module to build.
+        kind: Registered name of the instantiator, a function of workload, target and trace.
         trace: The decisions, as JSON holds them.
     """
 
@@ -94,7 +94,7 @@ class Candidate:
 
     @cached_property
     def digest(self) -> str:
-        """Of kind and trace; the key in databases."""
+        """Digest of kind and trace; the key in databases."""
         return digest_text((self.kind, self.text))
 
 
@@ -103,9 +103,9 @@ class MeasureInput:
     """A candidate for a workload on a target.
 
     Attributes:
-        workload: What to compute.
-        target: Who compiles what the candidate leaves to the target.
-        candidate: How.
+        workload: Workload to compute.
+        target: Target for the parts that the candidate does not place.
+        candidate: Candidate to measure.
     """
 
     workload: Workload

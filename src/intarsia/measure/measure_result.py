@@ -1,4 +1,4 @@
-"""What measuring a candidate has given; a failure is a value like any other."""
+"""The result of measuring a candidate; a failure is a value like any other."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class MeasureResult:
 
     Attributes:
         costs: Seconds of one run, a number a repetition; empty unless the error is OK.
-        error: How it ended.
-        message: What went wrong, for people; "" if nothing.
+        error: OK, or the kind of failure.
+        message: Message of the failure; "" for OK.
         wall_seconds: Time that building and running took in all.
-        timestamp: When it was finished, in seconds since 1970 (UTC).
-        max_error: Largest difference to the reference result, relative to its largest value; None if it was
+        timestamp: End of the measurement, in seconds since 1970 (UTC).
+        max_error: Largest difference from the reference result, relative to its largest value; None if it was
             not compared. That of NaN counts as infinite.
     """
 

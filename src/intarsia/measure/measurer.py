@@ -1,4 +1,4 @@
-"""Measuring candidates: nothing twice, nothing lost, failures as values."""
+"""Measure candidates: nothing twice, nothing lost, failures as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import RaceEnd
-from intarsia.measure.race_records import raced_inputs, replayed
+from intarsia.measure.race_records import raced_inputs, replay_race
 from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import Measured, Testbed
 from intarsia.support.callbacks import never, silent
@@ -26,11 +26,11 @@ _TOO_SOON: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class MeasureBudget:
-    """When to stop.
+    """Limits of a series of measurements.
 
     Attributes:
-        seconds: No candidate is begun after so much of `Measurer.spent`.
-        trials: So many candidates are measured, those that the database knew not counted.
+        seconds: Value of `Measurer.spent` after which no candidate is started.
+        trials: Maximum number of new measurements; stored results do not count.
     """
 
     seconds: float = math.inf
@@ -39,20 +39,20 @@ class MeasureBudget:
 
 @dataclass(frozen=True, slots=True)
 class MeasureProgress:
-    """How far measuring has come.
+    """The progress of a series of measurements.
 
     Attributes:
-        done: Candidates with a result.
-        known: Those of them that the database knew.
-        total: Candidates in all.
-        failed: Failures by kind.
+        done: Number of candidates with a result.
+        stored: Number of results from the database.
+        total: Number of all candidates.
+        failed: Number of failures by kind.
         best: The least cost so far in seconds, or infinite.
         seconds: Time used.
         seconds_left: Time that the rest will take at this pace, or until the budget ends, in seconds.
     """
 
     done: int
-    known: int
+    stored: int
     total: int
     failed: Mapping[MeasureError, int]
     best: float
@@ -62,23 +62,26 @@ class MeasureProgress:
 
 @dataclass(eq=False)
 class Measurer:
-    """Measures candidates, and keeps every result as soon as it is there.
+    """Measures candidates, and stores every result at once.
 
-    Time budgets count what measuring took when it was done, in this run or in one before: what the database
-    knows costs no time, but counts as it did for who measured it. So a run that was ended by its budget does
-    the same when it is repeated, and measures nothing. For the same reason a candidate's second measurement
-    is not seen by who is content with one, though the database has it.
+    Time budgets count the original time of each measurement, in this run or an earlier one: a stored result
+    costs
+    no time, but counts with the time of its measurement. So a run that its budget ended gives the same
+    results
+    when it is repeated, without a measurement. For the same reason a caller that needs one measurement of a
+    candidate does not get a stored second one.
 
     Attributes:
-        testbed: Builds and runs them.
-        database: Where results are looked up and kept, or None.
-        on_progress: Told at the beginning, and after each candidate.
-        should_stop: Asked before each candidate; after a yes, what is left is not measured.
-        clock: Tells seconds, for progress and races.
-        wall_clock: Tells seconds since 1970, for timestamps.
-        patience: Seconds that a run may take in this run. A time-out that came much sooner, in an earlier
-            run with a smaller budget, is no result: the candidate is measured again.
-        build_patience: The same for a build.
+        testbed: Testbed that builds and runs candidates.
+        database: Database of results, or None.
+        on_progress: Called with the progress at the beginning, and after each candidate.
+        should_stop: Called before each candidate; returns true to stop measuring.
+        clock: Function that returns seconds, for progress and races.
+        wall_clock: Function that returns seconds since 1970, for timestamps.
+        patience: Time limit of a candidate's run in seconds. A stored time-out after a much shorter time,
+            from an
+            earlier run with a smaller budget, does not count: the candidate is measured again.
+        build_patience: Time limit of a build in seconds, used likewise.
     """
 
     testbed: Testbed
@@ -90,9 +93,9 @@ class Measurer:
     patience: float = 0.0
     build_patience: float = 0.0
     spent: float = field(default=0.0, init=False)
-    """Seconds that all measurements have taken whose results were used, each once."""
+    """Total seconds of all measurements with used results, each counted once."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    """How many measurements of a candidate were used."""
+    """Number of used measurements of each candidate."""
     _noted: set[str] = field(default_factory=set)
 
     def measure(
@@ -101,12 +104,12 @@ class Measurer:
         budget: MeasureBudget | None = None,
         enough: int = 1,
     ) -> list[MeasureResult | None]:
-        """Measure candidates, equal ones once, and none that the database knows.
+        """Measure candidates without stored results, equal ones once.
 
         Args:
             inputs: The candidates.
-            budget: When to stop; default: never.
-            enough: So many measurements are enough: candidates that have fewer, and work, get one more.
+            budget: Limits; default: none.
+            enough: Number of measurements per candidate: working candidates with fewer get one more.
 
         Returns:
             A result for each, in order, over all its measurements; None for those that were not measured.
@@ -118,21 +121,20 @@ class Measurer:
         run = _Run(self, inputs, budget or MeasureBudget(), enough)
         for batch in run.batches():
             with closing(self.testbed.measure(batch)) as measured:
-                for each in measured:
-                    run.keep(each)
+                for measured_item in measured:
+                    run.keep(measured_item)
                     if run.is_over():
                         break
         return [run.results.get(_key(item)) for item in inputs]
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
-        """Time candidates of one workload in turns until the best is known.
+        """Time candidates of one workload interleaved until the best is known.
 
-        A race that the database knows is not held again, if it came to its end or had as much time as this
-        one.
+        A stored race is not repeated if it was decided or had as much time as this one.
 
         Args:
-            racers: By name.
-            limits: When to stop.
+            racers: Candidates by name.
+            limits: Limits of the race.
 
         Raises:
             ValueError: There is no candidate, or they are of several workloads.
@@ -140,14 +142,14 @@ class Measurer:
             DatabaseError: A result cannot be kept.
         """
         recorded = raced_inputs(racers, limits.policy)
-        known = {name: self.record(item) for name, item in recorded.items()}
+        records = {name: self.record(item) for name, item in recorded.items()}
         results = {
-            name: record.measurements[-1].result for name, record in known.items() if record is not None
+            name: record.measurements[-1].result for name, record in records.items() if record is not None
         }
         if len(results) == len(racers):
-            raced = replayed(results, limits.policy)
+            raced = replay_race(results, limits.policy)
             is_final = raced.result is None or raced.result.end.is_final
-            if is_final or max(each.wall_seconds for each in results.values()) >= limits.seconds:
+            if is_final or max(result.wall_seconds for result in results.values()) >= limits.seconds:
                 return raced
         start = self.clock()
         raced = self.testbed.race(racers, limits)
@@ -166,15 +168,15 @@ class Measurer:
         return raced
 
     def find(self, item: MeasureInput, enough: int = 1) -> MeasureResult | None:
-        """What the database knows of a candidate on this host: so many measurements, or a failure.
+        """Return the stored result of a candidate on this host: of `enough` measurements, or a failure.
 
-        None if it knows fewer. More are used if more were used before in this run.
+        It is None if fewer are stored. More are used if more were used before in this run.
         """
         seen = self._sufficient(item, enough)
         return None if seen is None else self._use(item, seen)
 
     def knows(self, item: MeasureInput, enough: int = 1) -> bool:
-        """Whether `find` would find something; it counts for nothing."""
+        """Return whether `find` would return a result, without counting its time."""
         return self._sufficient(item, enough) is not None
 
     def _sufficient(self, item: MeasureInput, enough: int) -> MeasureRecord | None:
@@ -190,14 +192,14 @@ class Measurer:
         return result.error is MeasureError.RUN_TIMEOUT and result.wall_seconds < _TOO_SOON * self.patience
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
-        """All measurements of a candidate on this host that the database knows."""
+        """Return all stored measurements of a candidate on this host."""
         if self.database is None:
             return None
         host = self.testbed.host.digest
         return self.database.find(item.workload.digest, item.target, item.candidate, host)
 
     def use(self, item: MeasureInput, result: MeasureResult, enough: int = 1) -> MeasureResult:
-        """Keep a new result, and count its time; what it gives together with those before.
+        """Store a new result, count its time, and return it pooled with earlier ones.
 
         Raises:
             DatabaseError: It cannot be kept.
@@ -210,25 +212,25 @@ class Measurer:
         return result
 
     def _seen(self, item: MeasureInput, record: MeasureRecord, enough: int) -> MeasureRecord:
-        """So many measurements, the oldest, or as many as were used before."""
+        """Return a record of the `enough` oldest measurements, or of as many as were used before."""
         count = max(self._used.get(_key(item), 0), enough)
         return replace(record, measurements=record.measurements[:count])
 
     def _use(self, item: MeasureInput, seen: MeasureRecord) -> MeasureResult:
         used = self._used.get(_key(item), 0)
-        self.spent += sum(self._share(each.result) for each in seen.measurements[used:])
+        self.spent += sum(self._share(item.result) for item in seen.measurements[used:])
         self._used[_key(item)] = len(seen.measurements)
         return seen.result
 
     def _share(self, result: MeasureResult) -> float:
-        """Seconds of a measurement, of which several are made at a time."""
+        """Return the seconds that a measurement counts, as several run at a time."""
         return result.wall_seconds / max(1, self.testbed.lanes)
 
     def keep(self, item: MeasureInput, result: MeasureResult) -> None:
-        """Keep a result.
+        """Store a result.
 
         Raises:
-            DatabaseError: That is impossible.
+            DatabaseError: It cannot be stored.
         """
         if self.database is None:
             return
@@ -252,16 +254,16 @@ class _Run:
         self._start, self._spent = measurer.clock(), measurer.spent
         self._distinct = {_key(item): item for item in inputs}
         self._measured = 0
-        found = {key: measurer.find(item, enough) for key, item in self._distinct.items()}
-        self._settled = {key for key, result in found.items() if result is not None}
-        found |= {key: measurer.find(self._distinct[key]) for key in found if key not in self._settled}
-        self.results = {key: result for key, result in found.items() if result is not None}
-        self._known = len(self._settled)
+        stored = {key: measurer.find(item, enough) for key, item in self._distinct.items()}
+        self._finished = {key for key, result in stored.items() if result is not None}
+        stored |= {key: measurer.find(self._distinct[key]) for key in stored if key not in self._finished}
+        self.results = {key: result for key, result in stored.items() if result is not None}
+        self._stored = len(self._finished)
         measurer.on_progress(self._progress())
 
     def batches(self) -> Iterator[Sequence[MeasureInput]]:
-        """What is to be measured, in batches; ends when the run is over."""
-        waiting = [item for key, item in self._distinct.items() if key not in self._settled]
+        """Yield the candidates to measure in batches, until the run is over."""
+        waiting = [item for key, item in self._distinct.items() if key not in self._finished]
         width = self._measurer.testbed.width
         for first in range(0, len(waiting), width):
             left = self._budget.trials - self._measured
@@ -270,12 +272,12 @@ class _Run:
             yield waiting[first : first + int(min(width, left))]
 
     def is_over(self) -> bool:
-        """Whether no further candidate is to be begun."""
+        """Return whether no further candidate is to be started."""
         is_late = self._spent_here >= self._budget.seconds
         return is_late or self._measured >= self._budget.trials or self._measurer.should_stop()
 
     def keep(self, measured: Measured) -> None:
-        """Note a result, in the database first."""
+        """Store a result in the database, then here."""
         measurer, outcome = self._measurer, measured.outcome
         now = measurer.wall_clock()
         kind, message = outcome.error, outcome.message
@@ -294,12 +296,12 @@ class _Run:
         seconds = self._measurer.clock() - self._start
         pace = seconds / max(1, self._measured)
         left = (
-            min((len(self._distinct) - self._known - self._measured), self._budget.trials - self._measured)
+            min((len(self._distinct) - self._stored - self._measured), self._budget.trials - self._measured)
             * pace
         )
         return MeasureProgress(
-            done=self._known + self._measured,
-            known=self._known,
+            done=self._stored + self._measured,
+            stored=self._stored,
             total=len(self._distinct),
             failed=failed,
             best=best,

@@ -1,4 +1,4 @@
-"""Which pass makes a program compute something else: bisection by the numeric gate."""
+"""Find the pass that changes a program's results: bisection by the numeric gate."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What running a program has shown.
+    """The verdict on a program's results.
 
     Attributes:
         is_right: Whether its results agree with the reference.
         max_error: Largest difference relative to the reference's largest value; None if it could not run.
-        message: What is wrong, or "".
+        message: Message of the error, or "".
     """
 
     is_right: bool
@@ -36,12 +36,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PassBisection:
-    """The search for a wrong pass, and what was seen of each program that was run.
+    """The result of a search for a wrong pass, with the verdict on each program that was run.
 
     Attributes:
-        bisection: The passes, and the guilty one.
-        verdicts: By the program that was run (identity).
-        reference: How the reference result was made, in words.
+        bisection: The passes, and the wrong one.
+        verdicts: Verdicts by the program that was run (identity).
+        reference: Origin of the reference result, for messages.
     """
 
     bisection: Bisection
@@ -64,7 +64,8 @@ def find_wrong_pass(
         mod: The program; its own result on the reference toolchain is what is right.
         sequence: The passes.
         inputs: Arrays by parameter name.
-        target: Who runs the programs between the passes; functions that passes gave to toolchains go there.
+        target: Target for the programs between the passes; functions that passes marked keep their
+            toolchains.
         exhaustive: Whether to run the program after every pass that changed it.
         ctx: Level and names to run the passes under; default: the current context.
 
@@ -79,12 +80,12 @@ def find_wrong_pass(
             verdicts[candidate] = _verdict(candidate, inputs, target, gate)
         return verdicts[candidate].is_right
 
-    found = bisect_passes(sequence, mod, is_right, exhaustive=exhaustive, ctx=ctx)
-    return PassBisection(found, verdicts, gate.reference)
+    bisection = bisect_passes(sequence, mod, is_right, exhaustive=exhaustive, ctx=ctx)
+    return PassBisection(bisection, verdicts, gate.reference)
 
 
 def _verdict(mod: IRModule, inputs: Mapping[str, Array], target: Target, gate: Gate) -> Verdict:
-    """Run a program; one that cannot be compiled or run any more is wrong too."""
+    """Run a program and judge it; a program that cannot be compiled or run is wrong too."""
     is_partitioned = any("Compiler" in function.attrs for function in mod.graph_functions.values())
     try:
         executable = build(mod if is_partitioned else partition_whole(mod, target))

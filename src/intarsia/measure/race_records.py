@@ -1,4 +1,4 @@
-"""Races in the database: each candidate's samples, in the order of rounds, so that a race can be replayed."""
+"""Store races in the database: samples by candidate in the order of rounds, so that races can be replayed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from intarsia.measure.runner import Raced
 from intarsia.support.digest import digest_text
 
 RACED = "raced"
-"""Kind of the records of races; such candidates are looked up, and never carried out."""
+"""Kind of the records of races; such candidates are only looked up, never instantiated."""
 
 
 def raced_inputs(racers: Mapping[str, MeasureInput], policy: RacePolicy) -> dict[str, MeasureInput]:
-    """What the samples of each racer are recorded as: they count for this race only.
+    """Return the keys of each racer's samples, which count for this race only.
 
     Another set of candidates or another policy is another race.
     """
@@ -38,12 +38,12 @@ def raced_inputs(racers: Mapping[str, MeasureInput], policy: RacePolicy) -> dict
     }
 
 
-def replayed(results: Mapping[str, MeasureResult], policy: RacePolicy) -> Raced:
-    """The race of which these are the records; it goes as it went.
+def replay_race(results: Mapping[str, MeasureResult], policy: RacePolicy) -> Raced:
+    """Replay a race from its records.
 
     Args:
-        results: By name, in the order in which the candidates entered.
-        policy: How it was held.
+        results: Results by name, in the order in which the candidates entered.
+        policy: Policy of the race.
     """
     failures = {
         name: Outcome(result.error, result.message) for name, result in results.items() if not result.is_ok

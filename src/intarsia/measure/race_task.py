@@ -1,4 +1,4 @@
-"""What a worker does in a race: candidates stay loaded in its process, and are timed in turns."""
+"""The tasks of a worker in a race: candidates stay loaded in its process, and are timed interleaved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.measure.candidate_task import Outcome, candidate_call, checked_outcome, failure_outcome
+from intarsia.measure.candidate_task import Outcome, candidate_call, check_candidate, failure_outcome
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.timing.clock import MONOTONIC_CLOCK
 from intarsia.measure.timing.timing import TimingPolicy, take_sample, warm_up
@@ -22,8 +22,8 @@ class _Racer:
 
     Attributes:
         executable: The built candidate.
-        call: Runs it once.
-        calls: Calls that last as long as a sample should.
+        call: Function that runs it once.
+        calls: Number of calls that last as long as a sample.
     """
 
     executable: Executable
@@ -39,7 +39,7 @@ def take_turn(folder: Path, artifact: Path, policy: TimingPolicy) -> Outcome:
     """Take one sample of a candidate of a race; its first turn in a process loads it and warms it up."""
     try:
         if artifact not in _RACERS:
-            _RACERS[artifact] = _entered(WorkloadFolder(folder), load(artifact), policy)
+            _RACERS[artifact] = _enter(WorkloadFolder(folder), load(artifact), policy)
         racer = _RACERS[artifact]
         sample = take_sample(racer.call, racer.calls, policy, MONOTONIC_CLOCK)
     except Exception as error:  # toolchains raise what they like
@@ -55,19 +55,19 @@ def leave_race(folder: Path, target: str, artifact: Path) -> Outcome:
         return Outcome()
     with racer.executable:
         try:
-            return checked_outcome(WorkloadFolder(folder), target, racer.executable, is_timed=True)
+            return check_candidate(WorkloadFolder(folder), target, racer.executable, is_timed=True)
         except Exception as error:  # as above
             return failure_outcome(MeasureError.RUNTIME, error)
 
 
 def _unload(artifact: Path) -> None:
-    """Let go of a candidate that has failed; nothing more is asked of it."""
+    """Unload a candidate that has failed."""
     racer = _RACERS.pop(artifact, None)
     if racer is not None:
         with contextlib.suppress(Exception):  # it may be too broken even for that
             racer.executable.close()
 
 
-def _entered(workload: WorkloadFolder, executable: Executable, policy: TimingPolicy) -> _Racer:
+def _enter(workload: WorkloadFolder, executable: Executable, policy: TimingPolicy) -> _Racer:
     call = candidate_call(workload, executable)
     return _Racer(executable, call, warm_up(call, policy, MONOTONIC_CLOCK))

@@ -1,8 +1,8 @@
-"""Computing the reference result of a workload in a worker: judges are foreign code, too.
+"""Compute the reference result of a workload in a worker, since judges are foreign code, too.
 
-A judge that crashes takes its worker along, and so does one that takes too long: an alarm of the system ends
-the process, whatever the engine is doing. The worker has noted which judge runs, so the reference result is
-computed again without that one.
+A judge that crashes ends its worker, and so does one that takes too long, by an alarm of the system. The
+worker
+has noted which judge runs, so that the reference result is computed again without it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class _Watch:
         signal.setitimer(signal.ITIMER_REAL, self.seconds if judge else 0)
 
 
-def reference_problem(
+def compute_reference(
     path: Path, left_out: Sequence[tuple[str, str]] = (), seconds: float = JUDGE_SECONDS
 ) -> IntarsiaError | None:
-    """Add the reference result to a workload's folder; why that is impossible, if it is.
+    """Add the reference result to a workload's folder; return the error if that fails.
 
     Args:
         path: The folder.
@@ -70,10 +70,10 @@ def reference_problem(
 def add_reference(pool: WorkerPool, path: Path, seconds: float = JUDGE_SECONDS) -> None:
     """Have a worker add the reference result to a workload's folder.
 
-    A judge that crashes or takes too long is left out, and the report says so.
+    A judge that crashes or takes too long is left out, with a note in the report.
 
     Args:
-        pool: Has the worker.
+        pool: Pool with a worker.
         path: The folder.
         seconds: Time that one run of a judge may take, with compiling.
 
@@ -83,7 +83,7 @@ def add_reference(pool: WorkerPool, path: Path, seconds: float = JUDGE_SECONDS) 
     left_out: list[tuple[str, str]] = []
     while True:
         try:
-            problem = pool.submit(reference_problem, path, tuple(left_out), seconds).result()
+            problem = pool.submit(compute_reference, path, tuple(left_out), seconds).result()
             break
         except IntarsiaError as error:  # of the worker: it crashed, or was stopped
             judge = _judge_at_work(path)
@@ -96,7 +96,7 @@ def add_reference(pool: WorkerPool, path: Path, seconds: float = JUDGE_SECONDS) 
 
 
 def _judge_at_work(path: Path) -> str:
-    """The name of the judge whose run ended a worker; "" if it was none's."""
+    """Return the name of the judge that ended a worker; "" if none did."""
     with suppress(OSError):
         return (path / _AT_WORK).read_text()
     return ""

@@ -1,4 +1,4 @@
-"""Running built candidates in a worker process, one at a time on the host."""
+"""Run built candidates in a worker process, one at a time on the host."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from intarsia.measure.worker_pool import Task, WorkerPool
 from intarsia.measure.workload_folder import WorkloadFolder
 
 QUICK = TimingPolicy(warmup_seconds=0.02, repeats=10, min_repeat_seconds=0.005, max_seconds=2.0)
-"""How a candidate is timed at first; leaders race afterwards."""
+"""Timing of a candidate's first run; leaders race afterwards."""
 
 TURN = TimingPolicy(warmup_seconds=0.1, min_repeat_seconds=0.01, max_seconds=2.0)
-"""How a candidate warms up before a race, and how long its turns last at least."""
+"""Warm-up before a race, and least duration of its turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Raced:
     """A race of built candidates.
 
     Attributes:
-        result: How it ended; None if nobody could start.
-        failures: Those that could not be built, failed in it, or were wrong after it, by name.
+        result: Result of the race; None if no candidate could start.
+        failures: Outcomes by name of candidates that could not be built, failed, or were wrong after the
+            race.
     """
 
     result: RaceResult | None
@@ -52,11 +53,11 @@ class Raced:
 
     @property
     def ranking(self) -> tuple[RacedCandidate, ...]:
-        """Those that are right and have samples, the best first: who stayed to the end before who did not."""
+        """Right candidates with samples, the best first: those that stayed to the end before dropouts."""
         if self.result is None:
             return ()
-        right = (each for each in self.result.candidates if each.samples and each.name not in self.failures)
-        return tuple(sorted(right, key=lambda each: (each.dropped is not None, each.median)))
+        right = (item for item in self.result.candidates if item.samples and item.name not in self.failures)
+        return tuple(sorted(right, key=lambda item: (item.dropped is not None, item.median)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,9 @@ class Runner:
     Runs are exclusive: for as long as one runs, no build and no other run of any process of the user does.
 
     Attributes:
-        pool: Where they run; a pool of one worker, so that the candidates of a race wait in one process.
-        policy: How they are timed.
-        turn: How turns of races are timed.
+        pool: Pool of one worker, so that the candidates of a race stay loaded in one process.
+        policy: Timing of single runs.
+        turn: Timing of turns of races.
         timeout_s: Seconds that one run or turn may take, with loading and checking.
         memory_bytes: Memory that one run may add, or None.
         on_wait: Called once, with the process that holds the host, if another process is timing.
@@ -85,7 +86,7 @@ class Runner:
         """Run a candidate; waits until the host is free, and for the result.
 
         Args:
-            workload: What it computes.
+            workload: Workload of the candidate.
             built: The candidate.
             timeout_s: Seconds that it may take; those of the runner if not given.
         """
@@ -96,16 +97,16 @@ class Runner:
     def race(
         self, workload: WorkloadFolder, racers: Mapping[str, Built], limits: RaceLimits | None = None
     ) -> Raced:
-        """Time candidates in turns until the best is known (see `racing`); waits until the host is free.
+        """Time candidates interleaved until the best is known (see `racing`); waits until the host is free.
 
-        Each is compared with the reference once more when the race is over. If the winner has become wrong
-        meanwhile, or nobody is left, those that are right race again: they may have dropped out because they
-        were slower than what does not count.
+        Each is compared with the reference once more after the race. If the winner is wrong then, or no
+        candidate
+        is left, the right ones race again: they may have dropped out against one that does not count.
 
         Args:
-            workload: What they compute.
-            racers: By name.
-            limits: When to stop; default: as the policy of races says.
+            workload: Workload of the candidates.
+            racers: Candidates by name.
+            limits: Limits of the race; default: those of the race policy.
 
         Raises:
             ValueError: There is no candidate.
@@ -129,7 +130,7 @@ class Runner:
         begun: float,
         failures: dict[str, Outcome],
     ) -> RaceResult:
-        """One race; notes who failed in it, or was wrong after it."""
+        """Run one race, and record candidates that failed in it or were wrong after it."""
         race = Race(tuple(racers), limits.policy)
         while (name := race.next_candidate()) is not None:
             outcome = self._outcome(take_turn, workload.path, racers[name].artifact, self.turn)

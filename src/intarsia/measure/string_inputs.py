@@ -43,6 +43,7 @@ _SPLITTING: Final = frozenset({"StringSplit", "Tokenizer", "RegexFullMatch"})
 """Operators on text of several words."""
 
 _WORDS_OF_A_TEXT: Final = 4
+"""Number of words of a text for splitting operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def vocabularies(function: Function) -> dict[str, Vocabulary]:
     """Return what strings each parameter of strings is drawn from, by the parameter's name.
 
     Strings are followed from the parameters to the operators that compare them with a table: encoders,
-    mappers, normalisers, Equal with a constant. A parameter whose strings meet no table gets the words of all
+    mappers, normalisers, Equal with a constant. A parameter with strings that reach no table gets the words
+    of all
     tables. The unknown word takes part unless an operator fails on it (OneHotEncoder with zeros = 0).
     """
     params = [param for param in function.params if _is_of_strings(param.checked_type)]

@@ -22,10 +22,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
-    """What became of it.
+    """The result of compiling and running a whole program.
 
     Attributes:
-        target: What it was compiled for.
+        target: Target that it was compiled for.
         executable: The compiled program.
         outputs: Its results, flat and in order.
         compile_seconds: Time to compile.
@@ -43,9 +43,9 @@ def run_whole(module: IRModule, target: Target, inputs: Mapping[str, Array]) -> 
     """Compile a module as a whole, and run it.
 
     Args:
-        module: No toolchain is chosen in it yet.
-        target: Who runs it.
-        inputs: By parameter name.
+        module: Program without marked toolchains.
+        target: Target that compiles and runs it.
+        inputs: Arrays by parameter name.
 
     Raises:
         CompileError, MissingToolchainError: The toolchain refuses it, or is not usable here.
@@ -60,7 +60,7 @@ def run_whole(module: IRModule, target: Target, inputs: Mapping[str, Array]) -> 
 
 
 def run_arrays(executable: Executable, inputs: Mapping[str, Array]) -> list[Array]:
-    """Run a program whose results are all arrays.
+    """Run a program and return its results, which must all be arrays.
 
     Raises:
         ExecutionError: A kernel failed.

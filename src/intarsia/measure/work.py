@@ -20,7 +20,8 @@ class Work:
     """What a function does, in numbers.
 
     Attributes:
-        multiply_adds: Of its convolutions and matrix products; unknown dimensions count as 1.
+        multiply_adds: Number of multiply-adds of its convolutions and matrix products; unknown dimensions
+            count as 1.
         reduction_length: Terms of its longest sum.
         depth: Sums that follow one another on the longest path.
         quantized: Whether it rounds to integers on the way.
@@ -148,14 +149,14 @@ def _elements(expr: Expr) -> int:
 
 
 def random_operators(module: IRModule) -> tuple[str, ...]:
-    """Names of the operators of a module whose results are drawn anew at each call."""
-    found = (
+    """Return the names of the operators of a module that draw random numbers at each call."""
+    names = (
         expr.op.name
         for function in module.graph_functions.values()
         for expr in post_order(function)
         if isinstance(expr, Call) and isinstance(expr.op, Op) and is_random(expr)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def random_text(module: IRModule) -> str:

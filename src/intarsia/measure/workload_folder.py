@@ -34,7 +34,7 @@ _KEPT: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkloadFolder:
-    """What a worker needs of a workload.
+    """The files of a workload for workers.
 
     Attributes:
         path: The folder; arrays are mapped from it, so that workers share them and nothing is pickled.
@@ -56,7 +56,7 @@ class WorkloadFolder:
         Args:
             workload: Its special inputs are used; other inputs are random.
             parent: Holds one folder for each workload, named by its digest.
-            seed: Of the random inputs.
+            seed: Seed of the random inputs.
             add_reference: Calls the method of that name on a folder, in another process for example.
             store: Takes the large constants; default: they are written into the folder.
 
@@ -76,7 +76,7 @@ class WorkloadFolder:
             constants = {f"constant{number}": array for number, array in enumerate(program.constants)}
             large = {} if store is None else large_constants(constants)
             places = {} if store is None else {name: str(store.put(array)) for name, array in large.items()}
-            own = {name: array for name, array in constants.items() if name not in large}
+            stored_here = {name: array for name, array in constants.items() if name not in large}
             facts = {
                 "constants": places,
                 "is_checked": workload.is_checked,
@@ -84,12 +84,12 @@ class WorkloadFolder:
                 "seed": seed,
             }
             named = {f"input:{name}": array for name, array in inputs.items()}
-            write_arrays(temporary, _GIVEN, {**own, **named}, facts)
+            write_arrays(temporary, _GIVEN, {**stored_here, **named}, facts)
             if workload.expected is not None:
                 gate = Gate.known(workload.module, workload.expected)
                 cls(temporary).write_reference(gate)
             else:
-                (add_reference or _add_reference)(temporary)
+                (add_reference or _add_reference_here)(temporary)
         return folder
 
     def add_reference(
@@ -160,5 +160,5 @@ def _trials(path: Path) -> tuple[Trial, ...]:
     return (Trial(InputKind.ORDINARY, folder.inputs(), folder.gate()), *others)
 
 
-def _add_reference(path: Path) -> None:
+def _add_reference_here(path: Path) -> None:
     WorkloadFolder(path).add_reference()

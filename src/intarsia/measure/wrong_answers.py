@@ -20,21 +20,21 @@ _OUTPUTS: Final = "outputs"
 
 
 def note_wrong_answer(workload: WorkloadFolder, target: str, outputs: Sequence[Array], gate: Gate) -> str:
-    """Keep a wrong result, and say who gave the same.
+    """Store a wrong result, and return another target with the same result.
 
     Args:
-        workload: What was computed.
+        workload: Workload of the result.
         target: Text of the target that computed it.
-        outputs: What came out.
-        gate: What was expected.
+        outputs: The wrong outputs.
+        gate: Gate with the expected outputs.
 
     Returns:
         Text of another target that gave the same, "" if there is none.
     """
     folder = workload.path / _FOLDER
     folder.mkdir(exist_ok=True)
-    others = {other: found for other, found in _known(workload) if other != target}
-    pairs = (gate.agreeing({target: outputs, other: found}) for other, found in others.items())
+    others = {other: result for other, result in _stored_results(workload) if other != target}
+    pairs = (gate.agreeing({target: outputs, other: result}) for other, result in others.items())
     agreeing = next((pair for pair in pairs if pair is not None), ("", ""))
     with write_atomically(folder / digest_text((target,))) as temporary:
         temporary.mkdir()
@@ -43,7 +43,7 @@ def note_wrong_answer(workload: WorkloadFolder, target: str, outputs: Sequence[A
     return next((name for name in agreeing if name != target), "")
 
 
-def _known(workload: WorkloadFolder) -> Iterator[tuple[str, list[Array]]]:
+def _stored_results(workload: WorkloadFolder) -> Iterator[tuple[str, list[Array]]]:
     for path in sorted((workload.path / _FOLDER).iterdir()):
         if path.name.startswith("."):
             continue  # another process is writing it

@@ -257,7 +257,7 @@ class TestDatabase:
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates
         measured = [progress.measured for progress in seen if progress.measured is not None]
-        assert [(item.done, item.known) for item in measured] == [(3, 3)]
+        assert [(item.done, item.stored) for item in measured] == [(3, 3)]
 
     def test_a_wish_to_stop_ends_with_the_best_so_far(self, database: Database) -> None:
         wishes: list[bool] = []

@@ -167,7 +167,7 @@ class TestDatabase:
         kept.on_progress = seen.append
         after = kept.measure([*inputs, candidate("test wrong")])
         assert after[:2] == before
-        assert [(item.done, item.known, item.total) for item in seen] == [(2, 2, 3), (3, 2, 3)]
+        assert [(item.done, item.stored, item.total) for item in seen] == [(2, 2, 3), (3, 2, 3)]
         assert seen[-1].failed == {MeasureError.INSTANTIATION: 1, MeasureError.WRONG_ANSWER: 1}
 
     def test_costs_of_another_host_do_not_count(self, kept: Measurer, testbed: LocalTestbed) -> None:
@@ -175,7 +175,7 @@ class TestDatabase:
         seen: list[MeasureProgress] = []
         elsewhere = replace(testbed, host=replace(HOST, cpu_model="another"))
         replace(kept, testbed=elsewhere, on_progress=seen.append).measure([candidate("test right")])
-        assert [item.known for item in seen] == [0, 0]
+        assert [item.stored for item in seen] == [0, 0]
 
     def test_every_result_is_kept_at_once(self, kept: Measurer) -> None:
         """A run that ends in the middle goes on where it was."""
@@ -192,7 +192,7 @@ class TestDatabase:
         kept.on_progress = seen.append
         results = kept.measure(inputs)
         assert all(result is not None and result.is_ok for result in results)
-        assert [(item.done, item.known) for item in seen] == [(3, 3), (4, 3), (5, 3), (6, 3)]
+        assert [(item.done, item.stored) for item in seen] == [(3, 3), (4, 3), (5, 3), (6, 3)]
 
 
 class TestBudget:

@@ -42,13 +42,13 @@ def step_text(progress: Progress) -> str:
 
 def count_text(measured: MeasureProgress) -> str:
     """How far measuring has come: done, known, failed by kind, best and time left."""
-    known = f"{measured.known} known" if measured.known else ""
+    known = f"{measured.stored} known" if measured.stored else ""
     kinds = ", ".join(
         kind.value if count == 1 else f"{count} {kind.value}" for kind, count in measured.failed.items()
     )
     failed = f"{sum(measured.failed.values())} failed ({kinds})" if kinds else ""
     best = f"best {duration_text(measured.best)}" if math.isfinite(measured.best) else ""
-    is_busy = 0 < measured.done - measured.known < measured.total - measured.known
+    is_busy = 0 < measured.done - measured.stored < measured.total - measured.stored
     left = f"about {measured.seconds_left:.0f} s left" if is_busy else ""
     parts = (f"{measured.done} of {measured.total}", known, failed, best, left)
     return ", ".join(part for part in parts if part)

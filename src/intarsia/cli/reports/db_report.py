@@ -53,7 +53,7 @@ def find_host(text: str, summaries: Sequence[WorkloadSummary]) -> str:
 def list_report(summaries: Sequence[WorkloadSummary], statistics: Statistics) -> Report:
     """Every workload on every target and host, and how much there is in all."""
     document = {
-        "database": statistics.place,
+        "database": statistics.location,
         "schema_version": statistics.schema_version,
         "records": statistics.records,
         "errors": {error.value: count for error, count in statistics.by_error},
@@ -74,7 +74,7 @@ def list_report(summaries: Sequence[WorkloadSummary], statistics: Statistics) ->
         for each in summaries
     )
     headers = ("workload", "name", "target", "host", "candidates", "failed", "best", "measured last (UTC)")
-    total = f"{statistics.place}: {statistics.records} records, {size_text(statistics.bytes)}"
+    total = f"{statistics.location}: {statistics.records} records, {size_text(statistics.bytes)}"
     return Report(document, (Table(headers, rows, frozenset({4, 5, 6})), total) if rows else (total,))
 
 

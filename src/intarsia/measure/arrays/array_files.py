@@ -1,4 +1,4 @@
-"""Arrays with some facts, in two files of a folder; they are mapped when they are read."""
+"""Store arrays and facts about them in two files of a folder; reading maps them into memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 def write_arrays(
     folder: Path, name: str, arrays: Mapping[str, Array], facts: Mapping[str, object] | None = None
 ) -> None:
-    """Write arrays and facts, which JSON must be able to hold; OSError if the file system refuses."""
+    """Write arrays and facts (plain JSON values); raises OSError if the file system refuses."""
     listed = [asdict(stored(key, array)) for key, array in arrays.items()]
     (folder / f"{name}.json").write_text(json.dumps({**(facts or {}), "tensors": listed}))
     with (folder / f"{name}.safetensors").open("wb") as file:
@@ -27,13 +27,13 @@ def write_arrays(
 
 
 def read_facts(folder: Path, name: str) -> dict[str, Any]:
-    """The facts that were written under a name."""
-    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    return found
+    """Read the facts that were written under a name."""
+    facts: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    return facts
 
 
 def read_arrays(folder: Path, name: str, prefix: str = "") -> Mapping[str, Array]:
-    """The arrays that were written under a name and whose own names begin with `prefix`, by memory map."""
+    """Map the arrays that were written under a name, only those with names that begin with `prefix`."""
     wanted = {
         item["name"]: StoredTensor(item["name"], item["dtype"], tuple(item["shape"]))
         for item in read_facts(folder, name)["tensors"]

@@ -1,4 +1,4 @@
-"""Digests of a program's weights, on all cores: those of a large model take seconds on one."""
+"""Digest a program's weights on all cores: those of a large model take seconds on one core."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from intarsia.ir.canonical import constant_digest
 from intarsia.target.cpu import usable_cores
 
 LARGE: Final = 1 << 20
-"""Bytes from which a constant is worth a task of its own."""
+"""Size in bytes from which a constant is digested by a task of its own."""
 
 _WORTH: Final = 1 << 24
-"""With fewer bytes in all, threads would take longer to start than they save."""
+"""Total size in bytes below which starting threads takes longer than they save."""
 
 
 def digest_constants(module: IRModule) -> None:
-    """Have the digests of large constants computed; each keeps its own, and gives it when it is asked."""
-    found = {
+    """Compute the digests of large constants; each constant caches its digest."""
+    constants = {
         expr
         for function in module.graph_functions.values()
         for expr in post_order(function)
         if isinstance(expr, Constant) and expr.data.nbytes >= LARGE
     }
-    if sum(each.data.nbytes for each in found) >= _WORTH:
+    if sum(constant.data.nbytes for constant in constants) >= _WORTH:
         with ThreadPoolExecutor(usable_cores(Path("/"))) as pool:
-            list(pool.map(constant_digest, found))
+            list(pool.map(constant_digest, constants))

@@ -1,4 +1,4 @@
-"""Measurements that last: what was measured once is never measured again, on this machine or after a crash.
+"""Store measurements permanently, so that a candidate is not measured again, even after a crash.
 
     with Database.open("measurements.db") as database:        # or postgresql://user@server/name
         database.commit(MeasureRecord.of(measure_input, host.digest, result))
@@ -6,15 +6,15 @@
 
 record          a candidate with all its measurements, and a hint, which has no cost
 run_record      a finished tuning run
-answers         what the database counts and sums up
-place           a path or URL -> which database
+answers         results of statistics, merges and exports
+place           a path or URL -> the location of a database
 connections     transactions on it
-failure         what SQLite and PostgreSQL complain about -> DatabaseError
+failure         errors of SQLite and PostgreSQL -> DatabaseError
 tables, schema  the tables; their version and migrations
 rows            records <-> rows of the tables
 commits, queries, runs, garbage, summaries, descriptions, json_lines
-                what is done in a transaction
-database        all of it behind one class
+                operations within a transaction
+database        the public class
 
 Decided here:
 * The key of a record is (workload digest, target's text, host digest, candidate digest). A search reaches
@@ -25,7 +25,7 @@ Decided here:
 * SQLite runs with a write-ahead log and `synchronous=NORMAL`. Once `commit` has returned, the death of the
   process (kill -9) loses nothing; only when the whole machine loses power may the last few commits be
   missing, and even then the database is consistent. `FULL` would wait for the disk at every commit.
-* A finished run is kept as well, by a digest of what was asked, so that the same question is answered without
+* A finished run is stored as well, by a digest of its request, so that the same request is answered without
   a search. It can be made again from the measurements, so exports and merges leave it out.
 * SQLAlchemy is loaded when a database is opened, not before.
 """

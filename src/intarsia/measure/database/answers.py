@@ -1,4 +1,4 @@
-"""What the database counts and sums up."""
+"""Results of statistics, merges, exports and garbage collections."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from intarsia.measure.measure_result import MeasureError
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """What records of elsewhere have changed.
+    """Counts of a merge of records from another database.
 
     Attributes:
-        added: Records of what was not there.
-        updated: Records that have got further measurements.
-        skipped: Records that were there already.
+        added: Number of new records.
+        updated: Number of records with new measurements.
+        skipped: Number of records without new measurements.
     """
 
     added: int = 0
@@ -29,7 +29,7 @@ class MergeCounts:
 
 @dataclass(frozen=True, slots=True)
 class LineCounts:
-    """How much was exported."""
+    """Counts of exported lines."""
 
     workloads: int
     hosts: int
@@ -38,7 +38,7 @@ class LineCounts:
 
 @dataclass(frozen=True, slots=True)
 class RemovedCounts:
-    """How much the garbage collection has removed, or would."""
+    """Counts of rows that the garbage collection has removed, or would remove."""
 
     records: int
     workloads: int
@@ -47,17 +47,17 @@ class RemovedCounts:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSummary:
-    """What is known of a workload on a target and a host.
+    """Summary of the records of a workload on a target and a host.
 
     Attributes:
-        workload: Its digest.
-        name: For people; "" if unknown.
+        workload: Digest of the workload.
+        name: Name of the workload; "" if unknown.
         target: Text of the target.
         host: Digest of the machine's fingerprint.
-        records: Candidates measured.
-        failed: Those of them that failed.
+        records: Number of measured candidates.
+        failed: Number of candidates that failed.
         best: The lowest cost in seconds; infinite if all failed.
-        newest: When the last was measured, in seconds since 1970 (UTC).
+        newest: Time of the last measurement, in seconds since 1970 (UTC).
     """
 
     workload: str
@@ -72,21 +72,21 @@ class WorkloadSummary:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How much there is.
+    """Counts of everything in a database.
 
     Attributes:
-        place: Path or URL, without password.
-        schema_version: Of the tables.
-        records: Candidates measured, on whatever target and host.
-        by_error: How they ended: kinds with how many, the most frequent first.
-        workloads: Distinct ones that have records.
-        hosts: Distinct ones that have records.
+        location: Path or URL, without password.
+        schema_version: Version of the tables.
+        records: Number of measured candidates on all targets and hosts.
+        by_error: Number of records for each kind of outcome, the most frequent first.
+        workloads: Number of workloads with records.
+        hosts: Number of hosts with records.
         oldest: Time of the oldest record's newest measurement, in seconds since 1970 (UTC); None if empty.
-        newest: The same of the newest record.
-        bytes: On disk.
+        newest: Time of the newest record's newest measurement; None if empty.
+        bytes: Size on disk in bytes.
     """
 
-    place: str
+    location: str
     schema_version: int
     records: int
     by_error: tuple[tuple[MeasureError, int], ...]

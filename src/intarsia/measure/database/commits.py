@@ -1,4 +1,4 @@
-"""What is written, within a transaction."""
+"""Write records within a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intarsia.measure.database.rows import record_of, row_of
 from intarsia.measure.database.tables import RECORDS
 
 BATCH: Final = 500
-"""Rows written by one statement."""
+"""Number of rows that one statement writes."""
 
 T = TypeVar("T")
 
@@ -35,28 +35,28 @@ _INSERTS: Final = {
 
 
 def insert_new(connection: Connection, table: Table) -> Insert:
-    """The statement that inserts rows and leaves those alone that are there already."""
+    """Return the statement that inserts rows and skips existing ones."""
     return _INSERTS[connection.dialect.name][table]
 
 
 def commit_one(connection: Connection, record: MeasureRecord) -> None:
-    """Add a record, or its measurements to those of the same that are there."""
+    """Add a record, or add its measurements to the record with the same key."""
     row = row_of(record)
     if connection.execute(insert_new(connection, RECORDS), row).rowcount == 1:
         return
-    (found,) = connection.execute(_LOCKED.where(RECORDS.c.key == row["key"])).all()
-    before = record_of(found)
+    (stored_row,) = connection.execute(_LOCKED.where(RECORDS.c.key == row["key"])).all()
+    before = record_of(stored_row)
     if (after := _combined(before, record)) is not before:
         connection.execute(_UPDATE, [_changes(after)])
 
 
 def commit_batches(connection: Connection, records: Iterable[MeasureRecord]) -> MergeCounts:
-    """As `commit_one` for many, in a transaction that is alone."""
+    """Add many records as `commit_one` does, in an exclusive transaction."""
     return sum((_commit_batch(connection, batch) for batch in batches(records)), MergeCounts())
 
 
 def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
-    """The items in lists of at most `size`."""
+    """Split the items into lists of at most `size`."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
@@ -67,13 +67,14 @@ def _commit_batch(connection: Connection, records: Sequence[MeasureRecord]) -> M
     for record in records:
         key = record.key
         given[key] = record if key not in given else given[key].combined(record)
+    # Rows are locked in the order of their keys, so that two transactions cannot deadlock.
     keys = sorted(given)
     statement = insert_new(connection, RECORDS).returning(RECORDS.c.key)
     added = set(connection.execute(statement, [row_of(given[key]) for key in keys]).scalars())
     present = [key for key in keys if key not in added]
     changes = [
         _changes(after)
-        for key, before in _present(connection, present)
+        for key, before in _read_present(connection, present)
         if (after := _combined(before, given[key])) is not before
     ]
     if changes:
@@ -82,12 +83,12 @@ def _commit_batch(connection: Connection, records: Sequence[MeasureRecord]) -> M
 
 
 def _combined(stored: MeasureRecord, record: MeasureRecord) -> MeasureRecord:
-    """The record of the same key with the measurements of both; a damaged one is of something else."""
+    """Return a record with the measurements of both; raises DamagedRowError if their fields differ."""
     with reading_row("a record"):
         return stored.combined(record)
 
 
-def _present(connection: Connection, keys: Sequence[str]) -> list[tuple[str, MeasureRecord]]:
+def _read_present(connection: Connection, keys: Sequence[str]) -> list[tuple[str, MeasureRecord]]:
     if not keys:
         return []
     query = _LOCKED.where(RECORDS.c.key.in_(keys)).order_by(RECORDS.c.key)

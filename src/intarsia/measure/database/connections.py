@@ -1,4 +1,4 @@
-"""Transactions: how SQLite and PostgreSQL are opened, and what a transaction may see and lock."""
+"""Connections to SQLite and PostgreSQL, and the isolation and locks of transactions."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from intarsia.support.errors import DatabaseError
 T = TypeVar("T")
 
 _LOCK_KEY: Final = 0x1A7A_251A
-"""Of the advisory lock that lets one process at a time change much of a PostgreSQL database."""
+"""Key of the advisory lock for exclusive transactions on a PostgreSQL database."""
 
 _PAUSE_SECONDS: Final = 0.02
+"""Seconds between two attempts to set the write-ahead log."""
 
 NOTE_SECONDS: Final = 2.0
-"""A transaction that waits longer for others is worth a note."""
+"""Seconds after which a transaction that waits for another one is reported."""
 
 
 class Connections:
     """Connections to one database, for any number of threads.
 
     Args:
-        place: Which database.
-        create: Whether a file that does not exist is made.
-        busy_seconds: How long to wait for locks of others.
-        on_wait: Called once, with a line for people, when a transaction has waited for `NOTE_SECONDS`.
+        location: Location of the database.
+        create: Whether a missing file is created.
+        busy_seconds: Maximum wait for locks of other processes, in seconds.
+        on_wait: Called once, with a line for users, when a transaction has waited for `NOTE_SECONDS`.
 
     Raises:
         DatabaseError: The driver is not installed, or there is no such file.
@@ -45,19 +46,19 @@ class Connections:
 
     def __init__(
         self,
-        place: Place,
+        location: Place,
         *,
         create: bool,
         busy_seconds: float,
         on_wait: Callable[[str], object] | None = None,
     ) -> None:
-        self.place = place
+        self.location = location
         self._on_wait = on_wait
-        if place.path is not None:
-            _check_file(place, create)
-            engine = _sqlite(place, create, busy_seconds)
+        if location.path is not None:
+            _check_file(location, create)
+            engine = _sqlite(location, create, busy_seconds)
         else:
-            engine = _postgresql(place, busy_seconds)
+            engine = _postgresql(location, busy_seconds)
         self._engine = engine
         self._snapshot = (
             engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
@@ -65,33 +66,33 @@ class Connections:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file."""
-        return self.place.path is not None
+        """Whether the database is an SQLite file."""
+        return self.location.path is not None
 
     def rows(self, read: Callable[[Row[Any]], T], query: Select[Any], **parameters: object) -> tuple[T, ...]:
-        """The answer to one query; in SQLite without a transaction, which one statement does not need.
+        """Run one query and return its rows; in SQLite without a transaction.
 
         Args:
-            read: Makes of a row what is wanted; may raise DamagedRowError.
-            query: What is asked.
+            read: Function that converts a row; may raise DamagedRowError.
+            query: Query with named placeholders.
             parameters: Values of the placeholders of the query.
 
         Raises:
             DatabaseError: The database failed, or a row is damaged.
         """
-        with self.translated():
+        with self.translating_errors():
             with self._noting_waits(), self._engine.connect() as connection:
                 rows = connection.execute(query, parameters).all()
             return tuple(map(read, rows))
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A transaction for reading in which the database stands still.
+        """Open a read transaction on a snapshot of the database.
 
         Raises:
             DatabaseError: The database failed.
         """
-        with self.translated(), ExitStack() as closing:
+        with self.translating_errors(), ExitStack() as closing:
             with self._noting_waits():
                 connection = closing.enter_context(self._snapshot.connect())
                 self._begin(connection, "BEGIN")
@@ -99,16 +100,17 @@ class Connections:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """A transaction for writing: all of it or nothing.
+        """Open an atomic write transaction.
 
         Args:
-            alone: Other transactions that are to be alone wait for this one (in SQLite all do). Without it
-                only one record may be locked: then no two transactions can wait for each other.
+            alone: Whether it excludes other exclusive transactions (in SQLite all do). Without it only one
+                record
+                may be locked: then no two transactions can deadlock.
 
         Raises:
             DatabaseError: The database failed; nothing was changed.
         """
-        with self.translated(), ExitStack() as closing:
+        with self.translating_errors(), ExitStack() as closing:
             with self._noting_waits():
                 connection = closing.enter_context(self._engine.begin())
                 self._begin(connection, "BEGIN IMMEDIATE")
@@ -117,7 +119,7 @@ class Connections:
             yield connection
 
     def compact(self) -> None:
-        """Give space that is not used any more back to the disk; PostgreSQL does so by itself."""
+        """Return unused space to the disk; PostgreSQL does so by itself."""
         if not self.is_sqlite:
             return
         try:
@@ -131,7 +133,7 @@ class Connections:
         self._engine.dispose()
 
     def _begin(self, connection: Connection, statement: str) -> None:
-        """Begin in SQLite, whose driver is left in autocommit: by itself it begins later than it should."""
+        """Begin a transaction in SQLite, since its driver would begin too late by itself."""
         if self.is_sqlite:
             connection.exec_driver_sql(statement)
 
@@ -155,11 +157,11 @@ class Connections:
     def _note_wait(self) -> None:
         on_wait, self._on_wait = self._on_wait, None
         if on_wait is not None:
-            on_wait(f"waiting for the database {self.place}, which another process may have locked")
+            on_wait(f"waiting for the database {self.location}, which another process may have locked")
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Turn errors of drivers, and of damaged rows, into errors for people that name the database.
+    def translating_errors(self) -> Iterator[None]:
+        """Turn errors of drivers and of damaged rows into errors for users that name the database.
 
         Raises:
             DatabaseError: There was one.
@@ -167,39 +169,40 @@ class Connections:
         try:
             yield
         except DamagedRowError as error:
-            raise damaged_row(self.place, error) from error
+            raise damaged_row(self.location, error) from error
         except (SQLAlchemyError, sqlite3.Error) as error:
-            found = database_error(self.place, error)
-            if found is None:
+            readable_error = database_error(self.location, error)
+            if readable_error is None:
                 raise
-            raise found from error
+            raise readable_error from error
 
 
-def _check_file(place: Place, create: bool) -> None:
-    path = place.path
+def _check_file(location: Place, create: bool) -> None:
+    path = location.path
     assert path is not None
     try:
         is_folder, exists, has_folder = path.is_dir(), path.exists(), path.parent.is_dir()
     except OSError as error:  # a folder that may not be entered, a name that is too long
         reason = (error.strerror or str(error)).lower()
         raise DatabaseError(
-            f"the database {place} cannot be opened: {reason}", help="give another place"
+            f"the database {location} cannot be opened: {reason}", help="give another place"
         ) from error
     if is_folder:
-        raise DatabaseError(f"the database {place} is a folder", help="give the name of a file in it")
+        raise DatabaseError(f"the database {location} is a folder", help="give the name of a file in it")
     if not create and not exists:
         raise DatabaseError(
-            f"there is no database {place}", help="measure something first, or give another place"
+            f"there is no database {location}", help="measure something first, or give another place"
         )
     if not has_folder:
         raise DatabaseError(
-            f"the database {place} cannot be made: its folder does not exist", help="create the folder first"
+            f"the database {location} cannot be made: its folder does not exist",
+            help="create the folder first",
         )
 
 
-def _sqlite(place: Place, create: bool, busy_seconds: float) -> Engine:
-    assert place.path is not None
-    uri = f"file:{quote(str(place.path.absolute()))}?mode={'rwc' if create else 'rw'}"
+def _sqlite(location: Place, create: bool, busy_seconds: float) -> Engine:
+    assert location.path is not None
+    uri = f"file:{quote(str(location.path.absolute()))}?mode={'rwc' if create else 'rw'}"
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -214,17 +217,17 @@ def _sqlite(place: Place, create: bool, busy_seconds: float) -> Engine:
             raise
         return connection
 
-    return create_engine(place.url, creator=connect, pool_reset_on_return=None)
+    return create_engine(location.url, creator=connect, pool_reset_on_return=None)
 
 
 def _may_be_changed(connection: sqlite3.Connection) -> bool:
-    """Whether the file is ours or empty; that of another program is not even set to another journal."""
+    """Return whether the file is ours or empty; the journal mode of another program's file stays as it is."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     return not names or META.name in names
 
 
 def _set_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Set the write-ahead log. SQLite does not wait for others when the mode is changed, so that we do."""
+    """Set the write-ahead log, with retries: SQLite does not wait for locks when the mode is changed."""
     end = time.monotonic() + busy_seconds
     while True:
         try:
@@ -238,12 +241,12 @@ def _set_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
             return
 
 
-def _postgresql(place: Place, busy_seconds: float) -> Engine:
-    waiting = {} if "connect_timeout" in place.url.query else {"connect_timeout": 10}
+def _postgresql(location: Place, busy_seconds: float) -> Engine:
+    waiting = {} if "connect_timeout" in location.url.query else {"connect_timeout": 10}
     try:
-        engine = create_engine(place.url, pool_pre_ping=True, connect_args=waiting)
+        engine = create_engine(location.url, pool_pre_ping=True, connect_args=waiting)
     except ImportError as error:
-        raise missing_driver(place) from error
+        raise missing_driver(location) from error
 
     @event.listens_for(engine, "connect")
     def set_timeout(connection: Any, _record: object) -> None:

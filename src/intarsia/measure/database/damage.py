@@ -1,4 +1,4 @@
-"""Values of rows as Intarsia writes them, checked: SQLite takes any value in any column.
+"""Check values of rows: SQLite accepts any value in any column.
 
 Another program, or a fault of the disk, may leave something else in a row of a file that SQLite reads.
 """
@@ -17,10 +17,10 @@ class DamagedRowError(Exception):
 
 @contextmanager
 def reading_row(what: str) -> Iterator[None]:
-    """Let errors from reading a row be a DamagedRowError.
+    """Raise errors of reading a row as DamagedRowError.
 
     Args:
-        what: What the row describes, such as "a record".
+        what: Name of the row's content, such as "a record".
 
     Raises:
         DamagedRowError: The block raises an error of a wrong value or type.
@@ -70,7 +70,7 @@ def stored_json_object(value: object) -> dict[str, Any]:
         ValueError: It is not JSON.
         TypeError: It is no object.
     """
-    found = json.loads(stored_text(value))
-    if not isinstance(found, dict):
-        raise TypeError(f"expected a JSON object, found {found!r}")
-    return found
+    value_object = json.loads(stored_text(value))
+    if not isinstance(value_object, dict):
+        raise TypeError(f"expected a JSON object, found {value_object!r}")
+    return value_object

@@ -37,17 +37,18 @@ from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.target import Host, Target
 
 BUSY_SECONDS: Final = 30.0
-"""How long a transaction waits for those of other processes."""
+"""Seconds that a transaction waits for those of other processes."""
 
 
 class Database(ClosedOnExit):
     """Measurements of candidates, in an SQLite file or a PostgreSQL database.
 
-    Any number of threads may use one; any number of processes may open the same place. Each method is one
+    Any number of threads may use one object; any number of processes may open the same database. Each method
+    is one
     transaction. Digests are those of `Workload`, `Host` and `Candidate`.
 
     Every method may raise DatabaseError: damaged, locked for too long, read-only, disk full, server out of
-    reach. What was committed before is kept then.
+    reach. Earlier commits are not lost.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -62,20 +63,20 @@ class Database(ClosedOnExit):
         busy_seconds: float = BUSY_SECONDS,
         on_wait: Callable[[str], object] | None = None,
     ) -> Self:
-        """Open a database, make it if there is none, bring an older one up to date.
+        """Open a database, create a missing one, and migrate an older one.
 
         Args:
             where: A path, sqlite:///PATH (sqlite:////PATH for one from the root), or
                 postgresql://USER:PASSWORD@SERVER:PORT/NAME.
-            create: Whether a file that does not exist is made.
-            busy_seconds: How long to wait for transactions of other processes.
-            on_wait: Called once, with a line for people, when one has been waited for for seconds.
+            create: Whether a missing file is created.
+            busy_seconds: Maximum wait for transactions of other processes, in seconds.
+            on_wait: Called once, with a line for users, after a wait of several seconds.
 
         Raises:
-            DatabaseError: Not a database of ours, of a newer version, or any of the above.
+            DatabaseError: It is not an Intarsia database, has a newer version, or any of the above.
         """
-        place = Place.of(where)
-        connections = Connections(place, create=create, busy_seconds=busy_seconds, on_wait=on_wait)
+        location = Place.of(where)
+        connections = Connections(location, create=create, busy_seconds=busy_seconds, on_wait=on_wait)
         try:
             prepare(connections)
         except BaseException:
@@ -90,10 +91,10 @@ class Database(ClosedOnExit):
     @property
     def place(self) -> str:
         """Path or URL, without password."""
-        return str(self._connections.place)
+        return str(self._connections.location)
 
     def commit(self, record: MeasureRecord) -> None:
-        """Add a record; if there is one of the same already, add its measurements to that.
+        """Add a record, or add its measurements to the record with the same key.
 
         Once it returns, the death of this process does not lose it.
         """
@@ -101,105 +102,105 @@ class Database(ClosedOnExit):
             commit_one(connection, record)
 
     def commit_many(self, records: Iterable[MeasureRecord]) -> MergeCounts:
-        """As `commit`, for all of them or none."""
+        """Add records as `commit` does, all or none."""
         with self._connections.writing(alone=True) as connection:
             return commit_batches(connection, records)
 
     def add_workload(self, digest: str, name: str, program: str | None = None) -> None:
-        """Tell what a workload's digest stands for; what was told first stays."""
+        """Store the name and program of a workload's digest; an earlier entry stays."""
         with self._connections.writing() as connection:
             insert_workload(connection, digest, name, program)
 
     def add_host(self, host: Host) -> None:
-        """Tell what a host's digest stands for."""
+        """Store the description of a host's digest."""
         with self._connections.writing() as connection:
             insert_host(connection, host)
 
     def program(self, workload: str) -> str | None:
-        """The program text of a workload, if it was told."""
+        """Return the program text of a workload, or None if it is not stored."""
         return program_of(self._connections, workload)
 
     def host(self, digest: str) -> Host | None:
-        """The machine of a digest, if it was told in words that this version knows."""
+        """Return the machine of a digest, or None if it is not stored in a form that this version reads."""
         return host_of(self._connections, digest)
 
     def find(
         self, workload: str, target: Target | str, candidate: Candidate, host: str
     ) -> MeasureRecord | None:
-        """What is known of a candidate on this host; None if it was never measured."""
+        """Return the record of a candidate on this host; None if it was never measured."""
         key = record_key(workload, str(target), host, candidate.digest)
         return next(iter(self._connections.rows(record_of, queries.FIND, key=key)), None)
 
     def top_k(self, workload: str, target: Target | str, host: str, k: int) -> tuple[MeasureRecord, ...]:
-        """The `k` candidates with the lowest costs, the best first; failures are not among them."""
+        """Return the `k` candidates with the lowest costs, the best first, without failures."""
         parameters = {"workload": workload, "target": str(target), "host": host, "k": k}
         return self._connections.rows(record_of, queries.TOP, **parameters)
 
     def best(self, workload: str, target: Target | str, host: str) -> MeasureRecord | None:
-        """The candidate with the lowest cost."""
+        """Return the candidate with the lowest cost."""
         return next(iter(self.top_k(workload, target, host, 1)), None)
 
     def best_per_workload(self, host: str, target: Target | str | None = None) -> dict[str, MeasureRecord]:
-        """The best of each workload by its digest: on one target, or on whichever is best for each."""
+        """Return the best record of each workload by its digest: on one target or on all."""
         text = None if target is None else str(target)
         parameters = {"host": host} if text is None else {"host": host, "target": text}
         records = self._connections.rows(record_of, queries.best_per_workload(text), **parameters)
         return {record.workload: record for record in records}
 
     def records_of(self, workload: str) -> tuple[MeasureRecord, ...]:
-        """All that is known of a workload, on every target and host: by cost, failures last.
+        """Return all records of a workload, on every target and host: by cost, failures last.
 
-        To look at: costs of different hosts and targets do not compare.
+        They are for display: costs of different hosts and targets do not compare.
         """
         return self._connections.rows(record_of, queries.EVERY_CANDIDATE, workload=workload)
 
     def hints(self, workload: str, target: Target | str, k: int, except_host: str) -> tuple[Hint, ...]:
-        """At most `k` candidates that were good on other machines, to be measured first on this one.
+        """Return at most `k` candidates that were good on other machines, to be measured first on this one.
 
-        Those best on each machine come first, then the second of each; each candidate once.
+        The best of each machine come first, then the second of each; each candidate once.
         """
         parameters = {"workload": workload, "target": str(target), "host": except_host, "k": k}
         return self._connections.rows(_hint, queries.HINTS, **parameters)
 
     def keep_run(self, run: RunRecord) -> None:
-        """Keep what came of a finished tuning run; an earlier one of the same question is replaced."""
+        """Store a finished tuning run; an earlier run with the same key is replaced."""
         with self._connections.writing() as connection:
             keep_run(connection, run)
 
     def find_run(self, key: str) -> RunRecord | None:
-        """The finished tuning run of a question."""
+        """Return the finished tuning run with a key, or None."""
         return run_of(self._connections, key)
 
     def keep_model(self, model: ModelRecord) -> None:
-        """Keep the model of a run, so that others of its family find it."""
+        """Store the model of a run, so that runs of similar models find it."""
         with self._connections.writing() as connection:
             keep_model(connection, model)
 
-    def find_models(self, asked: str, most: int) -> tuple[ModelRecord, ...]:
-        """The models of which the same was asked, those of the newest finished runs first.
+    def find_models(self, request: str, most: int) -> tuple[ModelRecord, ...]:
+        """Return the models with the same request, those of the newest finished runs first.
 
         Args:
-            asked: Digest of all that was asked but the model and the effort.
-            most: So many at most.
+            request: Digest of the request without the model and the effort.
+            most: Maximum number of models.
         """
-        return models_of(self._connections, asked, most)
+        return models_of(self._connections, request, most)
 
     def merge(self, other: Database) -> MergeCounts:
-        """Add all measurements that another database has; once more changes nothing."""
+        """Add all measurements of another database; a second merge changes nothing."""
         with other._connections.snapshot() as source, self._connections.writing(alone=True) as connection:
             insert_descriptions(source, connection)
             rows = source.execution_options(yield_per=BATCH).execute(queries.ALL)
             return commit_batches(connection, other._records(rows))
 
     def _records(self, rows: Iterable[Row[Any]]) -> Iterator[MeasureRecord]:
-        """The records of rows of this database, which an error then names."""
-        with self._connections.translated():
+        """Read the records of rows; errors name this database."""
+        with self._connections.translating_errors():
             yield from map(record_of, rows)
 
     def export_lines(self, path: Path) -> LineCounts:
-        """Write all measurements as JSON lines: the whole file or nothing.
+        """Write all measurements as JSON lines, atomically.
 
-        Finished runs are not among them: who has the measurements repeats a run without measuring.
+        Finished runs are left out: with the measurements, a run is repeated without measuring.
 
         Raises:
             OutputError: The file cannot be written.
@@ -208,7 +209,7 @@ class Database(ClosedOnExit):
             return json_lines.export_lines(connection, path)
 
     def import_lines(self, path: Path) -> MergeCounts:
-        """Add what an export has: all of it, or nothing if a line is bad."""
+        """Add the measurements of an export; nothing if a line is bad."""
         with self._connections.writing(alone=True) as connection:
             return json_lines.import_lines(connection, path)
 
@@ -219,14 +220,15 @@ class Database(ClosedOnExit):
         older_than: float | None = None,
         other_hosts: str | None = None,
     ) -> RemovedCounts:
-        """Remove the records that meet every condition given, and workloads and hosts that are then unused.
+        """Remove the records that meet all conditions, and workloads and hosts without records.
 
         Finished runs go with the last record of their workload, or if they are as old or of such a host.
 
         Args:
-            keep_top: Not among that many best of its workload, target and host; failures never are.
-            older_than: Measured last before this time, in seconds since 1970 (UTC).
-            other_hosts: Not of the host with this digest.
+            keep_top: Number of best records of each workload, target and host that stay; failures do not
+                count.
+            older_than: Upper bound of the last measurement, in seconds since 1970 (UTC).
+            other_hosts: Digest of the host that keeps its records.
 
         Raises:
             UsageError: No condition is given.
@@ -238,11 +240,11 @@ class Database(ClosedOnExit):
         return removed
 
     def statistics(self) -> Statistics:
-        """How much there is."""
+        """Count everything in the database."""
         return summaries.statistics(self._connections)
 
     def summaries(self) -> tuple[WorkloadSummary, ...]:
-        """How much there is of each workload on each target and host; the newest first."""
+        """Summarise the records of each workload on each target and host; the newest first."""
         return summaries.workload_summaries(self._connections)
 
 

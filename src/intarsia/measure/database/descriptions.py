@@ -1,4 +1,4 @@
-"""What the digests of workloads and hosts stand for."""
+"""Store and read the descriptions of workloads and hosts by their digests."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from intarsia.target import Host
 
 
 def insert_workload(connection: Connection, digest: str, name: str, program: str | None) -> None:
-    """Tell name and program text of a workload."""
+    """Insert the name and program text of a workload."""
     text = None if program is None else compact_json(program)
     row = {"digest": digest, "name": compact_json(name), "program": text}
     connection.execute(insert_new(connection, WORKLOADS), [row])
 
 
 def insert_host(connection: Connection, host: Host) -> None:
-    """Tell what a machine is."""
+    """Insert the description of a machine."""
     row = {"digest": host.digest, "description": compact_json(host.to_json())}
     connection.execute(insert_new(connection, HOSTS), [row])
 
 
 def insert_descriptions(source: Connection, connection: Connection) -> None:
-    """Tell all that another database was told."""
+    """Copy all descriptions of another database."""
     for table in (WORKLOADS, HOSTS):
         rows = source.execute(select(table).order_by(table.c.digest)).mappings()
         for batch in batches(dict(row) for row in rows):
@@ -37,13 +37,13 @@ def insert_descriptions(source: Connection, connection: Connection) -> None:
 
 
 def program_of(connections: Connections, workload: str) -> str | None:
-    """The program text of a workload."""
+    """Return the program text of a workload."""
     query = select(WORKLOADS.c.program).where(WORKLOADS.c.digest == workload)
     return next(iter(connections.rows(_program_of_row, query)), None)
 
 
 def host_of(connections: Connections, digest: str) -> Host | None:
-    """The machine of a digest; None also for one that another version of Intarsia has told in other words."""
+    """Return the machine of a digest; None also for a description in another version's format."""
     query = select(HOSTS.c.description).where(HOSTS.c.digest == digest)
     return next(iter(connections.rows(_host_of_row, query)), None)
 

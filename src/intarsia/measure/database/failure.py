@@ -1,6 +1,6 @@
-"""What a database complains about, in words for people.
+"""Translate errors of databases into messages for users.
 
-What is not in these tables is a mistake of ours, and is left as it is.
+An error that is not in these tables is a bug of Intarsia, and is left as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOVE: Final = "something else has changed it: restore it, or move it aside and 
 _MISSING: Final = re.compile(r"no such (table|column): |table \S+ has no column named ")
 
 _UNDECODABLE: Final = "Could not decode to UTF-8"
-"""Beginning of Python's error, without a name, for a text of other bytes."""
+"""Beginning of Python's message for a text that is not UTF-8; the error has no code."""
 
 _SQLITE: Final = (
     ("SQLITE_BUSY", _LOCKED, _WAIT),
@@ -43,7 +43,7 @@ _SQLITE: Final = (
     ("SQLITE_CANTOPEN", "cannot be opened", "see that its folder exists and that you may write to it"),
     ("SQLITE_IOERR", "cannot be read or written: the disk failed", "see that the disk works and is not full"),
 )
-"""Beginnings of SQLite's names of errors; longer names are kinds of them."""
+"""Prefixes of SQLite's error names; longer names are kinds of the shorter ones."""
 
 _SERVER: Final = "see that the server runs, and that host and port are right"
 _SQLSTATES: Final = (
@@ -61,7 +61,7 @@ _SQLSTATES: Final = (
     ("42703", _INCOMPLETE, _MOVE),
     ("57P", "has ended the connection", "see that the server runs, then run the same command again"),
 )
-"""Beginnings of PostgreSQL's codes of errors."""
+"""Prefixes of PostgreSQL's SQLSTATE codes; the first match counts, so that longer prefixes come first."""
 
 _CONNECTING: Final = (
     (r"password authentication failed|no password supplied", "28"),
@@ -70,36 +70,36 @@ _CONNECTING: Final = (
     (r"too many clients|remaining connection slots", "53300"),
     (r"", "08001"),
 )
-"""An error while connecting has no code, only a text; whatever else it says, the server is out of reach."""
+"""SQLSTATE codes for errors while connecting, which only have a text; the last pattern matches any text."""
 
 
-def database_error(place: Place, error: SQLAlchemyError | sqlite3.Error) -> DatabaseError | None:
-    """The error for people, None if it is none of theirs."""
+def database_error(location: Place, error: SQLAlchemyError | sqlite3.Error) -> DatabaseError | None:
+    """Return the error for users, or None for a bug of Intarsia."""
     if isinstance(error, PoolTimeoutError):
         return DatabaseError(
-            f"the database {place} is used by too many threads at once", help="use fewer threads"
+            f"the database {location} is used by too many threads at once", help="use fewer threads"
         )
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        return _of_sqlite(place, cause)
+        return _of_sqlite(location, cause)
     if isinstance(error, DBAPIError) and cause is not None:
-        return _of_postgresql(place, error, cause)
+        return _of_postgresql(location, error, cause)
     return None
 
 
-def _of_sqlite(place: Place, error: sqlite3.Error) -> DatabaseError | None:
+def _of_sqlite(location: Place, error: sqlite3.Error) -> DatabaseError | None:
     if _MISSING.match(str(error)):  # its code is that of all mistakes in SQL
-        return DatabaseError(f"the database {place} {_INCOMPLETE}: {error}", help=_MOVE)
+        return DatabaseError(f"the database {location} {_INCOMPLETE}: {error}", help=_MOVE)
     if str(error).startswith(_UNDECODABLE):
-        return DatabaseError(f"the database {place} is damaged: {error}", help=_MOVE)
+        return DatabaseError(f"the database {location} is damaged: {error}", help=_MOVE)
     name = getattr(error, "sqlite_errorname", "")
     for prefix, problem, help_text in _SQLITE:
         if name.startswith(prefix):
-            return DatabaseError(f"the database {place} {problem}", help=help_text)
+            return DatabaseError(f"the database {location} {problem}", help=help_text)
     return None
 
 
-def _of_postgresql(place: Place, error: DBAPIError, cause: BaseException) -> DatabaseError | None:
+def _of_postgresql(location: Place, error: DBAPIError, cause: BaseException) -> DatabaseError | None:
     code: str | None = getattr(cause, "sqlstate", None)
     text = str(cause).strip()
     if code is None and type(cause).__name__ == "OperationalError":
@@ -109,8 +109,8 @@ def _of_postgresql(place: Place, error: DBAPIError, cause: BaseException) -> Dat
     for prefix, problem, help_text in _SQLSTATES:
         if code.startswith(prefix):
             reason = text.splitlines()[-1].strip() if text else ""
-            found = f"the database {place} {problem}"
-            return DatabaseError(f"{found}: {reason}" if reason else found, help=help_text)
+            message = f"the database {location} {problem}"
+            return DatabaseError(f"{message}: {reason}" if reason else message, help=help_text)
     return None
 
 
@@ -118,19 +118,19 @@ def _code_of_connecting(text: str) -> str:
     return next(code for pattern, code in _CONNECTING if re.search(pattern, text))
 
 
-def damaged_row(place: Place, error: DamagedRowError) -> DatabaseError:
-    """The error for a row that Intarsia did not write so."""
-    return DatabaseError(f"the database {place} is damaged: {error}", help=_MOVE)
+def damaged_row(location: Place, error: DamagedRowError) -> DatabaseError:
+    """Return the error for a row that Intarsia did not write."""
+    return DatabaseError(f"the database {location} is damaged: {error}", help=_MOVE)
 
 
-def incomplete(place: Place, table: str) -> DatabaseError:
-    """The error for a database of ours without one of its tables."""
-    return DatabaseError(f"the database {place} {_INCOMPLETE}: no such table: {table}", help=_MOVE)
+def incomplete(location: Place, table: str) -> DatabaseError:
+    """Return the error for an Intarsia database without one of its tables."""
+    return DatabaseError(f"the database {location} {_INCOMPLETE}: no such table: {table}", help=_MOVE)
 
 
-def missing_driver(place: Place) -> DatabaseError:
-    """The error for a database whose driver is not installed."""
+def missing_driver(location: Place) -> DatabaseError:
+    """Return the error for a database with a driver that is not installed."""
     return DatabaseError(
-        f"the database {place} needs the package psycopg, which is not installed or does not work",
+        f"the database {location} needs the package psycopg, which is not installed or does not work",
         help="pip install 'intarsia[postgresql]'",
     )

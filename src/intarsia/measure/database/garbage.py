@@ -1,4 +1,4 @@
-"""Which records are removed, within a transaction."""
+"""Remove records within a transaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def remove(
 
 
 def _remove_runs(connection: Connection, older_than: float | None, other_hosts: str | None) -> None:
-    """Those without any record of their workload, and those that are too old or of another host."""
+    """Remove runs of workloads without records, and runs that are too old or of another host."""
     reasons: list[ColumnElement[bool]] = [RUNS.c.workload.not_in(select(_C.workload))]
     if older_than is not None:
         reasons.append(RUNS.c.finished_at < older_than)

@@ -1,4 +1,4 @@
-"""Export and import: a line of JSON for each workload, host and record, after one that tells the format.
+"""Export and import: a line with the format, then a line of JSON for each workload, host and record.
 
     {"format":"intarsia measurements","version":1}
     {"workload":{"digest":"7c...","name":"resnet50","program":null}}
@@ -36,11 +36,11 @@ from intarsia.support.files import write_atomically
 
 FORMAT: Final = "intarsia measurements"
 VERSION: Final = 1
-"""Of the lines; that of the tables changes independently."""
+"""Version of the lines; the version of the tables changes independently."""
 
 
 def export_lines(connection: Connection, path: Path) -> LineCounts:
-    """Write all there is, the whole file or nothing.
+    """Write all workloads, hosts and records, atomically.
 
     Raises:
         DamagedRowError: A row cannot be read.
@@ -71,25 +71,25 @@ def _items(connection: Connection) -> Iterator[tuple[str, object]]:
 
 
 def import_lines(connection: Connection, path: Path) -> MergeCounts:
-    """Add what the file has, in a transaction that is alone.
+    """Add the records of a file, in an exclusive transaction.
 
     Raises:
         DatabaseError: The file cannot be read, or a line of it is bad; nothing of it may be committed.
     """
     try:
         with path.open(encoding="utf-8") as file:
-            return commit_batches(connection, _records(connection, path, file))
+            return commit_batches(connection, _read_records(connection, path, file))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DatabaseError(f"cannot read {path}: {reason}", help="give the name of an export") from error
 
 
-def _records(connection: Connection, path: Path, file: TextIO) -> Iterator[MeasureRecord]:
-    """The records; workloads and hosts are inserted on the way."""
+def _read_records(connection: Connection, path: Path, file: TextIO) -> Iterator[MeasureRecord]:
+    """Read the records, and insert workloads and hosts on the way."""
     number = 1
     try:
         _check_header(file.readline())
-        for number, line in enumerate(file, 2):  # noqa: B007 - the error tells the number
+        for number, line in enumerate(file, 2):  # noqa: B007 - the error has the number
             if (record := _read_line(connection, line)) is not None:
                 yield record
     except (ValueError, RecursionError) as error:  # a line nested too deep is the file's fault as well

@@ -1,4 +1,4 @@
-"""Which database is meant: a file, or one on a PostgreSQL server."""
+"""Locations of databases: a file, or a database on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _POSTGRESQL: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a database is.
+    """The location of a database.
 
     Attributes:
-        url: For SQLAlchemy.
-        path: The file; None if it is on a server.
+        url: URL for SQLAlchemy.
+        path: Path of the file; None for a server.
     """
 
     url: URL
@@ -33,7 +33,7 @@ class Place:
         """Read a path or URL.
 
         Raises:
-            DatabaseError: Not one that is understood.
+            DatabaseError: The path or URL is invalid.
         """
         text = os.fspath(where)
         if "://" not in text:
@@ -58,7 +58,7 @@ class Place:
         return cls(URL.create("sqlite+pysqlite", database=str(path)), path)
 
     def __str__(self) -> str:
-        """The path, or the URL without its password."""
+        """Return the path, or the URL without its password."""
         if self.path is not None:
             return str(self.path)
         return self.url.set(drivername="postgresql").render_as_string(hide_password=True)

@@ -1,6 +1,6 @@
-"""What is asked of the records, as statements whose parameters are bound when they are run.
+"""Queries of the records, as statements with parameters that are bound when they run.
 
-Records are ordered by cost, and where costs are equal by key, so that answers are the same everywhere.
+Records are ordered by cost, and by key for equal costs, so that results are the same everywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from intarsia.measure.database.tables import RECORDS
 _C: Final = RECORDS.c
 
 RECORD_COLUMNS: Final = (_C.workload, _C.target, _C.host, _C.kind, _C.trace, _C.measurements)
-"""What a record is made of."""
+"""Columns that a record is read from."""
 
 ORDER: Final = (_C.cost, _C.key)
 
@@ -46,7 +46,7 @@ EVERY_CANDIDATE: Final[Select[Any]] = (
 
 
 def best_per_workload(target: str | None) -> Select[Any]:
-    """The best record of each workload on a `host`: on one `target`, or on the best for each."""
+    """Return the query for the best record of each workload on a `host`: on one `target` or the best one."""
     where = [_C.host == bindparam("host"), _C.cost.is_not(None)]
     if target is not None:
         where.append(_C.target == bindparam("target"))
@@ -56,7 +56,7 @@ def best_per_workload(target: str | None) -> Select[Any]:
 
 
 def _hints() -> Select[Any]:
-    """First the best of each host, then the second of each, each candidate once."""
+    """Return the query for the best of each host, then the second of each, each candidate once."""
     where = (
         _C.workload == bindparam("workload"),
         _C.target == bindparam("target"),

@@ -1,4 +1,4 @@
-"""What the database keeps of a candidate."""
+"""The record of a candidate in the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.support.digest import digest_text
 
 KEPT: Final = 16
-"""Measurements of one candidate that are kept, the newest; older ones are forgotten."""
+"""Number of the newest measurements of a candidate that are kept."""
 
 SortKey: TypeAlias = tuple[float, bool, str, tuple[float, ...], str, float, float]
 
@@ -24,7 +24,7 @@ class Measurement:
     """One measurement of a candidate.
 
     Attributes:
-        result: Its costs, or why there are none.
+        result: Costs, or the failure.
 
     Raises:
         ValueError: A cost or time is negative or no number, or a failure has costs.
@@ -45,7 +45,10 @@ class Measurement:
 
     @property
     def order(self) -> SortKey:
-        """By time, at the same time failures last; whatever is not equal is before or after."""
+        """Sort key: the time, then failures after successes.
+
+        A total order, so that merges are deterministic.
+        """
         result = self.result
         error = -1.0 if result.max_error is None else result.max_error
         verdict = (not result.is_ok, result.error.value)
@@ -57,7 +60,7 @@ class MeasureRecord:
     """A candidate with its measurements.
 
     The newest measurement decides whether it works. Its costs are the repeats of all measurements since
-    the last failure, so that a lucky first draw does not stay the truth for ever.
+    the last failure, so that one lucky measurement does not decide for ever.
 
     Attributes:
         workload: Digest of the workload.
@@ -65,7 +68,7 @@ class MeasureRecord:
         host: Digest of the machine's fingerprint.
         kind: The candidate's kind.
         trace: The candidate's decisions as canonical JSON.
-        measurements: Oldest first, each once, at most `KEPT`.
+        measurements: Distinct measurements, the oldest first, at most `KEPT`.
 
     Raises:
         ValueError: There is no measurement, or a text is empty or has a NUL.
@@ -89,12 +92,12 @@ class MeasureRecord:
 
     @classmethod
     def of(cls, measured: MeasureInput, host: str, result: MeasureResult) -> MeasureRecord:
-        """The record of one measurement.
+        """Return the record of one measurement.
 
         Args:
-            measured: What was measured.
+            measured: Candidate, workload and target.
             host: Digest of the machine's fingerprint.
-            result: What it gave.
+            result: Result of the measurement.
         """
         candidate, measurement = measured.candidate, Measurement(result)
         workload, target = measured.workload.digest, str(measured.target)
@@ -102,29 +105,29 @@ class MeasureRecord:
 
     @property
     def candidate(self) -> Candidate:
-        """The candidate, to be carried out again."""
+        """The candidate, to be instantiated again."""
         trace: PlainData = json.loads(self.trace)
         return Candidate(self.kind, trace)
 
     @property
     def key(self) -> str:
-        """Digest of workload, target, host and candidate: equal for measurements of the same."""
+        """Digest of workload, target, host and candidate."""
         return record_key(self.workload, self.target, self.host, self.candidate_digest)
 
     @property
     def candidate_digest(self) -> str:
-        """`Candidate.digest`, of which the trace is the text."""
+        """The value of `Candidate.digest`, from the trace's text."""
         return digest_text((self.kind, self.trace))
 
     @property
     def result(self) -> MeasureResult:
-        """All that counts as one: the repeats of all measurements since the last failure, or the failure."""
-        counted = self._counted
-        newest = counted[-1].result
-        if len(counted) == 1:
+        """The pooled result: the repeats of all measurements since the last failure, or the failure."""
+        valid_measurements = self._counted
+        newest = valid_measurements[-1].result
+        if len(valid_measurements) == 1:
             return newest
-        costs = tuple(cost for each in counted for cost in each.result.costs)
-        seconds = sum(each.result.wall_seconds for each in counted)
+        costs = tuple(cost for item in valid_measurements for cost in item.result.costs)
+        seconds = sum(item.result.wall_seconds for item in valid_measurements)
         return replace(newest, costs=costs, wall_seconds=seconds, max_error=self.max_error)
 
     @property
@@ -144,24 +147,24 @@ class MeasureRecord:
 
     @property
     def timestamp(self) -> float:
-        """When it was measured last, in seconds since 1970 (UTC)."""
+        """Time of the last measurement, in seconds since 1970 (UTC)."""
         return self.measurements[-1].result.timestamp
 
     @property
     def max_error(self) -> float | None:
-        """The largest difference to the reference result found since the last failure."""
-        errors = (each.result.max_error for each in self._counted)
+        """Largest difference from the reference result since the last failure."""
+        errors = (item.result.max_error for item in self._counted)
         return max((error for error in errors if error is not None), default=None)
 
     @property
     def _counted(self) -> tuple[Measurement, ...]:
         if not self.is_ok:
             return self.measurements[-1:]
-        working = takewhile(lambda each: each.result.is_ok, reversed(self.measurements))
+        working = takewhile(lambda item: item.result.is_ok, reversed(self.measurements))
         return tuple(working)[::-1]
 
     def combined(self, other: MeasureRecord) -> MeasureRecord:
-        """The record with the measurements of both.
+        """Return the record with the measurements of both.
 
         Raises:
             ValueError: They are not of the same candidate, workload, target and host.
@@ -175,13 +178,13 @@ class MeasureRecord:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A candidate that was good on another machine. Its cost there says nothing of this one, so it has none.
+    """A candidate that was good on another machine. It has no cost: costs of machines do not compare.
 
     Attributes:
         host: Digest of the machine it was measured on.
         kind: The candidate's kind.
         trace: The candidate's decisions as canonical JSON.
-        rank: 1 for the best of that machine.
+        rank: Rank on that machine, 1 for the best.
     """
 
     host: str
@@ -197,10 +200,10 @@ class Hint:
 
 
 def record_key(workload: str, target: str, host: str, candidate: str) -> str:
-    """Digest of what makes measurements those of the same."""
+    """Return the key of a record: the digest of workload, target, host and candidate."""
     return digest_text((workload, target, host, candidate))
 
 
 def _newest(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-    by_order = {each.order: each for each in measurements}
+    by_order = {item.order: item for item in measurements}
     return tuple(by_order[order] for order in sorted(by_order))[-KEPT:]

@@ -1,4 +1,4 @@
-"""Records as rows of the table, and as plain data for JSON."""
+"""Convert records to and from rows of the table, and plain data for JSON."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TEXTS: Final = ("workload", "target", "host", "kind")
 _RECORD: Final = frozenset({*_TEXTS, "trace", "measurements"})
 _MEASUREMENT: Final = frozenset({"costs", "error", "message", "wall_seconds", "timestamp", "max_error"})
 _INFINITE: Final = "inf"
-"""Stands for what JSON has no number for."""
+"""Text for infinity, which JSON lacks."""
 _ERRORS: Final = {error.value: error for error in MeasureError}
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def row_of(record: MeasureRecord) -> dict[str, object]:
-    """The values of the columns of `RECORDS`."""
+    """Return the values of the columns of `RECORDS`."""
     candidate, cost = record.candidate_digest, record.cost
     return {
         "key": record_key(record.workload, record.target, record.host, candidate),
@@ -37,27 +37,27 @@ def row_of(record: MeasureRecord) -> dict[str, object]:
         "cost": cost if math.isfinite(cost) else None,
         "error": record.error.value,
         "measured_at": record.timestamp,
-        "measurements": compact_json([_plain_measurement(each) for each in record.measurements]),
+        "measurements": compact_json([_plain_measurement(item) for item in record.measurements]),
     }
 
 
 def record_of(row: Row[Any]) -> MeasureRecord:
-    """The record of a row with `queries.RECORD_COLUMNS`.
+    """Read the record of a row with `queries.RECORD_COLUMNS`.
 
     Raises:
-        DamagedRowError: Intarsia did not write it so.
+        DamagedRowError: Intarsia did not write the row.
     """
     with reading_row("a record"):
         workload, target, host, kind = map(stored_text, (row.workload, row.target, row.host, row.kind))
-        measurements = tuple(map(_own_measurement, json.loads(row.measurements)))
+        measurements = tuple(map(_stored_measurement, json.loads(row.measurements)))
         return MeasureRecord(workload, target, host, kind, checked_trace(row.trace), measurements)
 
 
 def checked_trace(text: object) -> str:
-    """The decisions of a stored candidate, which are JSON.
+    """Return the decisions of a stored candidate, checked to be JSON.
 
     Raises:
-        ValueError: They are not.
+        ValueError: They are not JSON.
         TypeError: They are no text.
     """
     json.loads(stored_text(text))
@@ -65,7 +65,7 @@ def checked_trace(text: object) -> str:
 
 
 def plain_record(record: MeasureRecord) -> dict[str, PlainData]:
-    """The record as plain data, which `read_record` reads."""
+    """Return the record as plain data for `read_record`."""
     trace: PlainData = json.loads(record.trace)
     return {
         "workload": record.workload,
@@ -73,12 +73,12 @@ def plain_record(record: MeasureRecord) -> dict[str, PlainData]:
         "host": record.host,
         "kind": record.kind,
         "trace": trace,
-        "measurements": [_plain_measurement(each) for each in record.measurements],
+        "measurements": [_plain_measurement(item) for item in record.measurements],
     }
 
 
 def read_record(data: object) -> MeasureRecord:
-    """The record of plain data from anywhere.
+    """Read a record from untrusted plain data.
 
     Raises:
         ValueError: It is none; the message says why.
@@ -93,7 +93,7 @@ def read_record(data: object) -> MeasureRecord:
 
 
 def read_text(fields: Mapping[str, Any], name: str) -> str:
-    """A field that is a text.
+    """Return a field that is a text.
 
     Raises:
         ValueError: It is missing, or no text.
@@ -105,7 +105,7 @@ def read_text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def compact_json(data: object) -> str:
-    """JSON in ASCII without spaces."""
+    """Return JSON in ASCII without spaces."""
     return _ENCODE(data)
 
 
@@ -121,7 +121,7 @@ def _plain_measurement(measurement: Measurement) -> PlainData:
     }
 
 
-def _own_measurement(fields: Mapping[str, Any]) -> Measurement:
+def _stored_measurement(fields: Mapping[str, Any]) -> Measurement:
     costs, kind, error = tuple(fields["costs"]), _ERRORS[fields["error"]], fields["max_error"]
     times = (fields["wall_seconds"], fields["timestamp"])
     infinite = math.inf if error == _INFINITE else error
@@ -164,5 +164,5 @@ def _checked(data: object, names: frozenset[str], what: str) -> Mapping[str, Any
 
 
 def _bad(problem: str) -> ValueError:
-    """Data from elsewhere of the wrong type is a wrong value, not a mistake in a program."""
+    """Return a ValueError for untrusted data of the wrong type; a TypeError would mean a bug."""
     return ValueError(problem)

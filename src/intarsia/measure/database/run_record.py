@@ -1,4 +1,4 @@
-"""What the database keeps of a finished tuning run."""
+"""The record of a finished tuning run in the database."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class RunRecord:
     """A finished run.
 
     Attributes:
-        key: Digest of all that was asked.
+        key: Digest of the whole request.
         workload: Digest of the workload.
         host: Digest of the machine's fingerprint.
-        finished_at: When, in seconds since 1970 (UTC).
-        outcome: What came of it, as JSON in ASCII.
+        finished_at: End of the run, in seconds since 1970 (UTC).
+        outcome: Outcome of the run, as JSON in ASCII.
     """
 
     key: str
@@ -26,14 +26,14 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """The model of a finished run, as others of its family find it.
+    """The model of a finished run, for lookups by similar models.
 
     Attributes:
-        run: The run's key.
-        asked: Digest of all that was asked but the model and the effort.
+        run: Key of the run.
+        request: Digest of the request without the model and the effort.
         layers: Digests of the model's layers, sorted and separated by spaces.
     """
 
     run: str
-    asked: str
+    request: str
     layers: str

@@ -1,4 +1,4 @@
-"""Finished tuning runs: what was asked, as a digest, and what came of it."""
+"""Store and read finished tuning runs by the digest of their request."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from intarsia.measure.database.tables import MODELS, RUNS
 
 
 def keep_run(connection: Connection, run: RunRecord) -> None:
-    """Keep a run; one of the same key is replaced."""
+    """Store a run; a run with the same key is replaced."""
     connection.execute(delete(RUNS).where(RUNS.c.key == run.key))
     connection.execute(insert(RUNS), [asdict(run)])
 
 
 def run_of(connections: Connections, key: str) -> RunRecord | None:
-    """The run of a key."""
+    """Return the run with a key, or None."""
     return next(iter(connections.rows(_run, select(RUNS).where(RUNS.c.key == key))), None)
 
 
 def keep_model(connection: Connection, model: ModelRecord) -> None:
-    """Keep the model of a run; that of the same run is replaced."""
+    """Store the model of a run; an earlier model of the run is replaced."""
     connection.execute(delete(MODELS).where(MODELS.c.run == model.run))
-    connection.execute(insert(MODELS), [asdict(model)])
+    connection.execute(insert(MODELS), [{"run": model.run, "asked": model.request, "layers": model.layers}])
 
 
-def models_of(connections: Connections, asked: str, most: int) -> tuple[ModelRecord, ...]:
-    """The models of which the same was asked, those of the newest runs first."""
-    query = select(MODELS).join(RUNS, RUNS.c.key == MODELS.c.run).where(MODELS.c.asked == asked)
+def models_of(connections: Connections, request: str, most: int) -> tuple[ModelRecord, ...]:
+    """Return the models with the same request, those of the newest runs first."""
+    query = select(MODELS).join(RUNS, RUNS.c.key == MODELS.c.run).where(MODELS.c.asked == request)
     return connections.rows(_model, query.order_by(RUNS.c.finished_at.desc(), RUNS.c.key).limit(most))
 
 

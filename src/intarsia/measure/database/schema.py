@@ -1,4 +1,4 @@
-"""The version of the tables, and how older ones are brought up to it."""
+"""The version of the tables, and migrations of older versions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from intarsia.measure.database.tables import META, METADATA, MODELS, RUNS
 from intarsia.support.errors import DatabaseError
 
 Migration: TypeAlias = Callable[[Connection], None]
-"""Changes the tables of one version to those of the next, with all that is in them."""
+"""Function that changes the tables of one version, with their content, to those of the next."""
 
 VERSION: Final = 3
-"""Of the tables in `tables`."""
+"""Version of the tables in `tables`."""
 
 
 def _add_runs(connection: Connection) -> None:
@@ -30,13 +30,13 @@ def _add_models(connection: Connection) -> None:
 
 
 MIGRATIONS: Final[MappingProxyType[int, Migration]] = MappingProxyType({1: _add_runs, 2: _add_models})
-"""By the version that each starts from. One that was released is never changed; version 1 was the first."""
+"""Migrations by the version that they start from. A released migration is never changed."""
 
 _NAME: Final = "schema_version"
 
 
 def prepare(connections: Connections) -> None:
-    """Make the tables, or bring them up to the newest version, all of it or nothing.
+    """Create the tables, or migrate them to the newest version, in one transaction.
 
     Raises:
         DatabaseError: The database is of another program, or of a version that is newer or too old.
@@ -56,13 +56,13 @@ def prepare(connections: Connections) -> None:
 def _migrate(connections: Connections, connection: Connection, version: int) -> None:
     if version > VERSION:
         raise DatabaseError(
-            f"the database {connections.place} has version {version}, expected at most {VERSION}",
+            f"the database {connections.location} has version {version}, expected at most {VERSION}",
             help="it was made by a newer Intarsia: update this one, or use another database",
         )
     for step in range(version, VERSION):
         if step not in MIGRATIONS:
             raise DatabaseError(
-                f"the database {connections.place} has version {version}, expected {VERSION}",
+                f"the database {connections.location} has version {version}, expected {VERSION}",
                 help="this Intarsia cannot bring it up to date: use another database",
             )
         MIGRATIONS[step](connection)
@@ -70,17 +70,17 @@ def _migrate(connections: Connections, connection: Connection, version: int) -> 
 
 
 def _version(connections: Connections, connection: Connection) -> int | None:
-    """None if there is nothing of ours yet."""
+    """Return the version of the tables; None if there are none yet."""
     names = inspect(connection).get_table_names()
     if META.name not in names:
         if not METADATA.tables.keys().isdisjoint(names):
-            raise incomplete(connections.place, META.name)
+            raise incomplete(connections.location, META.name)
         if names and connections.is_sqlite:  # a server's database may be shared with others
             raise DatabaseError(
-                f"the database {connections.place} is of another program: it has a table {min(names)!r}",
+                f"the database {connections.location} is of another program: it has a table {min(names)!r}",
                 help="give the name of another database or of a new file",
             )
         return None
-    found = connection.execute(select(META.c.value).where(META.c.name == _NAME)).scalar()
+    stored_version = connection.execute(select(META.c.value).where(META.c.name == _NAME)).scalar()
     with reading_row("the version of the tables"):
-        return int(stored_number(found or 0))
+        return int(stored_number(stored_version or 0))

@@ -1,4 +1,4 @@
-"""Numbers about all records."""
+"""Summaries and counts of all records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _C = RECORDS.c
 
 
 def workload_summaries(connections: Connections) -> tuple[WorkloadSummary, ...]:
-    """One for each workload, target and host; the newest first."""
+    """Summarise the records of each workload, target and host; the newest first."""
     group = (_C.workload, _C.target, _C.host)
     counts = (
         func.count().label("records"),
@@ -28,8 +28,8 @@ def workload_summaries(connections: Connections) -> tuple[WorkloadSummary, ...]:
     )
     grouped = select(*group, *counts).group_by(*group).subquery()
     joined = grouped.outerjoin(WORKLOADS, WORKLOADS.c.digest == grouped.c.workload)
-    found = connections.rows(_summary, select(grouped, WORKLOADS.c.name).select_from(joined))
-    return tuple(sorted(found, key=lambda each: (-each.newest, each.workload, each.target, each.host)))
+    unsorted = connections.rows(_summary, select(grouped, WORKLOADS.c.name).select_from(joined))
+    return tuple(sorted(unsorted, key=lambda item: (-item.newest, item.workload, item.target, item.host)))
 
 
 def _summary(row: Row[Any]) -> WorkloadSummary:
@@ -47,7 +47,7 @@ def _summary(row: Row[Any]) -> WorkloadSummary:
 
 
 def statistics(connections: Connections) -> Statistics:
-    """How much there is."""
+    """Count everything in a database."""
     with connections.snapshot() as connection:
         totals = connection.execute(
             select(
@@ -64,9 +64,9 @@ def statistics(connections: Connections) -> Statistics:
             counts = [(MeasureError(kind), count) for kind, count in kinds]
             records, workloads, hosts, *times = totals
             oldest, newest = (None if time is None else stored_number(time) for time in times)
-    by_error = sorted(counts, key=lambda each: (-each[1], each[0]))
+    by_error = sorted(counts, key=lambda item: (-item[1], item[0]))
     return Statistics(
-        str(connections.place), VERSION, records, tuple(by_error), workloads, hosts, oldest, newest, size
+        str(connections.location), VERSION, records, tuple(by_error), workloads, hosts, oldest, newest, size
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables, which are the same in SQLite and in PostgreSQL.
+"""The tables, the same in SQLite and in PostgreSQL.
 
 All texts are JSON in ASCII, digests or names, so that no encoding or collation of a server matters.
 """
@@ -17,7 +17,7 @@ META: Final = Table(
     Column("name", Text, primary_key=True),
     Column("value", Integer, nullable=False),
 )
-"""`schema_version`."""
+"""Table of the `schema_version`."""
 
 WORKLOADS: Final = Table(
     "intarsia_workloads",
@@ -26,7 +26,7 @@ WORKLOADS: Final = Table(
     Column("name", Text, nullable=False),
     Column("program", Text),
 )
-"""What the workload digests of records stand for, as far as it was told; name and program are JSON."""
+"""Names and programs of workload digests, as far as they are known; both are JSON."""
 
 HOSTS: Final = Table(
     "intarsia_hosts",
@@ -34,7 +34,7 @@ HOSTS: Final = Table(
     Column("digest", Text, primary_key=True),
     Column("description", Text, nullable=False),
 )
-"""What the host digests stand for."""
+"""Descriptions of host digests."""
 
 RECORDS: Final = Table(
     "intarsia_records",
@@ -53,8 +53,10 @@ RECORDS: Final = Table(
     Index("intarsia_records_ranking", "workload", "target", "host", "cost"),
     Index("intarsia_records_of_host", "host", "workload", "cost"),
 )
-"""One row a record. The key is a digest of workload, target, host and candidate. Cost (seconds, NULL for a
-failure), error and time are those of the whole record, worked out from the measurements."""
+"""One row for each record. The key is a digest of workload, target, host and candidate.
+
+Cost (seconds, NULL for a failure), error and time are those of the whole record, from its measurements.
+"""
 
 RUNS: Final = Table(
     "intarsia_runs",
@@ -65,7 +67,8 @@ RUNS: Final = Table(
     Column("finished_at", Double, nullable=False),
     Column("outcome", Text, nullable=False),
 )
-"""One row a finished tuning run. The key is a digest of what was asked; the outcome is JSON, the driver's."""
+"""One row for each finished run. The key is a digest of the request; the outcome is JSON.
+"""
 
 MODELS: Final = Table(
     "intarsia_models",
@@ -75,4 +78,4 @@ MODELS: Final = Table(
     Column("layers", Text, nullable=False),
     Index("intarsia_models_of_question", "asked"),
 )
-"""One row for each finished run whose plan may help other models; `run` is its key in the table of runs."""
+"""One row for each finished run with a plan for similar models; `run` is its key in the table of runs."""

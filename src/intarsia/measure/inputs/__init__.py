@@ -1,8 +1,8 @@
-"""Arrays that programs are run on, and what they are drawn from.
+"""Input arrays for programs, and their distributions.
 
 random_inputs   seeded arrays for the parameters of a function
-integer_use     which integers an input may hold, by what the program does with them
-integer_demands what operators demand of integers
+integer_use     ranges of integer inputs, derived from their uses in the program
+integer_demands ranges that operators demand of integers
 index_ranges    ranges of inputs for which computed indices lie within their tables
 input_kinds     ordinary, large and edge cases: sets of inputs that show different mistakes
 """

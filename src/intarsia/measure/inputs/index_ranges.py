@@ -23,20 +23,20 @@ Range = tuple[int, int]
 """The least and the largest number."""
 
 WIDEST: Final[Range] = (-(2**20), 2**20)
-"""Ranges end here: beyond a million, engines that compute in 32 bits fail on what no program is given."""
+"""Limits of all ranges: beyond a million, engines that compute in 32 bits fail on unrealistic inputs."""
 
 _STARTS: Final = (0, 1, 2, 4, 8, 16, 64, 256, -1)
 _MOST_STARTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An argument of an operator that has to lie within bounds.
+class BoundedValue:
+    """An operator's argument with the bounds that it must keep.
 
     Attributes:
-        value: The argument.
-        least: Its least right value.
-        most: Its largest right value.
+        value: Expression of the argument.
+        least: Least valid value.
+        most: Largest valid value.
     """
 
     value: Expr
@@ -44,22 +44,22 @@ class Place:
     most: int
 
 
-def meeting_ranges(limits: Mapping[Var, Range], places: Sequence[Place]) -> dict[Var, Range] | None:
-    """The widest ranges of inputs for which all places are known to be within their bounds.
+def meeting_ranges(limits: Mapping[Var, Range], bounded: Sequence[BoundedValue]) -> dict[Var, Range] | None:
+    """Return the widest ranges of inputs for which all bounded values provably keep their bounds.
 
     Args:
-        limits: Inputs with ranges that are not left.
-        places: What has to lie within bounds. All other inputs have all values of 32 bits.
+        limits: Inputs with the ranges that they must keep.
+        bounded: Values with bounds. All other inputs have all values of 32 bits.
 
     Returns:
-        Ranges by input; None if no start suits all places together.
+        Ranges by input; None if no starting point keeps all bounds.
     """
 
     def fits(ranges: Mapping[Var, Range]) -> bool:
         intervals = _intervals(ranges)
-        return all(_is_within(intervals, place) for place in places)
+        return all(_is_within(intervals, item) for item in bounded)
 
-    start = next((ranges for ranges in _starts(limits, places) if fits(ranges)), None)
+    start = next((ranges for ranges in _starts(limits, bounded) if fits(ranges)), None)
     if start is None:
         return None
     width = _largest(lambda size: fits(_widened(start, limits, size)))
@@ -72,7 +72,7 @@ def meeting_ranges(limits: Mapping[Var, Range], places: Sequence[Place]) -> dict
 def _widest(
     ranges: Mapping[Var, Range], param: Var, limit: Range, fits: Callable[[Mapping[Var, Range]], bool]
 ) -> Range:
-    """The range of one input, as wide as others allow."""
+    """Return the range of one input, as wide as the ranges of the others allow."""
     low, high = ranges[param]
     up = _largest(lambda size: high + size <= limit[1] and fits({**ranges, param: (low, high + size)}))
     wider = low, high + up
@@ -80,17 +80,17 @@ def _widest(
     return low - down, wider[1]
 
 
-def can_be_met(limits: Mapping[Var, Range], place: Place) -> bool:
-    """Whether a number is found for which a place is known to be within its bounds."""
-    starts = _starts(limits, [place])
-    return any(_is_within(_intervals(ranges), place) for ranges in starts)
+def can_be_met(limits: Mapping[Var, Range], item: BoundedValue) -> bool:
+    """Return whether some starting point provably keeps a value within its bounds."""
+    starts = _starts(limits, [item])
+    return any(_is_within(_intervals(ranges), item) for ranges in starts)
 
 
-def _starts(limits: Mapping[Var, Range], places: Sequence[Place]) -> Iterator[dict[Var, Range]]:
-    """Single numbers that indices may be computed of: small ones, and constants of the program."""
+def _starts(limits: Mapping[Var, Range], bounded: Sequence[BoundedValue]) -> Iterator[dict[Var, Range]]:
+    """Yield starting points for the search: small numbers, and constants of the program."""
     values = dict.fromkeys(_STARTS)
-    for place in places:
-        for data in _integer_constants(place.value):
+    for item in bounded:
+        for data in _integer_constants(item.value):
             ends = int(np.min(data)), int(np.max(data))
             values.update(dict.fromkeys((*ends, -ends[0], -ends[1], ends[1] + 1)))
     for number in list(values)[:_MOST_STARTS]:
@@ -99,7 +99,7 @@ def _starts(limits: Mapping[Var, Range], places: Sequence[Place]) -> Iterator[di
 
 
 def _integer_constants(expr: Expr) -> Iterator[Array]:
-    """Constants that integers are computed of; what lies behind other numbers is no arithmetic of indices."""
+    """Yield the integer constants that an expression is computed from through integers only."""
     waiting, seen = [expr], {expr}
     while waiting:
         value = waiting.pop()
@@ -115,7 +115,10 @@ def _widened(start: Mapping[Var, Range], limits: Mapping[Var, Range], size: int)
 
 
 def _largest(fits: Callable[[int], bool]) -> int:
-    """The largest number of which something is true that is true of 0 and of all numbers below it."""
+    """Return the largest number that fits, by doubling and bisection.
+
+    0 fits, and all numbers below one that fits.
+    """
     low, high = 0, 1
     while high <= WIDEST[1] and fits(high):
         low, high = high, 2 * high
@@ -130,6 +133,6 @@ def _intervals(ranges: Mapping[Var, Range]) -> IntegerRanges:
     return IntegerRanges(limits=limits)
 
 
-def _is_within(intervals: IntegerRanges, place: Place) -> bool:
-    interval = intervals.interval(place.value)
-    return interval is not None and place.least <= interval[0] and interval[1] <= place.most
+def _is_within(intervals: IntegerRanges, item: BoundedValue) -> bool:
+    interval = intervals.interval(item.value)
+    return interval is not None and item.least <= interval[0] and interval[1] <= item.most

@@ -1,6 +1,6 @@
-"""Kinds of input sets: some mistakes show on one kind only.
+"""Kinds of input sets: some faults show on one kind only.
 
-Of 27 small mistakes of operators on floating-point numbers, N(0, 1) finds 13; with rows of very different
+Of 27 small faults of operators on floating-point numbers, N(0, 1) finds 13; with rows of very different
 magnitude, zeros, ties and offsets it is 25 (docs/judge.md). A softmax that does not subtract its maximum
 needs large numbers, a variance in one pass an offset, the wrong one of two equal maxima needs ties.
 """
@@ -24,19 +24,22 @@ from intarsia.measure.string_inputs import vocabularies
 Array = npt.NDArray[Any]
 
 _OCTAVES: Final = 10
+"""Rows of LARGE inputs are scaled by 2**-10 to 2**10."""
 _OUTLIER: Final = 1e3
+"""Factor of the one outlier of LARGE inputs."""
 _OFFSET: Final = 1e3
+"""Offset of some rows of EDGES inputs: shows a variance computed in one pass."""
 _LARGE_INTEGER: Final = 1000
 _BEYOND_INT32: Final = 2**33 + 1
 
 _SIZES: Final = (1.0, 1.0, 2.0**-4, 2.0**-8)
-"""What floating-point numbers are multiplied by, for each attempt."""
+"""Scale of floating-point numbers for each attempt."""
 
 ATTEMPTS: Final = len(_SIZES)
 
 
 class InputKind(StrEnum):
-    """What an input set is like."""
+    """The kind of an input set."""
 
     ORDINARY = "ordinary"
     LARGE = "large"
@@ -46,18 +49,19 @@ class InputKind(StrEnum):
 def input_set(
     function: Function, ordinary: Mapping[str, Array], kind: InputKind, seed: int = 0, attempt: int = 0
 ) -> dict[str, Array]:
-    """Arrays of a kind for the parameters of a function.
+    """Draw arrays of a kind for the parameters of a function.
 
     Args:
         function: The program.
-        ordinary: Arrays of the shapes and types that are wanted, with valid integers.
+        ordinary: Arrays of the right shapes and types, with valid integers.
         kind: LARGE: floating-point numbers with heavy tails, rows of different magnitudes; integers from both
             ends of their range. EDGES: zeros, ties, negative numbers, offsets; the least integers. Strings
             and truth values are drawn anew.
         seed: Equal seeds give equal arrays.
-        attempt: How far to go back where the program fails on such numbers, below `ATTEMPTS`: at 1 without
-            the limits of integer types, from 2 on with floating-point numbers scaled down, and with those
-            integers of `ordinary` that nothing is known of.
+        attempt: Number of the attempt below `ATTEMPTS`, for programs that fail on extreme numbers: from 1 on
+            without the limits of integer types, from 2 on with floating-point numbers scaled down, and with
+            the
+            integers of `ordinary` where their use is unknown.
     """
     if kind is InputKind.ORDINARY:
         return dict(ordinary)
@@ -68,12 +72,12 @@ def input_set(
     return {
         name: words[name].draw(array.shape, generator)
         if name in words
-        else _array(array, kind, uses.get(name, UNKNOWN), generator, attempt)
+        else _draw(array, kind, uses.get(name, UNKNOWN), generator, attempt)
         for name, array in ordinary.items()
     }
 
 
-def _array(
+def _draw(
     array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, attempt: int
 ) -> Array:
     size = _SIZES[attempt]
@@ -87,16 +91,14 @@ def _array(
         case ElementKind.INTEGER if array.dtype.kind == "b":
             return generator.random(array.shape) < (0.9 if kind is InputKind.LARGE else 0.1)
         case ElementKind.INTEGER if use.is_certain:
-            return _integers_in_range(array, kind, use, generator)
+            return _draw_in_range(array, kind, use, generator)
         case ElementKind.INTEGER if size == 1.0:
-            return _integers(array, kind, use, generator, has_limits=attempt == 0)
+            return _draw_integers(array, kind, use, generator, has_limits=attempt == 0)
         case _:
             return array
 
 
-def _integers_in_range(
-    array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator
-) -> Array:
+def _draw_in_range(array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator) -> Array:
     if kind is InputKind.LARGE:
         ends = np.array([use.low, use.high - 1])
         return generator.choice(ends, array.shape).astype(array.dtype)
@@ -104,7 +106,7 @@ def _integers_in_range(
     return (use.low + generator.geometric(0.5, array.shape) % width).astype(array.dtype)
 
 
-def _integers(
+def _draw_integers(
     array: Array, kind: InputKind, use: IntegerUse, generator: np.random.Generator, *, has_limits: bool
 ) -> Array:
     limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" else iinfo(array.dtype)
@@ -121,7 +123,7 @@ def _integers(
     return generator.choice(np.array(list(chosen), array.dtype), array.shape)
 
 
-def _large(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+def _draw_large(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
     """Heavy tails (Student's t with 3 degrees), rows scaled by 2**-10 to 2**10, one number times 1000."""
     values = generator.standard_t(3, shape)
     rows = (*shape[:-1], 1) if len(shape) > 1 else shape
@@ -131,8 +133,8 @@ def _large(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
     return values
 
 
-def _edges(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Rows in turns: zeros, a constant, negative numbers, an offset of 1000, ties, small numbers, N(0, 1)."""
+def _draw_edges(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Interleaved rows: zeros, ones, negative numbers, an offset of 1000, ties, small numbers, N(0, 1)."""
     values = np.asarray(generator.standard_normal(shape))
     rows = values.reshape(-1, shape[-1]) if len(shape) > 1 and shape[-1] else values.reshape(-1, 1)
     rows[0::7] = 0.0
@@ -144,9 +146,9 @@ def _edges(shape: tuple[int, ...], generator: np.random.Generator) -> Array:
     return rows.reshape(shape)
 
 
-_FLOATS: Final = {InputKind.LARGE: _large, InputKind.EDGES: _edges}
+_FLOATS: Final = {InputKind.LARGE: _draw_large, InputKind.EDGES: _draw_edges}
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Numbers that the type can hold."""
+    """Return the least and the largest finite number of a type; infinities where float64 draws fit anyway."""
     return (-65504.0, 65504.0) if dtype.name == "float16" else (-np.inf, np.inf)

@@ -1,4 +1,4 @@
-"""What operators demand of integers that they are given: rows of a table, lengths, sizes, truth values."""
+"""Ranges that operators demand of integer arguments: rows of a table, lengths, sizes, truth values."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ MOVING: Final = {
     "Where": (1, 2),
     "Concat": tuple(range(64)),
 }
-"""Operators whose results are values of the arguments at these places."""
+"""Operators with results that are elements of the arguments at these positions."""
 
 _COMPARISONS: Final = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What an operator demands of the integers at one place.
+    """The range that an operator demands of one integer argument.
 
     Attributes:
-        low: The least one.
-        high: The first that is too large.
-        is_needed: Whether the operator fails on other numbers; otherwise they only make no sense.
+        low: Least valid integer.
+        high: Least integer above the range.
+        is_needed: Whether the operator fails outside of the range; otherwise such numbers are only
+            meaningless.
     """
 
     low: int
@@ -55,32 +56,32 @@ class Demand:
 
 MASK: Final = Demand(0, 2, is_needed=False)
 SIZE: Final = Demand(0, 8)
-"""What sizes are computed from stays small: they would fill the memory otherwise."""
+"""Range of integers that sizes are computed from: larger ones would exhaust the memory."""
 
 
-def demand_of(call: Call, place: int, users: Users) -> Demand | None:
-    """What an operator demands of an argument; None if any number will do.
+def demand_of(call: Call, position: int, users: Users) -> Demand | None:
+    """Return the range that an operator demands of an argument; None if any integer is valid.
 
     Args:
         call: The operator's call.
-        place: Position of the argument.
+        position: Position of the argument.
         users: The calls that use each value.
     """
     assert isinstance(call.op, Op)
     name = call.op.name
-    if name in _PLACED:
-        return _PLACED[name](call, place)
+    if name in _RULES:
+        return _RULES[name](call, position)
     if name == "Cast":
         return _demand_of_cast(call, users)
     if name in _COMPARISONS:
-        positions = known_value(call.args[1 - place])
+        positions = known_value(call.args[1 - position])
         if positions is not None and positions.size > 1 and positions.dtype.kind in "iu":
             return Demand(1, int(positions.max()) + 2, is_needed=False)  # a length
     return None
 
 
 def _demand_of_cast(call: Call, users: Users) -> Demand | None:
-    """A mask is cast to truth values, or to numbers that are subtracted from 1."""
+    """Return MASK for a Cast to truth values, or to numbers that are subtracted from 1."""
     type_ = call.checked_type
     if not isinstance(type_, TensorType) or type_.dtype.is_integer:
         return None
@@ -99,119 +100,119 @@ def _demand_of_cast(call: Call, users: Users) -> Demand | None:
     return None
 
 
-def _of_selection(call: Call, place: int) -> Demand | None:
-    return _within(_dim(call.args[0], _axis(call, 0))) if place == 1 else None
+def _of_selection(call: Call, position: int) -> Demand | None:
+    return _within(_dim(call.args[0], _axis(call, 0))) if position == 1 else None
 
 
-def _of_selection_by_coordinates(call: Call, place: int) -> Demand | None:
+def _of_selection_by_coordinates(call: Call, position: int) -> Demand | None:
     dims, depth = _dims(call.args[0]), _dims(call.args[1])[-1:] or (0,)
     batch = _axis(call, 0, "batch_dims")
-    return _within(min(dims[batch : batch + depth[0]], default=0)) if place == 1 else None
+    return _within(min(dims[batch : batch + depth[0]], default=0)) if position == 1 else None
 
 
-def _of_loss(call: Call, place: int) -> Demand | None:
-    """Labels are classes, which lie along axis 1 of the scores."""
-    return _within(_dim(call.args[0], 1)) if place == 1 else None
+def _of_loss(call: Call, position: int) -> Demand | None:
+    """Demand classes as labels, which lie along axis 1 of the scores."""
+    return _within(_dim(call.args[0], 1)) if position == 1 else None
 
 
-def _of_batch_of_boxes(call: Call, place: int) -> Demand | None:
-    return _within(_dim(call.args[0], 0)) if place == 2 else None
+def _of_batch_of_boxes(call: Call, position: int) -> Demand | None:
+    return _within(_dim(call.args[0], 0)) if position == 2 else None
 
 
-def _of_unpooling(call: Call, place: int) -> Demand | None:
-    """Indices are positions in the whole result, flattened."""
-    return _within(prod(_dims(call))) if place == 1 else None
+def _of_unpooling(call: Call, position: int) -> Demand | None:
+    """Demand indices of positions in the flattened result."""
+    return _within(prod(_dims(call))) if position == 1 else None
 
 
-def _of_rotation(call: Call, place: int) -> Demand | None:
-    """Positions are rows of the cosines."""
-    return _within(_dim(call.args[1], 0)) if place == 3 else None
+def _of_rotation(call: Call, position: int) -> Demand | None:
+    """Demand positions that are rows of the cosines."""
+    return _within(_dim(call.args[1], 0)) if position == 3 else None
 
 
-def _of_cache_update(call: Call, place: int) -> Demand | None:
-    """What is written from an index on has to fit into the cache."""
+def _of_cache_update(call: Call, position: int) -> Demand | None:
+    """Demand an index from which the written slice fits into the cache."""
     axis = _axis(call, -2)
     size, written = _dim(call.args[0], axis), _dim(call.args[1], axis)
-    return _within(size - written + 1) if place == 2 and size and written else None
+    return _within(size - written + 1) if position == 2 and size and written else None
 
 
-def _of_fourier_transform(call: Call, place: int) -> Demand | None:
-    """A length is positive; the last axis holds the parts of complex numbers and is not transformed."""
-    if place == 1:
+def _of_fourier_transform(call: Call, position: int) -> Demand | None:
+    """Demand a positive length, and an axis other than the last one, the complex parts."""
+    if position == 1:
         return _AMOUNT
-    return _within(len(_dims(call.args[0])) - 1) if place == 2 else None
+    return _within(len(_dims(call.args[0])) - 1) if position == 2 else None
 
 
-def _of_one_hot(call: Call, place: int) -> Demand | None:
+def _of_one_hot(call: Call, position: int) -> Demand | None:
     depth = known_value(call.args[1])
-    if place == 1:
+    if position == 1:
         return Demand(1, 8)
-    return _within(int(depth.reshape(-1)[0])) if place == 0 and depth is not None and depth.size else None
+    return _within(int(depth.reshape(-1)[0])) if position == 0 and depth is not None and depth.size else None
 
 
-def _of_recurrent(call: Call, place: int) -> Demand | None:
-    return _length(_dim(call.args[0], 0)) if place == 4 else None
+def _of_recurrent(call: Call, position: int) -> Demand | None:
+    return _length(_dim(call.args[0], 0)) if position == 4 else None
 
 
-def _of_reversal(call: Call, place: int) -> Demand | None:
-    return _length(_dim(call.args[0], _axis(call, 0, "time_axis"))) if place == 1 else None
+def _of_reversal(call: Call, position: int) -> Demand | None:
+    return _length(_dim(call.args[0], _axis(call, 0, "time_axis"))) if position == 1 else None
 
 
-def _of_top_k(call: Call, place: int) -> Demand | None:
+def _of_top_k(call: Call, position: int) -> Demand | None:
     size = _dim(call.args[0], _axis(call, -1))
-    return (_length(size) or Demand(1, 2)) if place == 1 else None
+    return (_length(size) or Demand(1, 2)) if position == 1 else None
 
 
-def _of_slice(call: Call, place: int) -> Demand | None:
-    """Starts lie in the first half of the axis and ends in the second, so that something is left."""
-    if place == 3:
+def _of_slice(call: Call, position: int) -> Demand | None:
+    """Demand starts in the first half of the axis and ends in the second, so that the slice is not empty."""
+    if position == 3:
         return _within(len(_dims(call.args[0])))
-    if place == 4:
+    if position == 4:
         return Demand(1, 3)
     axes = known_value(call.args[3]) if len(call.args) > 3 else None
     dims = _dims(call.args[0])
     if axes is not None:
         chosen = [dims[axis] for axis in axes.reshape(-1) if -len(dims) <= axis < len(dims)]
     else:
-        chosen = list(dims[: max(_dims(call.args[place]), default=1)])
+        chosen = list(dims[: max(_dims(call.args[position]), default=1)])
     half = max(1, min(chosen, default=0) // 2)
-    if place not in (1, 2) or not all(chosen):
-        return SIZE if place in (1, 2) else None
-    return Demand(0, half) if place == 1 else Demand(half, min(chosen, default=1) + 1)
+    if position not in (1, 2) or not all(chosen):
+        return SIZE if position in (1, 2) else None
+    return Demand(0, half) if position == 1 else Demand(half, min(chosen, default=1) + 1)
 
 
-def _of_split(call: Call, place: int) -> Demand | None:
-    """Equal parts: other sizes do not add up to the axis."""
+def _of_split(call: Call, position: int) -> Demand | None:
+    """Demand equal parts: other sizes do not add up to the axis."""
     parts, size = _dim(call.args[1], 0) if len(call.args) > 1 else 0, _dim(call.args[0], _axis(call, 0))
-    if place != 1:
+    if position != 1:
         return None
     return Demand(size // parts, size // parts + 1) if parts and size and size % parts == 0 else SIZE
 
 
-def _of_squeeze(call: Call, place: int) -> Demand | None:
+def _of_squeeze(call: Call, position: int) -> Demand | None:
     ones = [axis for axis, size in enumerate(_dims(call.args[0])) if size == 1]
-    return Demand(ones[0], ones[0] + 1) if place == 1 and ones else None
+    return Demand(ones[0], ones[0] + 1) if position == 1 and ones else None
 
 
-def _of_axis(call: Call, place: int) -> Demand | None:
-    return _within(len(_dims(call.args[0]))) if place == 1 else None
+def _of_axis(call: Call, position: int) -> Demand | None:
+    return _within(len(_dims(call.args[0]))) if position == 1 else None
 
 
-def _of_division(call: Call, place: int) -> Demand | None:
-    """Engines end the process where an integer is divided by zero."""
+def _of_division(call: Call, position: int) -> Demand | None:
+    """Demand a positive divisor: engines end the process at an integer division by zero."""
     type_ = call.checked_type
     is_integer = isinstance(type_, TensorType) and type_.dtype.is_integer
-    return Demand(1, 2**31) if place == 1 and is_integer else None
+    return Demand(1, 2**31) if position == 1 and is_integer else None
 
 
-def _of_bit_shift(call: Call, place: int) -> Demand | None:
+def _of_bit_shift(call: Call, position: int) -> Demand | None:
     type_ = call.args[0].checked_type
     is_narrow = isinstance(type_, TensorType) and type_.dtype.value.endswith("8")
-    return Demand(0, 8 if is_narrow else 16) if place == 1 else None
+    return Demand(0, 8 if is_narrow else 16) if position == 1 else None
 
 
-def _at(place: int, demand: Demand) -> Callable[[Call, int], Demand | None]:
-    return lambda _, other: demand if other == place else None
+def _at(position: int, demand: Demand) -> Callable[[Call, int], Demand | None]:
+    return lambda _, other: demand if other == position else None
 
 
 _AMOUNT: Final = Demand(1, 8)
@@ -221,7 +222,7 @@ _REDUCTIONS: Final = (
 )
 _RANGE: Final = (Demand(0, 4), Demand(4, 12), Demand(1, 3))
 
-_PLACED: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
+_RULES: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
     **dict.fromkeys(("Gather", "GatherElements", "ScatterElements", "Scatter"), _of_selection),
     **dict.fromkeys(("GatherND", "ScatterND"), _of_selection_by_coordinates),
     **dict.fromkeys(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), _of_loss),
@@ -233,11 +234,11 @@ _PLACED: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
     "Tile": _at(1, Demand(1, 4)),
     "Expand": _at(1, Demand(1, 2)),  # a size of 1 fits every axis
     "Pad": _at(1, Demand(0, 4)),
-    "Col2Im": lambda _, place: SIZE if place in (1, 2) else None,
+    "Col2Im": lambda _, position: SIZE if position in (1, 2) else None,
     "ConstantOfShape": _at(0, SIZE),
     "Loop": _at(0, SIZE),
     "Resize": _at(3, _AMOUNT),
-    "Range": lambda _, place: _RANGE[place],
+    "Range": lambda _, position: _RANGE[position],
     "BitShift": _of_bit_shift,
     "OneHot": _of_one_hot,
     "ReverseSequence": _of_reversal,
@@ -254,7 +255,7 @@ _PLACED: Final[Mapping[str, Callable[[Call, int], Demand | None]]] = {
     "RotaryEmbedding": _of_rotation,
     "TensorScatter": _of_cache_update,
 }
-"""Rules by operator."""
+"""Functions from a call and a position to its demand, by operator."""
 
 
 def _within(size: int) -> Demand | None:
@@ -276,7 +277,7 @@ def _dim(expr: Expr, axis: int) -> int:
 
 
 def _dims(expr: Expr) -> tuple[int, ...]:
-    """The sizes of a value; 0 where they are not known."""
+    """Return the sizes of a value; 0 where they are unknown."""
     type_ = expr.checked_type
     if not isinstance(type_, TensorType) or type_.shape is None:
         return ()

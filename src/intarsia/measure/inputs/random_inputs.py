@@ -1,4 +1,4 @@
-"""Seeded random inputs for a function."""
+"""Draw seeded random inputs for a function."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ _SMALL_INTEGERS = (0, 8)
 def random_inputs(
     function: Function, seed: int = 0, types: Mapping[str, Type | None] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Arrays for every parameter: standard normal numbers, integers in the model's declared range.
+    """Draw an array for every parameter: standard normal numbers, integers in the model's declared range.
 
-    Without a declared range (attribute `input_ranges`) integers are what the program uses them for: rows of a
-    table, 0 and 1 of a mask, lengths within an axis (`integer_use`); 0 to 7 where it does not say. Booleans
-    are even. Strings are those that the program compares its inputs with, and one that it does not know.
+    Without a declared range (attribute `input_ranges`) the range of integers follows from their use: rows of
+    a
+    table, 0 and 1 of a mask, lengths within an axis (`integer_use`); 0 to 7 where it is unknown. Booleans are
+    true half of the time. Strings are those that the program compares its inputs with, and one other.
 
     Args:
         function: The program.
         seed: Equal seeds give equal arrays, in every process.
-        types: Parameters for which arrays are drawn, with types of static shape; all with their own if None.
+        types: Types of static shape for the parameters that are drawn, by name; default: all parameters with
+            their own types.
 
     Raises:
         UsageError: A dimension is symbolic, so the shape must be given.
@@ -39,21 +41,21 @@ def random_inputs(
     ranges = {**used, **declared_ranges(function)}
     words = vocabularies(function)
     if types is None:
-        own = {param.name: param.checked_type for param in function.params}
+        drawn = {param.name: param.checked_type for param in function.params}
     else:
-        own = {param.name: types[param.name] for param in function.params if param.name in types}
+        drawn = {param.name: types[param.name] for param in function.params if param.name in types}
     return {
-        name: _random(name, type_, ranges.get(name), words.get(name), generator)
-        for name, type_ in own.items()
+        name: _draw(name, type_, ranges.get(name), words.get(name), generator)
+        for name, type_ in drawn.items()
     }
 
 
 def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> IRModule:
-    """The module whose @main declares in which ranges its random inputs are; the same if there are none.
+    """Return the module with declared ranges of the random inputs of @main; the same if there are none.
 
     Args:
         mod: The program.
-        ranges: By parameter name: the least number, and the first that is too large.
+        ranges: Least integer, and least integer above the range, by parameter name.
 
     Raises:
         UsageError: There is no such parameter, or it holds no integers.
@@ -74,7 +76,7 @@ def with_input_ranges(mod: IRModule, ranges: Mapping[str, tuple[int, int]]) -> I
 
 
 def declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
-    """The attribute `input_ranges`, ((name, low, high), ...), as the importer writes it."""
+    """Return the attribute `input_ranges`, ((name, low, high), ...) from the importer, as a dict."""
     ranges: dict[str, tuple[int, int]] = {}
     for entry in cast("tuple[tuple[str, int, int], ...]", function.attrs.get("input_ranges", ())):
         name, low, high = entry
@@ -82,7 +84,7 @@ def declared_ranges(function: Function) -> dict[str, tuple[int, int]]:
     return ranges
 
 
-def _random(
+def _draw(
     name: str,
     type_: Type | None,
     declared: tuple[int, int] | None,
@@ -115,7 +117,7 @@ def _random(
 
 
 def example_shape(type_: TensorType) -> tuple[int, ...]:
-    """A shape that a value of the type may have; that of an image where not even the rank is known."""
+    """Return a shape that a value of the type may have; an image's shape if the rank is unknown."""
     if type_.shape is None:
         return (1, 3, 224, 224)
     return tuple(dim if isinstance(dim, int) else 1 for dim in type_.shape)

@@ -1,28 +1,28 @@
-"""Whether the results of a candidate are right.
+"""Judge whether the results of a candidate are right.
 
-    gate = Gate.for_module(module, inputs)     # a panel of judges finds what is right, and how exact that is
+    gate = Gate.for_module(module, inputs)     # a panel of judges finds the right result and its noise
     gate.check(outputs)                        # -> GateReport
 
 gate                the expected results of a program for one input set, and the check of candidates
 gate_files          gates in files, for the processes that run candidates
 quorum              which judges are called, and how they vote
-judges              the engines that vote, and which of them share code
-definition_cost     how long onnx.reference would take
-perturbation        programs and inputs with rounding errors made on purpose
-reference_runs      the results that checks are made of
-ruling              what the judges have decided, in words too
-check_rules         which check judges which output; rules may have values within the program exposed
+judges              the engines that vote, grouped by shared code
+definition_cost     estimated time of onnx.reference
+perturbation        programs and inputs with injected rounding errors
+reference_runs      the results that checks are made from
+ruling              the decision of the judges
+check_rules         rules from outputs to checks; a rule may expose inner values of the program
 output_check        the protocol of checks, and their registry
-numeric_check       floating-point outputs, by the noise of each of their parts
-noise_profile       that noise: slices, and groups of similar magnitude
-tolerance_check     outputs with one allowed difference: exact types, and values known from elsewhere
+numeric_check       floating-point outputs, by the noise of their slices
+noise_profile       the noise of slices, and of groups of similar magnitude
+tolerance_check     outputs with one allowed difference: exact types, and given values
 quantised_outputs   outputs that may be off by one step
-gate_report         what a check says
+gate_report         reports of checks
 compare_outputs, difference, tolerance, fill_values
                     allowed differences by rounding error analysis, where there is no measured noise
 accuracy            bounds that users set
 
-To judge outputs otherwise than by their numbers, such as the indices of a TopK:
+To judge outputs by other criteria than their numbers, such as the indices of a TopK:
 
 1. Write a class with the methods of `OutputCheck` and register it in `CHECK_KINDS`. It may claim several
    outputs.

@@ -1,7 +1,8 @@
-"""Programs that are allowed to be less exact than rounding of their types explains, because the user said so.
+"""Error bounds that a user sets for a program, beyond the rounding errors of its types.
 
-The bound is a fact on the program: an attribute of the module, which its text and its digest have too. So it
-goes with the program to wherever it is built and checked, and nobody else's results are judged by it.
+The bound is an attribute of the module, and part of its text and digest. So it stays with the program
+wherever
+it is built and checked, and no other program is judged by it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ATTRIBUTE: Final = "error_bound"
 
 
 def with_error_bound(mod: IRModule, bound: float) -> IRModule:
-    """A program whose floating-point results may be off by a fraction of the norm of each output.
+    """Return the program with a bound for floating-point errors, as a fraction of the norm of each output.
 
     If it has a bound already, the smaller one holds.
 
@@ -32,26 +33,26 @@ def with_error_bound(mod: IRModule, bound: float) -> IRModule:
             f"the error bound is {bound}; expected a positive number",
             help="0.01 allows errors of a hundredth of the norm of an output",
         )
-    known = error_bound(mod)
-    least = bound if known is None else min(bound, known)
+    current = error_bound(mod)
+    least = bound if current is None else min(bound, current)
     return with_module_fields(mod, attrs=mod.attrs.updated(**{_ATTRIBUTE: float(least)}))
 
 
 def error_bound(mod: IRModule) -> float | None:
-    """The bound that a program has; None if its results are to be as exact as their types allow."""
-    found = mod.attrs.get(_ATTRIBUTE)
-    return float(found) if isinstance(found, int | float) else None
+    """Return the error bound of a program; None for the accuracy of its types."""
+    value = mod.attrs.get(_ATTRIBUTE)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def error_bound_of_text(text: str) -> float | None:
-    """The bound of a program by its text, of which only the head is read."""
+    """Return the error bound of a program's text, of which only the head is parsed."""
     head = "".join(takewhile(lambda line: line.startswith("#["), StringIO(text)))
     return error_bound(parse_module(head)) if _ATTRIBUTE in head else None
 
 
 def bounded(gate: Gate, bound: float | None) -> Gate:
-    """A gate for the results of a program with a bound; the gate itself if there is none.
+    """Return a gate for the results of a program with a bound; the gate itself without a bound.
 
-    Integers, truth values and texts must be what they were.
+    Integers, truth values and texts must still be equal.
     """
     return gate if bound is None else gate.loosened(bound)

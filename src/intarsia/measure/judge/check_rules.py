@@ -1,8 +1,9 @@
-"""Which check judges which output of a program.
+"""Assign checks to the outputs of a program.
 
-A rule claims outputs whose numbers cannot be compared one by one, such as the indices of a TopK, and may have
-values within the program exposed: the judges then compute them as further outputs. What no rule claims is
-judged by its numbers.
+A rule claims outputs with numbers that cannot be compared one by one, such as the indices of a TopK. It may
+expose inner values of the program: the judges then compute them as further outputs. Outputs that no rule
+claims
+are judged by their numbers.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ _ONE_STEP: Final = Tolerance(atol=1.0)
 
 
 class CheckRule(Protocol):
-    """Makes checks for outputs that are no plain numbers."""
+    """A rule that makes checks for outputs that are not plain numbers."""
 
     def exposed(self, module: IRModule) -> Mapping[str, Expr]:
-        """Values of @main, outside of branches and bodies, that its checks need, by keys of its own."""
+        """Return the values of @main, outside of branches and bodies, that its checks need, by key."""
 
     def checks(self, module: IRModule, runs: ReferenceRuns) -> Sequence[OutputCheck]:
-        """The checks of the outputs that it claims.
+        """Return the checks of the outputs that it claims.
 
         Args:
             module: The program.
-            runs: What judges computed; a value that was to be exposed is missing if no judge could.
+            runs: Results of the judges; an exposed value is missing if no judge could compute it.
         """
 
 
@@ -64,16 +65,16 @@ CHECK_RULES: Final[list[CheckRule]] = [
 
 
 def exposed_values(module: IRModule) -> dict[str, Expr]:
-    """What all rules want to be exposed."""
+    """Return the exposed values of all rules."""
     return {key: expr for rule in CHECK_RULES for key, expr in rule.exposed(module).items()}
 
 
 def output_checks(module: IRModule, runs: ReferenceRuns, work: Work) -> tuple[OutputCheck, ...]:
-    """Checks of all outputs of a program.
+    """Return the checks of all outputs of a program.
 
     Args:
         module: The program.
-        runs: What judges computed.
+        runs: Results of the judges.
         work: The work of the program.
     """
     checks: list[OutputCheck] = []
@@ -107,7 +108,7 @@ def _default_check(position: int, runs: ReferenceRuns, work: Work, step: float |
 
 
 def _without_jumps(noise: Array, slack: Array) -> Array:
-    """The noise with 0 where it is the jump of a step: that is no noise of the rows and columns around it.
+    """Return the noise with 0 at jumps of steps, which are no noise of the surrounding rows and columns.
 
     The noise of elements that may jump but did not in any run stays: without it the noise of a group would be
     that of the few elements that are left, which may have none by chance.
@@ -118,7 +119,7 @@ def _without_jumps(noise: Array, slack: Array) -> Array:
 
 
 def _flipping_check(position: int, name: str, expected: Array, flips: Array) -> OutputCheck:
-    """A check of integers of which some differ among trusted runs: nothing is known of those."""
+    """Return a check of integers that accepts any value where trusted runs differ."""
     if not flips.any():
         return ToleranceCheck(position, name, expected, EXACT)
     is_truth = expected.dtype == np.bool_
@@ -128,7 +129,7 @@ def _flipping_check(position: int, name: str, expected: Array, flips: Array) -> 
 
 
 def _step(expected: Array, noise: Array) -> float:
-    """What one flipped rounding may change: as in a trusted run, and one step of 8 bits at least."""
+    """Return the difference that one flipped rounding may cause: at least one step of 8 bits."""
     values = real_parts(expected)
     extent = float(values.max(initial=0.0) - values.min(initial=0.0))
     extent = extent if math.isfinite(extent) else 0.0

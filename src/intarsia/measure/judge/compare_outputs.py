@@ -1,4 +1,4 @@
-"""Outputs against expected ones by fixed tolerances."""
+"""Compare outputs with expected ones by fixed tolerances."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def compare(
 ) -> GateReport:
     """Judge the outputs of a candidate by those of the reference.
 
-    NaN and infinities must be in the same places. Arrays are worked through in blocks: beside them almost no
-    memory is used, unless an array is not contiguous.
+    NaN and infinities must be in the same places. Arrays are compared in blocks: the temporaries are
+    small, unless an array is not contiguous.
 
     Args:
         actual: The outputs of the candidate.
         expected: The outputs of the reference.
         names: The names of the expected outputs, for messages.
-        tolerances: For each expected output.
+        tolerances: Tolerance of each expected output.
 
     Raises:
         ValueError: There are not as many names or tolerances as expected outputs.
@@ -50,7 +50,7 @@ def compare(
 
 
 def holds_only_nan(array: Array) -> bool:
-    """Whether an array has elements, NaN among them, and no finite one."""
+    """Return whether an array has NaN and no finite element."""
     if array.size == 0 or element_kind(array.dtype) not in {ElementKind.FLOAT, ElementKind.COMPLEX}:
         return False
     return not bool(np.isfinite(array).any()) and bool(np.isnan(array).any())

@@ -1,9 +1,9 @@
-"""How long onnx.reference takes for a program, read off its operators and types.
+"""Estimate the time of onnx.reference for a program from its operators and types.
 
 Most of its operators are NumPy functions. Some are loops in Python, a thousand times as slow: pools, deformed
 and transposed convolutions, sampling, non-maximum suppression. The constants are seconds of CPU time on one
 core of a Xeon at 2.7 GHz, of one operator of ordinary size each; they are right within a factor of 3 or so,
-which is enough to tell a second from a minute.
+which is enough to separate a second from a minute.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children
 from intarsia.measure.work import multiply_adds, reduction_length
 
 SMALL_SECONDS: Final = 0.5
-"""What onnx.reference computes within this time is a small program."""
+"""Time in seconds within which onnx.reference computes a small program."""
 
 _CALL: Final = 3e-5
+"""Seconds for the call of an operator."""
 _ELEMENT: Final = 1e-8
+"""Seconds for an element of the result of a NumPy function."""
 _PRODUCT: Final = 1e-10
+"""Seconds for a multiply-add of a matrix product."""
 _IM2COL: Final = 6e-8
+"""Seconds for an element that a convolution copies into its matrix."""
 _ROUNDS: Final = 10
-"""Iterations that a body of a Loop or Scan is counted as: their number is known at run time only."""
+"""Assumed iterations of a Loop or Scan: their number is known at run time only."""
 
 _BY_ELEMENT: Final = {
     **dict.fromkeys(("Erf", "Gelu"), 2.5e-7),
@@ -39,15 +43,15 @@ _BY_ELEMENT: Final = {
 
 
 def is_small(module: IRModule) -> bool:
-    """Whether onnx.reference computes a module in no time worth mentioning, by estimate."""
+    """Return whether onnx.reference computes a module within `SMALL_SECONDS`, by estimate."""
     return definition_seconds(module) <= SMALL_SECONDS
 
 
 def definition_seconds(module: IRModule) -> float:
-    """Estimated seconds of one evaluation by onnx.reference.
+    """Estimate the seconds of one evaluation by onnx.reference.
 
     Args:
-        module: Its graph functions are counted once each; unknown dimensions count as 1.
+        module: Program; each graph function is counted once, unknown dimensions count as 1.
     """
     return sum(_seconds_of_function(function) for function in module.graph_functions.values())
 
@@ -79,7 +83,7 @@ def _products(call: Call) -> int:
 
 
 def _convolution(call: Call) -> float:
-    """Windows are copied into a matrix, in loops over rows."""
+    """Estimate a convolution: windows are copied into a matrix, in loops over rows."""
     weight = _shape(call.args[3 if _is(call, "QLinearConv") else 1])
     windows = _elements(call) // max(1, weight[0] if weight else 1)
     channels = _shape(call.args[0])[1:2] or (1,)
@@ -102,14 +106,14 @@ def _pool(call: Call) -> float:
 
 
 def _suppression(call: Call) -> float:
-    """Every box is compared with those that were chosen before."""
+    """Estimate a suppression: every box is compared with the boxes that were chosen before."""
     scores = _shape(call.args[1])
     boxes = scores[-1] if scores else 1
     return prod(scores) * min(boxes, 1000) * 1e-6
 
 
 def _recurrent(call: Call) -> float:
-    """A loop over steps, with a matrix product in each."""
+    """Estimate a recurrent operator: a loop over steps, with a matrix product in each."""
     shapes = [_shape(argument) for argument in call.args[:3]]
     steps = shapes[0][0] if shapes[0] else 1
     batch = shapes[0][1] if len(shapes[0]) > 1 else 1

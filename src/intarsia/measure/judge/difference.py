@@ -1,4 +1,4 @@
-"""How far one array is from another: the numbers, without judging them."""
+"""Compute the difference of two arrays, without a verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intarsia.measure.judge.tolerance import Tolerance
 Array: TypeAlias = NDArray[Any]
 
 BLOCK = 1 << 16
-"""Elements looked at together: the temporaries stay in the cache whatever the size of the arrays."""
+"""Elements that are compared at a time: the temporaries stay in the cache for arrays of any size."""
 
 
 _SURE_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
@@ -27,15 +27,15 @@ _ROUNDED = 1 - 2.0**-20
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far an array is from the expected one.
+    """The difference of an array from the expected one.
 
     Attributes:
         max_abs: Largest difference of an element; infinite where one is NaN or infinite and the other is not
             the same, or where texts differ.
         scale: Largest finite magnitude in the expected array.
-        excess: Largest difference in units of the allowed one: above 1 is wrong.
-        position: Where that is, as an index into the flattened array; None if the arrays are equal.
-        unit: The magnitude that the tolerance is relative to, there.
+        excess: Largest difference in units of the allowed difference; above 1 is wrong.
+        position: Index of that element in the flattened array; None if the arrays are equal.
+        unit: Magnitude that the tolerance of that element is relative to.
     """
 
     max_abs: float = 0.0
@@ -61,17 +61,23 @@ def difference(actual: Array, expected: Array, tolerance: Tolerance) -> Differen
     actual, expected = actual.reshape(-1), expected.reshape(-1)
     if kind is ElementKind.COMPLEX:
         parts = f"f{expected.dtype.itemsize // 2}"
-        found = difference(_parts(actual, parts), _parts(expected, parts), tolerance)
-        position = None if found.position is None else found.position // 2
-        return Difference(found.max_abs, found.scale, found.excess, position, found.unit)
+        parts_difference = difference(_parts(actual, parts), _parts(expected, parts), tolerance)
+        position = None if parts_difference.position is None else parts_difference.position // 2
+        return Difference(
+            parts_difference.max_abs,
+            parts_difference.scale,
+            parts_difference.excess,
+            position,
+            parts_difference.unit,
+        )
     return _accumulate(actual, expected, tolerance, _ARITHMETIC.get(kind, _EQUALITY))
 
 
 def sure_limit(expected: Array, tolerance: Tolerance) -> float | None:
-    """A difference up to which no element is wrong, whatever the other elements are; see `is_surely_within`.
+    """Return a difference up to which no element is wrong, whatever the others are; see `is_surely_within`.
 
-    None where it takes all elements to tell: where some stand apart, are not finite, or are no float32 or
-    float64.
+    It is None where the verdict depends on all elements: where some stand apart, are not finite, or are not
+    float32 or float64.
     """
     if expected.size == 0 or expected.dtype not in _SURE_TYPES or not np.isfinite(expected).all():
         return None
@@ -83,18 +89,18 @@ def sure_limit(expected: Array, tolerance: Tolerance) -> float | None:
 
 
 def is_surely_within(actual: Array, expected: Array, limit: float) -> bool:
-    """Whether no element differs by more than a limit: one pass in the type of the arrays.
+    """Return whether no element differs by more than a limit, in one pass in the type of the arrays.
 
     Args:
-        actual: Of the shape and type of the expected one.
-        expected: For which the limit was found.
+        actual: Array of the shape and type of the expected one.
+        expected: Array that the limit was computed for.
         limit: A `sure_limit`. If this is true, `difference` finds an excess of 1 at most.
     """
     actual, expected = actual.reshape(-1), expected.reshape(-1)
     with np.errstate(invalid="ignore", over="ignore"):
         for start, block in _blocks(expected):
             errors = actual[start : start + BLOCK] - block
-            # A NaN is neither; so that it is not passed over, these are not turned around.
+            # Comparisons with NaN are false, so that the negated form rejects it.
             if not (float(errors.max()) <= limit and float(errors.min()) >= -limit):
                 return False
     return True
@@ -117,7 +123,7 @@ def _as_integers(block: Array) -> Array:
 
 
 def _float_errors(actual: Array, expected: Array) -> Array:
-    """Magnitudes of the differences, with 0 where both are NaN or the same infinity and never NaN."""
+    """Return magnitudes of the differences, with 0 where both are NaN or the same infinity; never NaN."""
     errors: Array = np.abs(actual - expected)
     odd = np.flatnonzero(np.isnan(errors))
     if odd.size:
@@ -127,7 +133,7 @@ def _float_errors(actual: Array, expected: Array) -> Array:
 
 
 def _integer_errors(actual: Array, expected: Array) -> Array:
-    """Magnitudes of the differences: exact up to 2**64, since the subtraction wraps around once at most."""
+    """Return magnitudes of the differences, exact up to 2**64: the subtraction wraps around once at most."""
     larger, smaller = np.maximum(actual, expected), np.minimum(actual, expected)
     errors: Array = (larger.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64)
     return errors
@@ -140,11 +146,11 @@ def _inequalities(actual: Array, expected: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Arithmetic:
-    """How blocks of one kind of elements are subtracted.
+    """The arithmetic of blocks of one kind of elements.
 
     Attributes:
-        convert: Makes a block of a type in which the subtraction is exact enough.
-        errors: The magnitudes of the differences of two converted blocks, as float64.
+        convert: Function that converts a block to a type in which the subtraction is exact enough.
+        errors: Function that returns the magnitudes of the differences of two converted blocks, as float64.
     """
 
     convert: Callable[[Array], Array]
@@ -199,9 +205,9 @@ class _Units:
     """The magnitude that the tolerance of an element is relative to.
 
     Attributes:
-        large: For elements above the border; for all, where there is no border.
-        small: For the others: they need half of the digits only, because that they stand apart is a guess.
-        border: The magnitude between them, negative if there is none.
+        large: Unit of elements above the border; of all elements without a border.
+        small: Unit of the others: they need half of the digits only, as their separation is a guess.
+        border: Magnitude that separates them, negative without a border.
     """
 
     large: float
@@ -209,7 +215,7 @@ class _Units:
     border: float = -1.0
 
     def of(self, expected: Any) -> Any:
-        """The unit of each element, or one for all."""
+        """Return the unit of each element, or one unit for all."""
         if self.border < 0:
             return self.large
         return np.where(np.abs(expected) > self.border, self.large, self.small)
@@ -229,7 +235,7 @@ def _finite_max(block: Array) -> float:
 
 
 def _excesses(errors: Array, expected: Array, tolerance: Tolerance, unit: Any) -> Array:
-    """Errors in units of the allowed error: 0 where there is no error, infinite where none is allowed."""
+    """Return errors in units of the allowed error: 0 without an error, infinite where none is allowed."""
     allowed = tolerance.allowed(0.0, unit) + tolerance.rtol * np.abs(expected.astype(np.float64))
     excesses: Array = errors / allowed
     odd = np.flatnonzero(np.isnan(excesses))  # 0 / 0, and anything where the expected value is not finite

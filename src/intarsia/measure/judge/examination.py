@@ -1,8 +1,9 @@
-"""Calls of a candidate, and what they must give.
+"""Examine a candidate: call it on several input sets and check the results.
 
 A candidate that returns its first result for ever is right on the first call. So is one that writes every
-result into the same memory, or that forgets to clear a sum. So input sets are used in turns, the first one
-again at the end (A, B, A), every result is kept, and in the end the first one must still be what it was.
+result into the same memory, or that forgets to clear a sum. So input sets alternate, the first one again at
+the end (A, B, A), every result is kept, and at the end
+no earlier result may have changed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _POISON_BYTE: Final = 0xAA
 
 
 def examine(executable: Executable, trials: Sequence[Trial]) -> GateReport:
-    """Check a candidate on all input sets in turns, and on the first one again.
+    """Check a candidate on all input sets, and on the first one again.
 
     Args:
         executable: The candidate; what it raises propagates.
@@ -35,7 +36,7 @@ def examine(executable: Executable, trials: Sequence[Trial]) -> GateReport:
 
 
 def examine_calls(call: Call, trials: Sequence[Trial]) -> GateReport:
-    """As `examine`, of anything that can be called with an input set."""
+    """Check a function of an input set as `examine` checks a candidate."""
     reports: list[GateReport] = []
     kept: list[tuple[Trial, Sequence[Array], list[Array]]] = []
     for number, trial in enumerate((*trials, trials[0])):
@@ -55,8 +56,9 @@ def examine_calls(call: Call, trials: Sequence[Trial]) -> GateReport:
 def examine_buffers(executable: Executable, trials: Sequence[Trial]) -> GateReport:
     """Check a candidate that has been timed, on changed inputs, with its outputs in poisoned memory.
 
-    What it does not write is not right by chance then. The last input set comes first: it is not the one that
-    the candidate was timed on.
+    Then elements that it does not write are not right by chance. The last input set comes first, as the
+    candidate
+    was timed on another one.
 
     Args:
         executable: The candidate; what it raises propagates.
@@ -87,7 +89,7 @@ def _run_into_poison(executable: Executable, trial: Trial) -> Sequence[Array]:
 
 
 def poisoned(expected: Array) -> Array:
-    """An array like another one, filled with NaN, or with bytes 0xAA where there is no NaN."""
+    """Return an array like another one, filled with NaN, or with bytes 0xAA for types without NaN."""
     array = np.empty(expected.shape, expected.dtype)
     if element_kind(expected.dtype) in {ElementKind.FLOAT, ElementKind.COMPLEX} and expected.itemsize > 1:
         array[...] = np.array(float("nan")).astype(expected.dtype)
@@ -106,7 +108,7 @@ def _with_occasion(report: GateReport, trial: Trial, number: int, count: int) ->
 def _with_state(
     report: GateReport, outputs: Sequence[Array], earlier: Sequence[Sequence[Array]]
 ) -> GateReport:
-    """The report of a wrong result; it says so if the result is that of an earlier call."""
+    """Return the report of a wrong result, with a note if it is the result of an earlier call."""
     if not any(all(map(_is_same, outputs, copies)) for copies in earlier if len(copies) == len(outputs)):
         return report
     return replace(report, message=f"{report.message}; it is the result of an earlier call: state is kept")

@@ -1,8 +1,9 @@
-"""Outputs whose largest values say nothing of how large the errors of the others may be.
+"""Detect fill values: large values of an output that do not bound the errors of its other values.
 
 A mask puts -1e9 or the lowest number of its type beside values of ordinary size. Tolerances are relative to
-the largest value, so that beside such ones anything would pass. An output is taken apart where its other
-values cannot come from sums with terms as large as the largest: the rounding errors of these would be larger.
+the largest value, so that beside such ones anything would pass. An output is split where its other values
+cannot come from sums with terms as large as the largest: the
+rounding errors of such sums would be larger.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 _FAR = 2.0**-10
-"""What remains of a rounding error, or of its square, when it happens to be small."""
+"""Fraction of a rounding error, or of its square, that remains by chance."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def scale_of_rest(pairs: Iterable[tuple[Floats, Floats]], scale: float, eps: float) -> float | None:
-    """The largest magnitude beside the large values, None if they do not stand apart.
+    """Return the largest magnitude beside the fill values; None if no values stand apart.
 
-    They do if the others are all smaller than a rounding error of the largest, and
+    Values stand apart if the others are all smaller than a rounding error of the largest, and
     * either the large ones are one value (but for the sign) at several places, computed exactly,
     * or the others, not all zero, are smaller even than the square of a rounding error.
 
     Args:
-        pairs: Blocks of the found and the expected output.
+        pairs: Blocks of the actual and the expected output.
         scale: The largest finite magnitude that is expected.
         eps: Distance from 1 to the next number of the output's type.
     """

@@ -28,13 +28,13 @@ _OTHER_INPUTS: Final = "give inputs for which the model computes numbers"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gate:
-    """Lets right results pass, for one input set.
+    """The expected result of a program for one input set, with the checks of its outputs.
 
     Attributes:
         names: The outputs' names.
         expected: The reference result.
-        checks: What judges which output.
-        reference: How the reference result was made, in words.
+        checks: Checks that cover all outputs.
+        reference: Origin of the reference result, for messages.
         is_proven: Whether judges agree on it; if not, nothing passes.
     """
 
@@ -52,13 +52,13 @@ class Gate:
         limits: JudgeLimits = DEFAULT_LIMITS,
         on_judge: Callable[[str], object] = silent,
     ) -> Gate:
-        """Find the expected result of a module that no toolchain is chosen for yet.
+        """Compute the expected result of a module without marked toolchains, with a panel of judges.
 
         Args:
-            module: Its @main is computed.
-            inputs: By parameter name.
-            limits: What judging may take, and whose word counts.
-            on_judge: As for `Panel`.
+            module: Program; its @main is computed.
+            inputs: Arrays by parameter name.
+            limits: Limits of the panel, and its judges.
+            on_judge: Called with the name of each judge that starts, as for `Panel`.
 
         Raises:
             IntarsiaError: No judge can compute it.
@@ -68,7 +68,7 @@ class Gate:
 
     @classmethod
     def of_ruling(cls, ruling: Ruling) -> Gate:
-        """The gate that a panel of judges has decided on."""
+        """Return the gate of a panel's ruling."""
         runs = ruling.runs
         gate = cls(runs.names, runs.outputs, ruling.checks, str(ruling), ruling.is_proven)
         text = gate.reference + "".join(_notes(gate))
@@ -76,7 +76,7 @@ class Gate:
 
     @classmethod
     def known(cls, module: IRModule, expected: Sequence[Array]) -> Gate:
-        """The gate of a module whose result is known, flat and in order."""
+        """Return the gate of a module with a given result, flat and in order."""
         work = work_of(module)
         tolerances = [
             tolerance_for(array.dtype, work.reduction_length, work.depth, work.quantized)
@@ -89,27 +89,27 @@ class Gate:
     def by_tolerance(
         cls, names: Sequence[str], expected: Sequence[Array], tolerances: Sequence[Tolerance], reference: str
     ) -> Gate:
-        """A gate with one allowed difference for each output."""
+        """Return a gate with one allowed difference for each output."""
         parts = enumerate(zip(names, expected, tolerances, strict=True))
         checks = tuple(ToleranceCheck(number, *part) for number, part in parts)
         return cls(tuple(names), tuple(expected), checks, reference)
 
     @classmethod
     def stand_in(cls, module: IRModule, inputs: Mapping[str, Array]) -> Gate:
-        """As `for_module`, but the first judge is believed unchecked.
+        """Compute the expected result as `for_module` does, but from the first judge alone.
 
-        For values that are checked otherwise later, such as those within a program.
+        It is for values that have other checks later, such as inner values of a program.
         """
         return cls.for_module(module, inputs, JudgeLimits(is_checked=False))
 
     @property
     def tolerances(self) -> tuple[Tolerance | None, ...]:
-        """The allowed difference of each output that has one for all elements."""
+        """Allowed difference of each output with a single one; None for the others."""
         return tuple(check.tolerance if isinstance(check, ToleranceCheck) else None for check in self.checks)
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Names of outputs that are NaN wherever they are numbers: their equality says nothing."""
+        """Names of outputs with NaN and no finite element: their equality proves nothing."""
         pairs = zip(self.names, self.expected, strict=True)
         return tuple(name for name, array in pairs if holds_only_nan(array))
 
@@ -129,18 +129,18 @@ class Gate:
         return replace(report, passed=False, message=message, is_proven=False)
 
     def around(self, outputs: Sequence[Array], reference: str) -> Self:
-        """The gate with another expected result of the same program."""
+        """Return the gate with another expected result of the same program."""
         checks = tuple(check.around(outputs) for check in self.checks)
         return replace(self, expected=tuple(outputs), checks=checks, reference=reference)
 
     def loosened(self, bound: float) -> Self:
-        """The gate of a program that may be off by a fraction of the norm of each output."""
+        """Return the gate with an error bound, a fraction of the norm of each output."""
         return replace(self, checks=tuple(check.loosened(bound) for check in self.checks))
 
     def agreeing(self, results: Mapping[str, Sequence[Array]]) -> tuple[str, str] | None:
-        """Two of several results, by name, that are right if one of them is; None if all differ.
+        """Return the names of two results that agree with each other; None if all differ.
 
-        That two engines agree against the reference says that the reference may be wrong.
+        Two engines that agree against the reference are a hint that the reference is wrong.
         """
         pairs = combinations(results, 2)
         return next((pair for pair in pairs if self._agree(*(results[name] for name in pair))), None)
@@ -153,7 +153,7 @@ class Gate:
 
 
 def _notes(gate: Gate) -> Iterator[str]:
-    """What the input set says nothing about."""
+    """Yield notes about outputs that the input set does not test."""
     empty = [name for name, array in zip(gate.names, gate.expected, strict=True) if not array.size]
     unstable = [
         f"{100 * check.undecided:.3g} % of {' and '.join(gate.names[number] for number in check.positions)}"

@@ -1,4 +1,4 @@
-"""Gates in files: made once, used by every process that runs candidates."""
+"""Store gates in files: computed once, used by every process that runs candidates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def write_gate(folder: Path, name: str, gate: Gate) -> None:
     """Write a gate into a folder; OSError if the file system refuses.
 
     Args:
-        folder: Where it is written.
-        name: Of its files.
+        folder: Path of the folder.
+        name: Name of its files.
         gate: The gate.
     """
     arrays = {f"expected:{number}": array for number, array in enumerate(gate.expected)}
@@ -30,7 +30,7 @@ def write_gate(folder: Path, name: str, gate: Gate) -> None:
 
 
 def read_gate(folder: Path, name: str) -> Gate:
-    """The gate that was written, its arrays mapped from the file."""
+    """Read a gate, with its arrays mapped from the file."""
     facts, arrays = read_facts(folder, name), read_arrays(folder, name)
     names = tuple(facts["outputs"])
     expected = tuple(arrays[f"expected:{number}"] for number in range(len(names)))

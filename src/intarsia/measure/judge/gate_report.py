@@ -1,4 +1,4 @@
-"""What a check says of the outputs of a candidate, in numbers and in words."""
+"""Reports of checks of a candidate's outputs, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class WorstElement:
     Attributes:
         output: Name of the output.
         index: Position in the output.
-        actual: What the candidate computed.
-        expected: What the reference computed.
-        allowed: The allowed difference; for a complex number, of its real and of its imaginary part.
+        actual: Value of the candidate.
+        expected: Value of the reference.
+        allowed: Allowed difference; for a complex number, of its real and of its imaginary part.
     """
 
     output: str
@@ -36,12 +36,12 @@ class WorstElement:
 
     @classmethod
     def of(cls, output: str, position: int, actual: Array, expected: Array, allowed: float) -> WorstElement:
-        """The element at a position of the flattened arrays."""
+        """Return the element at a position of the flattened arrays."""
         index = tuple(int(i) for i in np.unravel_index(position, expected.shape))
         return cls(output, index, _scalar(actual, index), _scalar(expected, index), allowed)
 
     def __str__(self) -> str:
-        """One sentence without a full stop: which element, what it is, what was expected."""
+        """Return one sentence without a full stop: the element, its value, and the expected value."""
         index = f"[{', '.join(map(str, self.index))}]" if self.index else ""
         actual, expected = _distinct_texts(self.actual, self.expected)
         values = f'output "{self.output}"{index} is {actual}, expected {expected}'
@@ -55,13 +55,13 @@ class GateReport:
     """The verdict about the outputs of a candidate.
 
     Attributes:
-        passed: Whether they are right.
+        passed: Whether the outputs are right.
         max_abs_error: Largest difference over all outputs; infinite if shapes or types do not even match.
         max_rel_error: Largest difference relative to the largest magnitude of the same expected output.
-        worst: The element nearest to its limit or furthest beyond; None if all are equal or shapes differ.
-        message: For people: what is wrong, or how right it is.
+        worst: Element nearest to its limit or furthest beyond; None if all are equal or shapes differ.
+        message: Message for users: the worst error, or the margin.
         excess: Largest error in units of the allowed one, over all tests; above 1 is wrong.
-        is_proven: Whether the expected result is proven. If not, they may be right although nothing passes.
+        is_proven: Whether the expected result is proven. If not, outputs may be right although none pass.
     """
 
     passed: bool
@@ -84,12 +84,12 @@ EQUAL = "every output equals the reference"
 
 
 def structure_report(message: str) -> GateReport:
-    """The report of outputs whose number, shape or element type is wrong."""
+    """Return the report of outputs with a wrong number, shape or element type."""
     return GateReport(False, math.inf, math.inf, None, message, math.inf)
 
 
 def joined_report(reports: Sequence[GateReport]) -> GateReport:
-    """One report of several checks: the one with the largest excess speaks for all."""
+    """Join the reports of several checks: the one with the largest excess has the message."""
     if not reports:
         return GateReport(True, 0.0, 0.0, None, EQUAL)
     worst = max(reports, key=lambda report: (not report.passed, report.excess, report.worst is not None))
@@ -101,7 +101,7 @@ def joined_report(reports: Sequence[GateReport]) -> GateReport:
 
 
 def structural_complaint(actual: Array, expected: Array) -> str:
-    """How shape or element type differ, in words; "" if they do not."""
+    """Return the difference of shape or element type in words; "" if there is none."""
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, expected {expected.shape}"
     kinds = {element_kind(actual.dtype), element_kind(expected.dtype)}
@@ -111,12 +111,12 @@ def structural_complaint(actual: Array, expected: Array) -> str:
 
 
 def outputs_text(count: int) -> str:
-    """So many outputs, in words."""
+    """Return a number of outputs in words."""
     return "1 output" if count == 1 else f"{count} outputs"
 
 
 def number_text(value: complex, digits: int) -> str:
-    """A number with so many significant digits."""
+    """Return a number as text with a number of significant digits."""
     if isinstance(value, int):
         return str(value)
     return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e+")
@@ -140,7 +140,7 @@ def _is_finite(*values: Scalar) -> bool:
 
 
 def _distinct_texts(actual: Scalar, expected: Scalar) -> tuple[str, str]:
-    """Both values with as many digits as it takes to tell them apart, six at least."""
+    """Return both values with enough digits for the texts to differ, six at least."""
     if isinstance(actual, str) or isinstance(expected, str):
         return repr(actual), repr(expected)
     for digits in (6, 9, 12, 17):

@@ -1,4 +1,4 @@
-"""Engines whose results count as evidence of what is right, and which of them share code."""
+"""Judges: engines that vote on the right result, grouped by shared code."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Results = tuple[Array, ...]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """An engine with options under which it takes no risks.
+    """An engine with its most conservative options.
 
     Attributes:
-        name: For people.
-        target: Compiles and runs programs.
-        group: Engines of one group share code: together they have one vote.
+        name: Name for messages.
+        target: Target that compiles and runs programs.
+        group: Name of the group of engines with shared code, which have one vote together.
     """
 
     name: str
@@ -59,11 +59,11 @@ NATIVE: Final = Judge(
 
 @dataclass(slots=True)
 class JudgeSession(ClosedOnExit):
-    """A program compiled for a judge, when it is first run; what the engine raises is a result like others.
+    """A program that is compiled for a judge on its first run. Errors of the engine are returned.
 
     Attributes:
-        judge: The engine.
-        module: The program, for which no toolchain is chosen yet.
+        judge: Judge that runs the program.
+        module: Program without marked toolchains.
     """
 
     judge: Judge
@@ -72,7 +72,7 @@ class JudgeSession(ClosedOnExit):
     _refusal: IntarsiaError | None = field(default=None, init=False)
 
     def run(self, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
-        """What the engine computes; the error if it refuses the program or fails."""
+        """Run the program and return the results, or the error if the engine refuses it or fails."""
         try:
             if self._refusal is None and self._executable is None:
                 self._executable = build(partition_whole(self.module, self.judge.target))
@@ -97,11 +97,11 @@ class JudgeSession(ClosedOnExit):
         return self._refusal is not None
 
     def names(self) -> tuple[str, ...]:
-        """The outputs' names; () before the first run, or if the engine refuses the program."""
+        """Return the outputs' names; () before the first run, or if the engine refuses the program."""
         return () if self._executable is None else tuple(info.name for info in self._executable.outputs)
 
     def close(self) -> None:
-        """Let go of the compiled program."""
+        """Release the compiled program."""
         if self._executable is not None:
             self._executable.close()
             self._executable = None

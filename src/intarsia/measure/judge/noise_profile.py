@@ -1,9 +1,9 @@
-"""How much honest engines differ in each part of an output.
+"""Measure the noise of an output: how much correct engines differ in each of its parts.
 
-The noise of an output is no single number: errors grow with the terms that were summed, which differ by
-channel, row and magnitude. So it is measured, for each slice of the output by itself: on every index of every
+The noise of an output is not one number: errors grow with the terms of sums, which differ by channel, row and
+magnitude. So it is measured for each slice of the output separately: on every index of every
 axis, on rows and planes of batches, and on groups of elements of similar magnitude (octaves). Formulas and
-constants are those of `docs/judge.md`, tuned on 1,675 planted faults and 588 honest results of 19 models.
+constants are those of `docs/judge.md`, tuned on 1,675 planted faults and 588 correct results of 19 models.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
 
 FLOOR: Final = 8.0
-"""Noise in machine epsilons of the values that is assumed at least: runs may agree by chance."""
+"""Least assumed noise, in machine epsilons of the values: runs may agree by chance."""
 
 _SMALLEST_SLICE: Final = 8
+"""Least number of elements of a slice."""
 _MERGED: Final = 8
+"""Number of elements up to which octaves are merged into a group."""
 _SMALLEST_BIN: Final = 3
+"""Least number of elements of a group."""
 _MOST_OCTAVES: Final = 6
+"""Maximum number of octaves of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class SliceNoise:
     count: int
 
     def other_axes(self, rank: int) -> tuple[int, ...]:
-        """The axes within a slice."""
+        """Return the axes within a slice."""
         return tuple(axis for axis in range(rank) if axis not in self.axes)
 
 
@@ -53,7 +57,7 @@ class BinNoise:
 
     Attributes:
         bins: Number of the group of each element, flat; -1 for elements of groups that are too small.
-        sigma: Noise of each group: the largest of its own and its neighbours'.
+        sigma: Noise of each group: the maximum of the group and its neighbours.
         count: Number of elements of each group.
         low: Smallest magnitude of each group; 0 for exact zeros.
         high: Largest magnitude of each group.
@@ -72,9 +76,9 @@ class NoiseProfile:
 
     Attributes:
         expected: The reference result, without what is not finite (0 there).
-        spread: Largest difference of a judge to it, by element; 0 where it is not finite.
+        spread: Largest difference of a judge from it, by element; 0 where it is not finite.
         eps: Machine epsilon of the output's type.
-        scale: What all noise is multiplied by: more than 1 where a user allows more.
+        scale: Factor of all noise; above 1 where a user allows more.
         least_bin_sigma: Smallest noise of a group of similar magnitude.
     """
 
@@ -85,7 +89,7 @@ class NoiseProfile:
     least_bin_sigma: float = 0.0
 
     def allowing(self, bound: float) -> NoiseProfile:
-        """The profile for results that may be off by a fraction of the norm; the noise keeps its shape."""
+        """Return the profile for an error bound, a fraction of the norm; the noise keeps its shape."""
         size = _rms(self.expected)
         sigma = float(self._sigma((), 1.0).sigma.max(initial=0.0))
         scale = max(1.0, bound * size / sigma) if sigma else 1.0
@@ -93,7 +97,7 @@ class NoiseProfile:
 
     @cached_property
     def slices(self) -> tuple[SliceNoise, ...]:
-        """The whole output, each index of each axis, rows of a batch of matrices, planes of one of images."""
+        """Noise of the whole output, indices of axes, rows of batched matrices, and planes of images."""
         shape = self.expected.shape
         kinds: list[tuple[int, ...]] = [(axis,) for axis, size in enumerate(shape) if size > 1]
         if len(shape) == 3 and shape[0] > 1:
@@ -115,7 +119,7 @@ class NoiseProfile:
 
     @cached_property
     def bins(self) -> BinNoise:
-        """Groups of similar magnitude."""
+        """Noise of groups of similar magnitude."""
         sizes, noise = np.abs(self.expected).reshape(-1), self.spread.reshape(-1)
         exponents = np.frexp(sizes)[1].astype(np.intp)
         zero = sizes == 0
@@ -128,17 +132,17 @@ class NoiseProfile:
         count = np.bincount(groups, minlength=int(group_of.max()) + 1)
         sums = [np.bincount(groups, values * values, count.size) for values in (noise, sizes)]
         rms = [np.sqrt(total / np.maximum(count, 1)) for total in sums]
-        own = np.maximum(rms[0], FLOOR * self.eps * rms[1])
-        padded = np.pad(own, 1)
+        measured = np.maximum(rms[0], FLOOR * self.eps * rms[1])
+        padded = np.pad(measured, 1)
         # A value near the border of two groups is in the one or the other by chance.
-        sigma = np.maximum(np.maximum(padded[:-2], padded[2:]), own)
+        sigma = np.maximum(np.maximum(padded[:-2], padded[2:]), measured)
         sigma = np.maximum(self.scale * sigma, self.least_bin_sigma)
         low, high = _ranges(group_of, counts, base)
         used = np.where((count >= _SMALLEST_BIN)[groups], groups, -1)
         return BinNoise(used.astype(np.intp), sigma, count, low, high)
 
     def element_sigma(self) -> Floats:
-        """The noise of each element: that of its group, of its slices on single axes, or its own spread."""
+        """Return each element's noise: the maximum of its group, single-axis slices, and spread."""
         noise = self.scale * self.spread
         for kind in self.slices:
             if len(kind.axes) < 2:
@@ -151,7 +155,7 @@ class NoiseProfile:
 
 
 def slice_rms(values: Floats, axes: tuple[int, ...]) -> Floats:
-    """The root of the mean of the squares over axes, which stay with size 1."""
+    """Return the root mean square over axes, which stay with size 1."""
     if values.size == 0:
         return np.zeros([1 if axis in axes else size for axis, size in enumerate(values.shape)])
     mean: Floats = np.mean(values * values, axis=axes, keepdims=True)
@@ -163,7 +167,7 @@ def _rms(values: Floats) -> float:
 
 
 def _grouped(counts: npt.NDArray[Any]) -> Integers:
-    """The group of each octave: from the largest down, merged until there are enough elements.
+    """Return the group of each octave: from the largest down, merged until there are enough elements.
 
     Exact zeros, octave 0, are a group of their own: group 0.
     """

@@ -1,4 +1,4 @@
-"""An output of floating-point numbers, judged by the noise that honest engines have in each part of it."""
+"""Check a floating-point output by the noise of correct engines in each of its parts."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ from intarsia.measure.judge.tolerance import machine_epsilon, smallest_normal
 
 SLICE_FACTOR: Final = 8.0
 ELEMENT_FACTOR: Final = 12.0
-"""Times the noise that a slice, in RMS, and an element may be off; see docs/judge.md for their source."""
+"""Allowed errors of a slice (in RMS) and of an element, as multiples of the noise; source: docs/judge.md."""
 
 LOOSE_SLICE_FACTOR: Final = 3.0
 LOOSE_ELEMENT_FACTOR: Final = 24.0
-"""The same where a user has set a bound: its noise is no longer measured but allowed."""
+"""The same factors under a user's error bound, where the noise is not measured but allowed."""
 
 UNSTABLE: Final = 0.1
 """Disagreement of trusted runs, as a fraction of an output, from which on its elements prove little."""
 
 _ROUNDING: Final = 16.0
+"""Allowed error of an element in machine epsilons of its value."""
 _UNDERFLOW: Final = 4.0
+"""Allowed error in units of the smallest normal number."""
 _BIN_ELEMENT: Final = 24.0
+"""Allowed error of one element of a group, as a multiple of the group's noise."""
 _FLIPPED: Final = 0.5
-"""Times a quantisation step that a slice may be off in RMS: a quarter of its elements are off by one then."""
+"""Allowed RMS error of a slice in quantisation steps: a quarter of its elements may be off by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +51,13 @@ class NumericCheck:
     """A check by slices, groups of similar magnitude, and elements.
 
     Attributes:
-        position: Which output it is.
+        position: Number of the output.
         name: The output's name.
         expected: The reference result, of real or complex numbers.
-        spread: Largest difference of a judge to it, by element; by real and imaginary part in a last axis.
-        step: Difference of an element that is allowed besides: a step of a quantised value on the way.
-        bound: What a user allows, as a fraction of the norm; 0 for nothing beyond noise.
-        slack: What each element may be off before anything else is judged, as `spread`: a step within the
+        spread: Largest difference of a judge from it, by element; real and imaginary parts in a last axis.
+        step: Additional allowed difference of an element: a step of a quantised intermediate value.
+        bound: Error bound of the user, as a fraction of the norm; 0 for none.
+        slack: Difference that is subtracted from each element's error, shaped as `spread`: a step within the
             program falls on either side there. None without such a step.
     """
 
@@ -79,14 +82,14 @@ class NumericCheck:
         actual = np.asarray(outputs[self.position])
         if complaint := structural_complaint(actual, self.expected):
             return structure_report(f'output "{self.name}" has {complaint}')
-        found, wanted = real_parts(actual), real_parts(self.expected)
-        differs = _differs_in_kind(found, wanted)
+        actual_parts, wanted = real_parts(actual), real_parts(self.expected)
+        differs = _differs_in_kind(actual_parts, wanted)
         if differs is not None and not self._is_undecided(differs):
             worst = WorstElement.of(self.name, self._index(differs), actual, self.expected, 0.0)
             return GateReport(False, math.inf, math.inf, worst, str(worst), math.inf)
         with np.errstate(invalid="ignore", over="ignore"):
-            differences = np.abs(found - wanted)
-        # `where`, as arithmetic on arrays of rank 0 returns scalars, whose items cannot be assigned.
+            differences = np.abs(actual_parts - wanted)
+        # `where`, as arithmetic on arrays of rank 0 returns scalars, which are immutable.
         # Where trusted runs differ without bound, an element must not count in its rows and columns either.
         errors = np.where(np.isfinite(differences) & np.isfinite(self.spread), differences, 0.0)
         if self.slack is None:
@@ -123,7 +126,7 @@ class NumericCheck:
 
     @property
     def disagreement(self) -> float:
-        """How much trusted runs differ, as a fraction of the output, both in RMS over finite elements."""
+        """Difference of trusted runs as a fraction of the output, both in RMS over finite elements."""
         size, off = (_finite_rms(real_parts(array)) for array in (self.expected, self.spread))
         return off / size if size else 0.0
 
@@ -136,7 +139,7 @@ class NumericCheck:
 
     @cached_property
     def profile(self) -> NoiseProfile:
-        """The noise of each part."""
+        """Noise of each part."""
         wanted, spread = real_parts(self.expected), self.spread.astype(np.float64)
         # Where judges differ in what is not finite, nothing can be said; where all have it, nothing is off.
         finite = np.isfinite(wanted) & np.isfinite(spread)
@@ -146,7 +149,7 @@ class NumericCheck:
 
     @cached_property
     def allowed(self) -> Floats:
-        """The allowed difference of each element."""
+        """Allowed difference of each element."""
         dtype, profile = self.expected.dtype, self.profile
         rounding = _ROUNDING * profile.eps * np.abs(profile.expected)
         underflow = _UNDERFLOW * smallest_normal(dtype)
@@ -182,17 +185,17 @@ class NumericCheck:
         return GateReport(True, largest, counted, worst, message, excess)
 
     def _part_shares(self, errors: Floats) -> Iterator[tuple[float, str]]:
-        """How much of its allowed error each kind of part uses, with what to say if that is too much."""
+        """Yield the used share of each kind of part's allowed error, with a message for shares above 1."""
         for kind in self.profile.slices:
             others = kind.other_axes(errors.ndim)
             largest = np.max(np.where(np.isfinite(self.allowed), self.allowed, 0), axis=others, keepdims=True)
             limits = self._limit(kind.sigma, kind.count) + 0.5 * largest / math.sqrt(kind.count)
             limits = limits + _FLIPPED * self.step
-            found = slice_rms(errors, others)
-            shares = _shares(found, limits)
+            errors_rms = slice_rms(errors, others)
+            shares = _shares(errors_rms, limits)
             worst = np.unravel_index(int(shares.argmax()), shares.shape)
             part = self._part_name(tuple((axis, int(worst[axis])) for axis in kind.axes))
-            yield float(shares[worst]), _complaint(part, float(found[worst]), float(limits[worst]))
+            yield float(shares[worst]), _complaint(part, float(errors_rms[worst]), float(limits[worst]))
         yield from self._bin_shares(errors)
         if self.bound:
             size, off = (_rms(values) for values in (self.profile.expected, errors))
@@ -205,15 +208,15 @@ class NumericCheck:
             return
         flat = errors.reshape(-1)[used]
         counts = np.maximum(bins.count, 1)
-        found = np.sqrt(np.bincount(bins.bins[used], flat * flat, bins.sigma.size) / counts)
+        errors_rms = np.sqrt(np.bincount(bins.bins[used], flat * flat, bins.sigma.size) / counts)
         limits = self._limit(bins.sigma, counts) + 0.5 * _BIN_ELEMENT * bins.sigma / np.sqrt(counts)
-        limits += self.step  # magnitudes below a step are not told apart
-        shares = _shares(found, limits)
+        limits += self.step  # below a step, the magnitude is arbitrary
+        shares = _shares(errors_rms, limits)
         worst = int(shares.argmax())
         ends = number_text(float(bins.low[worst]), 2), number_text(float(bins.high[worst]), 2)
         values = f"values of magnitude {ends[0]} to {ends[1]}" if bins.low[worst] else "expected zeros"
         part = f'output "{self.name}", {values}'
-        yield float(shares[worst]), _complaint(part, float(found[worst]), float(limits[worst]))
+        yield float(shares[worst]), _complaint(part, float(errors_rms[worst]), float(limits[worst]))
 
     def _limit(self, sigma: Floats, count: Any) -> Any:
         base = self._factors[0] * (1 + 4 / np.sqrt(count)) * sigma
@@ -225,7 +228,7 @@ class NumericCheck:
 
 
 def real_parts(array: Array) -> Floats:
-    """The numbers as float64, always a copy; complex ones with real and imaginary part in a last axis."""
+    """Return the numbers as float64, always a copy; complex ones with their parts in a last axis."""
     if element_kind(array.dtype) is not ElementKind.COMPLEX:
         return array.astype(np.float64)
     return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
@@ -235,12 +238,12 @@ def _rms(values: Floats) -> float:
     return float(np.sqrt(np.mean(values * values))) if values.size else 0.0
 
 
-def _differs_in_kind(found: Floats, wanted: Floats) -> int | None:
-    """The first position of NaN or of an infinity where the other has something else."""
-    if np.isfinite(found).all() and np.isfinite(wanted).all():
+def _differs_in_kind(actual: Floats, wanted: Floats) -> int | None:
+    """Return the first position of NaN or an infinity where the other array has another value."""
+    if np.isfinite(actual).all() and np.isfinite(wanted).all():
         return None
-    same = (np.isnan(found) & np.isnan(wanted)) | (found == wanted)
-    odd: npt.NDArray[np.intp] = np.flatnonzero(~(same | (np.isfinite(found) & np.isfinite(wanted))))
+    same = (np.isnan(actual) & np.isnan(wanted)) | (actual == wanted)
+    odd: npt.NDArray[np.intp] = np.flatnonzero(~(same | (np.isfinite(actual) & np.isfinite(wanted))))
     return int(odd[0]) if odd.size else None
 
 

@@ -1,4 +1,4 @@
-"""How outputs of a program are judged: a protocol, and the kinds that are registered."""
+"""The protocol of checks of outputs, and the registry of their kinds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from intarsia.measure.judge.gate_report import Array, GateReport
 from intarsia.support.registry import Registry
 
 Facts = Mapping[str, Any]
-"""What JSON holds."""
+"""Plain values that JSON can represent."""
 
 
 class OutputCheck(Protocol):
-    """Judges one output of a program, or several that mean something together (values and indices of a TopK).
+    """Checks one output of a program, or several that belong together (values and indices of a TopK).
 
     A check is made once, with the reference result, and used in other processes: `facts` and `arrays` are
     written to files, and `restored` makes the check again.
@@ -26,41 +26,41 @@ class OutputCheck(Protocol):
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Which outputs of the program it judges."""
+        """Numbers of the outputs that it checks."""
 
     def check(self, outputs: Sequence[Array]) -> GateReport:
-        """Judge the outputs at its positions; number of outputs is that of the program, nothing else is sure.
+        """Check the outputs at its positions; only the number of outputs is known to be right.
 
         Args:
             outputs: All outputs of the candidate, in order.
         """
 
     def around(self, outputs: Sequence[Array]) -> Self:
-        """The same check with another result in the place of the expected one, with the same noise.
+        """Return the check with another expected result and the same noise.
 
         Args:
-            outputs: All outputs of the program, of the shapes and types that are expected.
+            outputs: All outputs of the program, with the expected shapes and types.
         """
 
     def loosened(self, bound: float) -> OutputCheck:
-        """The check of a program that may be off by `bound`, as a fraction of the norm of each output."""
+        """Return the check with an error bound, a fraction of the norm of each output."""
 
     def facts(self) -> Facts:
-        """What it is made of besides arrays and the expected outputs."""
+        """Return its fields other than arrays and the expected outputs."""
 
     def arrays(self) -> Mapping[str, Array]:
-        """What it is made of besides facts and the expected outputs; mapped from a file later."""
+        """Return its arrays other than the expected outputs; they are mapped from a file later."""
 
     @classmethod
     def restored(cls, facts: Facts, arrays: Mapping[str, Array], expected: Sequence[Array]) -> Self:
-        """Make it again.
+        """Make the check from its stored parts.
 
         Args:
-            facts: As `facts` gave them, through JSON.
-            arrays: As `arrays` gave them.
+            facts: Value of `facts()`, after JSON.
+            arrays: Value of `arrays()`.
             expected: All outputs of the reference.
         """
 
 
 CHECK_KINDS: Registry[type[OutputCheck]] = Registry("check of outputs", "intarsia.output_checks")
-"""Kinds of this package, and those that installed packages announce as entry points of that group."""
+"""Kinds of this package, and kinds that other packages register as entry points of that group."""

@@ -1,7 +1,7 @@
-"""Programs and inputs with the rounding errors of an engine, made on purpose.
+"""Inject rounding errors into programs and inputs.
 
 Two runs of one engine, with every weight and input moved by about a rounding error, differ by as much as two
-honest engines do: within a factor of 0.6 to 2.5 in 10 of 11 cases (docs/judge.md). So the noise of a program
+correct engines do: within a factor of 0.6 to 2.5 in 10 of 11 cases (docs/judge.md). So the noise of a program
 is known where there is only one engine.
 """
 
@@ -36,7 +36,9 @@ _EPSILONS: Final = 2.0
 """Size of the perturbation in machine epsilons: 2**-22 for float32, a rounding error or two."""
 
 _FEW: Final = 16
+"""Number of elements up to which a weight with few digits counts as exact."""
 _SHORT_BITS: Final = 8
+"""Significant bits of a number with few digits."""
 
 _SHAPE_ARGUMENTS: Final = {"Resize": (1, 2), "Upsample": (1,), "Range": (0, 1, 2)}
 """Floating-point arguments that sizes are computed from."""
@@ -56,7 +58,7 @@ does not part them; engines that round otherwise, or that sort otherwise, do."""
 
 
 def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule:
-    """The program with every floating-point weight multiplied by 1 + uniform noise of +-2 epsilons.
+    """Return the program with every floating-point weight multiplied by 1 + uniform noise of +-2 epsilons.
 
     What is exact by its meaning stays: integers (masks, 0 and 1), scalars of few digits (0.5), scales that
     shapes are computed from. Values that an operator ranks get noise of their own, so that ties are broken
@@ -94,7 +96,7 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
 
 
 def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
-    """Return a call whose ranked argument is multiplied by noise; the call itself if it ranks no floats."""
+    """Multiply the ranked argument of a call by noise; return the call itself if it ranks no floats."""
     position = _RANKED_ARGUMENT.get(op_name)
     if position is None or position >= len(call_.args):
         return call_
@@ -110,7 +112,7 @@ def _without_ties(call_: Call, op_name: str, seed: int) -> Call:
 
 
 def perturbed_inputs(inputs: Mapping[str, Array], seed: int, size: float = 0.0) -> dict[str, Array]:
-    """Inputs with the same noise; arrays whose numbers all have few digits are data, and stay."""
+    """Return inputs with the same noise; arrays of numbers with few digits are data, and stay."""
     generator = np.random.default_rng(seed)
     return {
         name: _perturbed(array, generator, size) if _is_inexact(array) and not _is_short(array) else array
@@ -139,7 +141,7 @@ def _perturbed(array: Array, generator: np.random.Generator, least: float) -> Ar
 
 
 def _is_short(array: Array) -> bool:
-    """Whether no number has more than 8 significant bits, as 0.5 and 1.25 have, but hardly a random one."""
+    """Return whether all numbers have at most 8 significant bits, such as 0.5; random ones rarely do."""
     if array.size == 0:
         return True
     mantissas = np.frexp(np.asarray(array.real, np.float64))[0] * 2**_SHORT_BITS

@@ -1,4 +1,4 @@
-"""Outputs that were rounded to a step of a quantised type, and may be off by one."""
+"""Find outputs that were rounded to a step of a quantised type, and may be off by one."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _MOVING: Final = frozenset(
         *("MaxPool", "Gather", "Pad", "Expand", "Relu", "DepthToSpace", "SpaceToDepth", "Clip"),
     }
 )
-"""Operators whose results are values of their arguments."""
+"""Operators with results that are values of their arguments."""
 
 
 _ROUNDED_UP: Final = 1.01
+"""Factor of a step for the rounding of its scale; far below the next step."""
 
 
 def quantised_outputs(module: IRModule) -> dict[int, float]:
-    """The outputs of @main whose values come out of an operator that quantises, each with its step.
+    """Return the outputs of @main that a quantising operator computes, each with its step.
 
     The step of integers is 1, that of numbers is the largest scale of the DequantizeLinear that made them,
     with a little for its rounding; 1 % is far below the next step.
@@ -50,7 +51,7 @@ def quantised_outputs(module: IRModule) -> dict[int, float]:
 
 
 def _step(expr: Expr) -> float | None:
-    """The step that a value was rounded to, followed back through operators that only move values."""
+    """Return the step that a value was rounded to, found through operators that only move values."""
     waiting, seen = [expr], set[Expr]()
     while waiting:
         current = waiting.pop()

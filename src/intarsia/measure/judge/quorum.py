@@ -1,12 +1,12 @@
-"""The expected result of a program: what independent engines agree on.
+"""Vote on the expected result of a program with independent engines.
 
-No engine is the law. onnx.reference, the definition of ONNX's operators, has mistakes of its own; a second
+No engine is always right. onnx.reference, the definition of ONNX's operators, has bugs; a second
 engine that shares code with the first proves nothing. So judges have groups, one vote each:
 
 1. A small program is computed by onnx.reference, a large one by onnxruntime with all optimisations off.
 2. The noise of the program is measured by two more runs with perturbed weights and inputs (`perturbation`).
 3. A second judge of another group is checked against the first with this noise, before its own differences
-   may widen it: a wrong judge that is taken in unchecked hides all mistakes like its own.
+   may widen it: an unchecked wrong judge would hide all mistakes like its own.
 4. If they differ, further judges are called, until two of different groups agree. The others are outvoted.
 5. If no two agree, nothing is proven, and no candidate passes. The word of a single judge counts only if the
    others are not installed or cannot compile the program. If one of them fails at run time, the inputs may be
@@ -56,18 +56,19 @@ from intarsia.support.errors import ExecutionError, IntarsiaError
 from intarsia.support.free_names import numbered_names
 
 _PERTURBED_RUNS: Final = 2
+"""Number of runs with perturbed weights and inputs that measure the noise."""
 _JUMPS: Final = 8.0
-"""Times the RMS change of runs with forced steps that an engine may be off: others of its steps may flip."""
+"""Allowed error as a multiple of the RMS change of runs with forced steps: other steps may flip."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeLimits:
-    """What judging may take, and whose word counts.
+    """Limits of a panel, and its judges.
 
     Attributes:
         seconds: Seconds that onnx.reference may take for one input set, by estimate.
         is_checked: Whether a second judge has to confirm the result.
-        is_by_definition: Whether onnx.reference is right whatever others say, if it can be afforded.
+        is_by_definition: Whether the result of onnx.reference counts alone, if it is fast enough.
         left_out: Names of judges that are not called, each with the reason: they hang or crash.
     """
 
@@ -85,8 +86,8 @@ class Panel:
     """The judges of a program, compiled when they are first needed; to be closed.
 
     Attributes:
-        module: The program, for which no toolchain is chosen yet.
-        limits: What judging may take.
+        module: Program without marked toolchains.
+        limits: Limits of the panel, and its judges.
         on_judge: Called with the name of a judge before each of its runs, and with "" after it.
     """
 
@@ -112,7 +113,7 @@ class Panel:
         self._stack.close()
 
     def judges(self) -> tuple[Judge, ...]:
-        """All usable judges, in the order in which they are called."""
+        """Return all usable judges, in the order in which they are called."""
         rest = [judge for judge in (UNOPTIMISED, OPENVINO, NATIVE) if self.can_judge(judge)]
         if UNOPTIMISED in rest and any(item.judge == UNOPTIMISED.name for item in self._opaque):
             # onnx.reference would call onnxruntime for such an operator.
@@ -127,10 +128,10 @@ class Panel:
         return tuple(rest)
 
     def ruling(self, inputs: Mapping[str, Array]) -> Ruling:
-        """Decide what is right for an input set.
+        """Decide on the right result for an input set.
 
         Raises:
-            IntarsiaError: No judge computes it; what the first of them said.
+            IntarsiaError: No judge computes it; the error of the first one.
         """
         vote = _Vote(self, inputs)
         first = vote.call_next()
@@ -139,17 +140,17 @@ class Panel:
         noise = vote.measure_noise()
         if not self.limits.is_checked or self.limits.is_by_definition:
             return vote.ruling(first, noise)
-        while (found := vote.count(noise)) is None:
+        while (winner := vote.count(noise)) is None:
             if vote.call_next() is None:
                 return vote.ruling(first, noise, is_proven=vote.is_unopposed)
-        return vote.ruling(found, noise)
+        return vote.ruling(winner, noise)
 
     def has_refused(self, judge: Judge) -> bool:
-        """Whether a judge that was called cannot compile the program."""
+        """Return whether a judge that was called cannot compile the program."""
         return self._session(judge).has_refused
 
     def run(self, judge: Judge, inputs: Mapping[str, Array]) -> Results | IntarsiaError:
-        """What a judge computes: outputs, then exposed values."""
+        """Run a judge and return its outputs, then the exposed values."""
         self.on_judge(judge.name)
         try:
             return self._session(judge).run(inputs)
@@ -157,7 +158,7 @@ class Panel:
             self.on_judge("")
 
     def run_perturbed(self, judge: Judge, inputs: Mapping[str, Array]) -> Iterator[Results | IntarsiaError]:
-        """What a judge computes of perturbed weights and inputs, several times."""
+        """Run a judge several times with perturbed weights and inputs."""
         if judge not in self._noisy:
             module = self._session(judge).module
             modules = (perturbed_module(module, seed, self._noise) for seed in range(1, _PERTURBED_RUNS + 1))
@@ -174,7 +175,7 @@ class Panel:
     def run_forced(
         self, judge: Judge, inputs: Mapping[str, Array], results: Results, spreads: Sequence[Array | None]
     ) -> Iterator[Results]:
-        """What a judge computes where elements near a step of the program fall on the other side."""
+        """Run a judge with elements near a step of the program forced to the other side."""
         runs = self.runs(judge, inputs, results, spreads)
         for module in forced_programs(self.module, self._session(judge).module, runs):
             self.on_judge(judge.name)
@@ -185,7 +186,7 @@ class Panel:
                 yield forced
 
     def names(self, judge: Judge) -> tuple[str, ...]:
-        """The outputs' names, from a judge that has run."""
+        """Return the outputs' names, from a judge that has run."""
         names = self._session(judge).names()
         return names[: len(names) - len(self._exposed)]
 
@@ -197,7 +198,7 @@ class Panel:
         spreads: Sequence[Array | None],
         slacks: Sequence[Array | None] = (),
     ) -> ReferenceRuns:
-        """A judge's results with the noise of each, outputs apart from exposed values."""
+        """Return a judge's results with the noise of each, outputs apart from exposed values."""
         names = self.names(judge)
         count = len(names)
         keys = tuple(self._exposed)
@@ -212,15 +213,15 @@ class Panel:
         )
 
     def checks(self, runs: ReferenceRuns) -> tuple[OutputCheck, ...]:
-        """What outputs are judged by."""
+        """Return the checks of all outputs."""
         return output_checks(self.module, runs, self._work)
 
     def only_judge_of(self) -> tuple[str, ...]:
-        """Names of the opaque operators that leave the program to one judge; () if it has several."""
+        """Return the names of opaque operators that only one judge has; () if there are several judges."""
         return tuple(item.name for item in self._opaque) if len(self.judges()) == 1 else ()
 
     def can_judge(self, judge: Judge) -> bool:
-        """Whether an engine is usable, is not left out, and has the opaque operators of the program."""
+        """Return whether an engine is usable, not left out, and has the opaque operators of the program."""
         if not judge.is_usable or judge.name in dict(self.limits.left_out):
             return False
         return all(judge.target.toolchain in item.toolchains for item in self._opaque)
@@ -268,26 +269,31 @@ class _Vote:
         return len(self.results) == 1 and len(self._failed) == len(self._panel.limits.left_out)
 
     def measure_noise(self) -> list[Array | None]:
-        """The differences of perturbed runs to the run of the same engine; onnxruntime's if it can."""
+        """Return the differences of perturbed runs from one engine's plain run, preferably onnxruntime's."""
         for judge in dict.fromkeys((UNOPTIMISED, *self.results)):
-            own = self.results.get(judge)
-            if own is None and self._panel.can_judge(judge):
+            plain_run = self.results.get(judge)
+            if plain_run is None and self._panel.can_judge(judge):
                 outcome = self._panel.run(judge, self._inputs)
-                own = None if isinstance(outcome, IntarsiaError) else outcome
-            if own is None:
+                plain_run = None if isinstance(outcome, IntarsiaError) else outcome
+            if plain_run is None:
                 continue
             noisy = list(self._panel.run_perturbed(judge, self._inputs))
             if noisy and not any(isinstance(results, IntarsiaError) for results in noisy):
                 runs = [results for results in noisy if not isinstance(results, IntarsiaError)]
-                spreads = _spreads(own, runs)
-                forced = list(self._panel.run_forced(judge, self._inputs, own, spreads))
-                jumps = [_jumps(value, [run[number] for run in forced]) for number, value in enumerate(own)]
+                spreads = _spreads(plain_run, runs)
+                forced = list(self._panel.run_forced(judge, self._inputs, plain_run, spreads))
+                jumps = [
+                    _jumps(value, [run[number] for run in forced]) for number, value in enumerate(plain_run)
+                ]
                 self._slacks = [None if jump is None else _JUMPS * jump for jump in jumps]
                 return spreads
         return [None] * len(next(iter(self.results.values())))
 
     def count(self, noise: Sequence[Array | None]) -> Judge | None:
-        """The judge that most groups agree with, two at least; the first called of several. None if none."""
+        """Return the judge with the votes of most groups, two at least, the first called if several.
+
+        Or None.
+        """
         if len(self.results) < 2:
             return None
         votes = {
@@ -298,7 +304,7 @@ class _Vote:
         return best if votes[best] > 1 else None
 
     def ruling(self, judge: Judge, noise: Sequence[Array | None], *, is_proven: bool = True) -> Ruling:
-        """The decision for a judge's result."""
+        """Return the ruling for a judge's result."""
         panel, results = self._panel, self.results[judge]
         agreeing = self._agreeing(judge, noise)
         around = panel.runs(judge, self._inputs, results, noise, self._slacks)
@@ -337,8 +343,8 @@ def checked(checks: Sequence[OutputCheck], outputs: Sequence[Array], count: int)
     """Judge all outputs of a candidate.
 
     Args:
-        checks: Of all outputs.
-        outputs: What the candidate computed.
+        checks: Checks that cover all outputs.
+        outputs: Outputs of the candidate.
         count: Number of outputs that are expected.
     """
     if len(outputs) != count:
@@ -351,7 +357,7 @@ def _spreads(own: Results, noisy: Sequence[Results]) -> list[Array | None]:
 
 
 def _jumps(own: Array, forced: Sequence[Array]) -> Array | None:
-    """The RMS over runs with forced steps of their difference to the run without; None if there is none."""
+    """Return the RMS change of runs with forced steps from the plain run; None without a change."""
     off = [difference for other in forced if (difference := spread([(own, other)])) is not None]
     if not any(difference.any() for difference in off):
         return None
@@ -366,7 +372,7 @@ def _widest(first: Array | None, second: Array | None) -> Array | None:
 
 
 def _exposing(module: IRModule, exprs: Sequence[Expr]) -> IRModule:
-    """The program with further values as outputs."""
+    """Return the program with further values as outputs."""
     if not exprs:
         return module
     main = module["main"]
@@ -376,7 +382,7 @@ def _exposing(module: IRModule, exprs: Sequence[Expr]) -> IRModule:
 
 
 def _with_fresh_names(names: AttrValue | None, count: int) -> tuple[str, ...] | None:
-    """Names of outputs with those of so many further ones; None if the outputs have no names."""
+    """Return the names of outputs and `count` further names; None if the outputs have no names."""
     if not isinstance(names, tuple):
         return None
     kept = tuple(map(str, names))

@@ -1,4 +1,4 @@
-"""The results that a check is made of."""
+"""The results that checks are made from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.measure.judge.numeric_check import real_parts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceRuns:
-    """What judges computed of one input set.
+    """The results of judges for one input set.
 
     Attributes:
         inputs: The input set, by parameter name.
@@ -23,10 +23,11 @@ class ReferenceRuns:
         outputs: The outputs that count as right.
         spreads: Largest difference of any trusted run, for each output, by element (see
             `NumericCheck.spread`); 1 for integers that differ. None where the noise is not known.
-        exposed: Values within the program that were asked for, as `outputs`, by key.
+        exposed: Exposed inner values of the program, by key.
         exposed_spreads: Their spreads.
-        slacks: What an element may be off besides, because a step within the program may fall on either side
-            there, for each output; None of outputs behind no such step.
+        slacks: Additional allowed difference of each element of each output, where a step within the program
+            may
+            fall on either side; None for outputs behind no such step.
     """
 
     inputs: Mapping[str, Array]
@@ -39,9 +40,9 @@ class ReferenceRuns:
 
 
 def spread(pairs: Sequence[tuple[Array, Array]]) -> Array | None:
-    """The largest difference of pairs of equal arrays, by element; infinite where one is not finite only.
+    """Return the largest difference of pairs of arrays, by element; infinite where only one is not finite.
 
-    None if there is no pair, if shapes differ, or of texts.
+    It is None without a pair, for different shapes, and for texts.
     """
     largest: Array | None = None
     for first, second in pairs:

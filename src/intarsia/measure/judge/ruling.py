@@ -1,4 +1,4 @@
-"""What a panel of judges has decided about one input set, and how a report puts it."""
+"""The decision of a panel of judges on one input set, and its text for reports."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LONGEST_REASON: Final = 120
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ruling:
-    """A decision.
+    """A decision on the right result.
 
     Attributes:
         runs: The result that counts as right, and the noise of the program.
-        checks: What candidates are judged by.
-        judge: Name of the judge whose result it is.
+        checks: Checks of candidates.
+        judge: Name of the judge that computed the result.
         agreeing: Names of the judges that confirm it.
         difference: Largest difference among them, relative to the largest value of the output.
         outvoted: Names of the judges that were contradicted, each with what was wrong.
@@ -44,7 +44,7 @@ class Ruling:
     opaque: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """One line for the report."""
+        """Return one line for the report."""
         text = self.judge
         if self.opaque:
             text += f" alone, since no other judge has {', '.join(self.opaque)}"
@@ -60,7 +60,7 @@ class Ruling:
         return DETAILS.join((text, *details))
 
     def _doubt(self) -> str:
-        """Why nothing is proven."""
+        """Return why nothing is proven."""
         if not self.outvoted:
             name, reason = self.failed[-1]
             return f"unproven: only {self.judge} computes it, and {name} fails ({_shortened(reason)})"
@@ -69,6 +69,6 @@ class Ruling:
 
 
 def _shortened(reason: str) -> str:
-    """A reason that fits into a clause; without semicolons, which separate details."""
+    """Shorten a reason to a clause without semicolons, which separate details."""
     text = reason.replace(DETAILS, ", ")
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

@@ -1,10 +1,10 @@
-"""How far a right result may be from the reference, by rounding error analysis.
+"""Compute tolerances of right results by rounding error analysis.
 
 A sum of K products, computed in any order, is off by less than c u sqrt(K) times the sum of the magnitudes of
 its terms, u being the unit roundoff, except with probability 2 exp(-c**2 / 2) (N. J. Higham and T. Mary, "A
 New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019). Errors of operators
-in a chain are taken as independent and as neither growing nor shrinking, as in a network whose activations
-keep their variance, so that `depth` of them add up to sqrt(depth) times one. Where terms cancel almost
+in a chain are taken as independent and as neither growing nor shrinking, as in a network with activations of
+constant variance, so that `depth` of them add up to sqrt(depth) times one. Where terms cancel almost
 entirely, this does not hold: magnitudes are taken from the output, not from the terms.
 
 SAFETY = 16 machine epsilons = 32 unit roundoffs: 2 because both results have errors, c = 6 (an exception with
@@ -30,6 +30,7 @@ QUANTIZATION_STEP = 1 / 255
 """One step of an 8-bit type, as a fraction of its range."""
 
 QUANTIZED_LIMIT = 0.05
+"""Largest allowed difference of a quantized computation, as a fraction of max|expected|."""
 _QUANTIZED_TYPES = frozenset({"int8", "uint8", "int4", "uint4", "int2", "uint2"})
 """Integers that quantization rounds to; wider ones are counts and positions, which must be exact."""
 
@@ -41,9 +42,11 @@ class Tolerance:
     """The allowed difference of an element: `atol + atol_scale * max|expected| + rtol * |this expected|`.
 
     Attributes:
-        rtol: Relative to the element itself: the final rounding to its type.
-        atol_scale: Relative to the largest finite magnitude of the expected output: accumulated errors.
-        atol: In units of the output: one step of an integer, or the smallest number of a float type.
+        rtol: Difference relative to the element itself: the final rounding to its type.
+        atol_scale: Difference relative to the largest finite magnitude of the expected output: accumulated
+            errors.
+        atol: Absolute difference in units of the output: one step of an integer, or the smallest number of a
+            float type.
     """
 
     rtol: float = 0.0
@@ -51,7 +54,7 @@ class Tolerance:
     atol: float = 0.0
 
     def allowed(self, magnitude: float, scale: float) -> float:
-        """For an element with |expected| = magnitude, in an output with max|expected| = scale."""
+        """Return the allowed difference for |expected| = magnitude and max|expected| = scale."""
         return self.atol + self.atol_scale * scale + self.rtol * magnitude
 
 

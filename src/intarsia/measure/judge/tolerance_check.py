@@ -20,7 +20,7 @@ class ToleranceCheck:
     """A check with one allowed difference for all elements of an output (see `Tolerance`).
 
     Attributes:
-        position: Which output it is.
+        position: Number of the output.
         name: The output's name.
         expected: The reference result.
         tolerance: The allowed difference.

@@ -22,7 +22,7 @@ from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError
 
 _SETS: Final = 3
-"""Input sets that are tried to be had: fewer do not show results that are kept from earlier calls."""
+"""Number of input sets, if possible: fewer do not show results that are kept from earlier calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,17 +51,17 @@ def trials_for(
     seed: int = 0,
     on_judge: Callable[[str], object] = silent,
 ) -> tuple[Trial, ...]:
-    """Input sets of three kinds, each with what judges say is right.
+    """Return input sets of three kinds, each with the gate of its right result.
 
     Sets for which the program's own result is not finite are scaled down; those that no judge computes, or on
     which judges do not agree, are left out, and further ordinary ones take their place.
 
     Args:
-        module: The program, for which no toolchain is chosen yet.
+        module: Program without marked toolchains.
         ordinary: The first set: ordinary or real data, by parameter name.
-        limits: What judging may take, and whose word counts.
-        seed: Of the other sets.
-        on_judge: As for `Panel`.
+        limits: Limits of the panel, and its judges.
+        seed: Seed of the other sets.
+        on_judge: Called with the name of each judge that starts, as for `Panel`.
 
     Raises:
         IntarsiaError: No judge computes the program on the first set.
@@ -115,7 +115,7 @@ def _further_trials(panel: Panel, ordinary: Mapping[str, Array], seed: int, coun
 
 
 def _with_shape(param: Var, array: Array) -> TensorType:
-    """The type of a parameter, of whose dimensions some are known from an array only."""
+    """Return the type of a parameter with the shape of an array."""
     assert isinstance(param.checked_type, TensorType)
     return TensorType(array.shape, param.checked_type.dtype)
 

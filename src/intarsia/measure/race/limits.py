@@ -1,4 +1,4 @@
-"""When a race of candidates is stopped, and who is told of it."""
+"""Limits and callbacks of a race of candidates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from intarsia.support.callbacks import never, silent
 
 @dataclass(frozen=True, slots=True)
 class RaceLimits:
-    """When a race is stopped.
+    """Limits and callbacks of a race.
 
     Attributes:
-        policy: When it is decided, and how many rounds it may take.
-        seconds: No round begins after so much time, warm-up included, but for the policy's first rounds.
-        should_stop: Asked after each turn; a yes ends the race at once.
-        on_turn: Told after each turn: complete rounds, and seconds since the beginning.
-        clock: Tells seconds.
+        policy: Conditions of a decision, and limits of rounds.
+        seconds: Time after which no round begins, warm-up included, except the policy's first rounds.
+        should_stop: Called after each turn; returns true to end the race at once.
+        on_turn: Called after each turn with the complete rounds and the seconds since the beginning.
+        clock: Function that returns seconds.
     """
 
     policy: RacePolicy = DEFAULT_RACE

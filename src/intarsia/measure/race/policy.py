@@ -1,4 +1,4 @@
-"""How a race is held: what counts as equal, how sure it must be, what it may cost."""
+"""The policy of a race: equivalence margin, required confidence, cost limits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class RacePolicy:
-    """How a race is held.
+    """The policy of a race.
 
     Attributes:
         margin: Candidates this close (0.02: 2 %) count as equal.
-        confidence: At least this likely, a decided race's winner is within the margin of the best.
+        confidence: Least probability that a decided race's winner is within the margin of the best.
         hopeless_ratio: A candidate this many times slower than the leader is hopeless, which few repeats
             show, provided that
         disturbed_share: at most this share of a candidate's repeats is disturbed as badly as that.
@@ -22,7 +22,7 @@ class RacePolicy:
         max_rounds: Repeats of one candidate.
         max_repeats: Repeats of all candidates together.
         max_seconds: No repeat begins after the samples add up to this many seconds.
-        seed: Of the order in which the candidates run.
+        seed: Seed of the order in which the candidates run.
 
     Raises:
         UsageError: A number that makes no sense.

@@ -36,12 +36,12 @@ Counts = npt.NDArray[np.int64]
 def race(
     names: Sequence[str], sample: Callable[[str], float], policy: RacePolicy = DEFAULT_RACE
 ) -> RaceResult:
-    """Hold a race; what `sample` raises propagates.
+    """Run a race; what `sample` raises propagates.
 
     Args:
         names: The candidates.
-        sample: Runs the candidate once and tells the seconds.
-        policy: How it is held.
+        sample: Function that runs a candidate once and returns the seconds.
+        policy: Policy of the race.
 
     Raises:
         ValueError: There is no candidate, a name occurs twice, or a sample is no positive finite number.
@@ -53,11 +53,11 @@ def race(
 
 
 class Race:
-    """A race whose samples are taken elsewhere: ask who runs next, record how long it took, until it is over.
+    """A race with samples from outside: get the next candidate and record its time until the race is over.
 
     Args:
         names: The candidates.
-        policy: How it is held.
+        policy: Policy of the race.
 
     Raises:
         ValueError: There is no candidate, or a name occurs twice.
@@ -89,21 +89,24 @@ class Race:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody runs any more: it is decided, or the budget is spent."""
+        """Whether the race is decided, or its budget is spent."""
         return self._end is not None
 
     def next_candidate(self) -> str | None:
-        """Who runs next, the same until it is recorded or withdrawn; None when the race is over."""
+        """Return the next candidate, the same until it is recorded or withdrawn.
+
+        None when the race is over.
+        """
         return None if self.is_over else self._names[self._pending[-1]]
 
     def record(self, name: str, seconds: float) -> None:
-        """Take the sample of the candidate that `next_candidate` named.
+        """Record the sample of the candidate that `next_candidate` returned.
 
         Raises:
             ValueError: It is another candidate's turn, or the seconds are no positive finite number.
         """
         if name != self.next_candidate():
-            raise ValueError(f"{name!r} was recorded when the race asked for {self.next_candidate()!r}")
+            raise ValueError(f"{name!r} was recorded when the race expected {self.next_candidate()!r}")
         if not 0 < seconds < math.inf:
             raise ValueError(f"{name!r} took {seconds} seconds, expected a positive finite number")
         index = self._pending.pop()
@@ -114,7 +117,7 @@ class Race:
         self._go_on()
 
     def withdraw(self, name: str) -> None:
-        """Take a candidate out, because it failed.
+        """Remove a candidate that failed.
 
         Raises:
             ValueError: It is not in the race, or no longer.
@@ -139,7 +142,7 @@ class Race:
         self._end = self._end or end
 
     def result(self) -> RaceResult:
-        """What has been found.
+        """Return the result of the race.
 
         Raises:
             ValueError: The race is not over.
@@ -170,7 +173,7 @@ class Race:
         self._pending = [index for index in reversed(order) if index not in self._dropped]
 
     def _go_on(self) -> None:
-        """Judge a round that is complete, end the race or name the next candidate."""
+        """Evaluate a complete round, and end the race or begin the next round."""
         if not self._left():
             self._end = RaceEnd.NOBODY_LEFT
             return
@@ -204,7 +207,7 @@ class Race:
         self._begin_round()
 
     def _fastest(self, left: list[int]) -> int:
-        """The lowest median; those left have run in every round, so that drift favours nobody."""
+        """Return the candidate with the lowest median; all have run in every round, so that drift cancels."""
         medians = np.median(self._table[left, : self._rounds], axis=1)
         return left[int(medians.argmin())]
 

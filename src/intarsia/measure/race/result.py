@@ -1,4 +1,4 @@
-"""What a race has found: the winner, everybody's samples, and who dropped out when and why."""
+"""The result of a race: the winner, all samples, and the dropouts with their rounds and reasons."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How a candidate left the race.
+    """The dropout of a candidate from the race.
 
     Attributes:
         round: The round after (withdrawn: in) which it left, from 1.
-        reason: Why.
-        lost: Rounds in which it was slower (hopeless: slower by the hopeless ratio) than the leader,
-        of: of so many in which they were compared.
+        reason: Reason of the dropout.
+        lost: Rounds in which it was slower (hopeless: slower by the hopeless ratio) than the leader.
+        of: Number of rounds in which they were compared.
     """
 
     round: int
@@ -71,7 +71,7 @@ class RacedCandidate:
     Attributes:
         name: Its name.
         samples: Seconds, a number a repetition, in the order they were taken.
-        dropped: How it left the race; None if it stayed to the end.
+        dropped: Dropout from the race; None if it stayed to the end.
     """
 
     name: str
@@ -96,11 +96,11 @@ class RacedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """How a race ended.
+    """The result of a race.
 
     Attributes:
-        winner: Who has the lowest median among those left; None if there is nobody with a sample.
-        end: Why it ended.
+        winner: Name of the candidate with the lowest median among those left; None without a sample.
+        end: Reason of the end.
         candidates: All of them, in the order given.
         rounds: Complete rounds.
     """
@@ -117,11 +117,11 @@ class RaceResult:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Who stayed to the end."""
+        """Names of the candidates that stayed to the end."""
         return tuple(candidate.name for candidate in self.candidates if candidate.dropped is None)
 
     def ratio(self, name: str, other: str) -> RatioInterval:
-        """How many times as long `name` takes as `other`, in the rounds that both have run.
+        """Return the ratio of the times of `name` and `other`, from the rounds that both have run.
 
         Raises:
             KeyError: One of them was not in the race.
@@ -130,7 +130,7 @@ class RaceResult:
         return paired_ratio(self.candidate(name).samples, self.candidate(other).samples)
 
     def candidate(self, name: str) -> RacedCandidate:
-        """The one of this name.
+        """Return the candidate with this name.
 
         Raises:
             KeyError: There is none.

@@ -1,4 +1,4 @@
-"""A sign test that may be looked at after every trial."""
+"""A sequential sign test, valid after every trial."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from functools import lru_cache
 
 
 def needed_successes(trials: int, chance: float, risk: float) -> int:
-    """The fewest successes that prove that a success is likelier than `chance`, or `trials + 1`.
+    """Return the fewest successes that prove that a success is likelier than `chance`, or `trials + 1`.
 
-    Whoever looks after every trial, for ever, is deceived with at most the probability `risk`, provided that
-    no success was likelier than `chance` given the trials before it. No other assumption is made, so outliers
+    A test after every trial, for ever, errs with at most the probability `risk`, provided that no success was
+    likelier than `chance` given the trials before it. No other assumption is made, so outliers
     of any size do no harm. The proof is that the likelihood ratio, mixed evenly over all probabilities above
     `chance`, is a supermartingale that starts at 1: it ever reaches 1/risk with at most probability `risk`.
     Source: J. Ville, Etude critique de la notion de collectif, 1939; H. Robbins, Statistical methods related
     to the law of the iterated logarithm, 1970.
 
     Args:
-        trials: How many there were.
-        chance: Between 0 and 1.
-        risk: Between 0 and 1.
+        trials: Number of trials.
+        chance: Probability of a success under the null hypothesis, between 0 and 1.
+        risk: Probability of a false proof, between 0 and 1.
     """
     return _needed(trials, chance, math.log(1 / risk))
 
@@ -37,7 +37,7 @@ def _needed(trials: int, chance: float, level: float) -> int:
 
 
 def log_evidence(successes: int, trials: int, chance: float) -> float:
-    """Logarithm of the mixed likelihood ratio: the integral over p > chance, in closed form."""
+    """Return the logarithm of the mixed likelihood ratio: the integral over p > chance, in closed form."""
     flat = _log_at_most(successes, trials + 1, chance) - math.log1p(-chance)
     return flat - math.log(trials + 1) - _log_probability(successes, trials, chance)
 

@@ -1,15 +1,15 @@
-"""Where candidates are built and run: on this machine, or wherever an executor puts them.
+"""Testbeds, which build and run candidates: on this machine, or in the processes of an executor.
 
-testbed         Testbed, what the measurer asks for
+testbed         Testbed, the interface for the measurer
 local           LocalTestbed: worker processes of this machine
 run_folder      the folder of one run; that of a killed run is removed by the next one
 remote          RemoteTestbed: any `concurrent.futures.Executor`
-transport       what is special about an executor: how workloads travel, what its failures mean
+transport       properties of an executor: transfer of workloads, meaning of failures
 parcel          a workload on its way to another machine
 station         what runs in the processes of such an executor
 station_session what one remote testbed has there: local testbeds, one for each thread that measures
-dask_cluster    a Dask cluster as an executor, whose workers tell their fingerprints
-cluster_workers who is in the cluster, and who measures as this machine does
+dask_cluster    a Dask cluster as an executor; workers report their fingerprints
+cluster_workers workers of the cluster, and those on machines like this one
 """
 
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits

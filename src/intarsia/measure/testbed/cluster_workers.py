@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster: who is there, and who measures as this machine does."""
+"""The workers of a Dask cluster, and those on machines like this one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _PAUSE_S: Final = 0.1
+"""Seconds between two looks for a first worker."""
 
 
 @dataclass(eq=False)
 class ClusterWorkers:
-    """Workers as of the last look; each is asked once what it is.
+    """Workers as of the last look; the facts of each are queried once.
 
     Attributes:
-        client: Of the scheduler.
-        address: Of the scheduler.
-        wanted: What workers have to be.
-        clock: Tells seconds.
+        client: Client of the scheduler.
+        address: Address of the scheduler.
+        wanted: Required facts of workers.
+        clock: Function that returns seconds.
     """
 
     client: Client
@@ -33,7 +34,7 @@ class ClusterWorkers:
     wanted: StationFacts
     clock: Callable[[], float] = time.monotonic
     _threads: Mapping[str, int] = field(default_factory=dict)
-    _known: dict[str, StationFacts | Exception] = field(default_factory=dict)
+    _facts: dict[str, StationFacts | Exception] = field(default_factory=dict)
 
     @property
     def fit_threads(self) -> int:
@@ -41,16 +42,16 @@ class ClusterWorkers:
         return sum(count for worker, count in self._threads.items() if self._is_fit(worker))
 
     def look(self) -> None:
-        """See who is there, and ask those that are new what they are; nobody, if the scheduler is away."""
+        """Update the workers, and query the facts of new ones; no workers if the scheduler is unreachable."""
         try:
             self._threads = self.client.nthreads() if self.client.status == "running" else {}
-            if asked := [worker for worker in self._threads if worker not in self._known]:
-                self._known |= self.client.run(_tell, workers=asked, on_error="return")
+            if new_workers := [worker for worker in self._threads if worker not in self._facts]:
+                self._facts |= self.client.run(_tell, workers=new_workers, on_error="return")
         except OSError:  # TimeoutError is one, too
             self._threads = {}
 
     def expect(self, seconds: float) -> None:
-        """Wait for a first worker, and see that there are fit ones.
+        """Wait for a first worker, and check that some are fit.
 
         Raises:
             UsageError: There are none, or some have another version of Intarsia.
@@ -77,9 +78,10 @@ class ClusterWorkers:
     def _expect_version(self) -> None:
         version = self.wanted.version
         others = [
-            f"{worker} has {found.version}"
+            f"{worker} has {worker_facts.version}"
             for worker in self._threads
-            if isinstance(found := self._known.get(worker), StationFacts) and found.version != version
+            if isinstance(worker_facts := self._facts.get(worker), StationFacts)
+            and worker_facts.version != version
         ]
         if others:
             raise UsageError(
@@ -89,18 +91,18 @@ class ClusterWorkers:
             )
 
     def _is_fit(self, worker: str) -> bool:
-        found = self._known.get(worker)
-        return isinstance(found, StationFacts) and found.resource == self.wanted.resource
+        worker_facts = self._facts.get(worker)
+        return isinstance(worker_facts, StationFacts) and worker_facts.resource == self.wanted.resource
 
     def _misfits(self) -> list[str]:
         """Workers that are there with what is wrong with them, those of one kind together."""
         kinds: dict[str, list[str]] = {}
         for worker in self._threads:
-            found = self._known.get(worker)
-            if isinstance(found, StationFacts):
-                why = ", ".join(self.wanted.host.differences(found.host))
+            worker_facts = self._facts.get(worker)
+            if isinstance(worker_facts, StationFacts):
+                why = ", ".join(self.wanted.host.differences(worker_facts.host))
             else:
-                why = f"it cannot run Intarsia: {found}"
+                why = f"it cannot run Intarsia: {worker_facts}"
             kinds.setdefault(why, []).append(worker)
         return [f"{' and '.join(workers)} ({why})" for why, workers in kinds.items()]
 

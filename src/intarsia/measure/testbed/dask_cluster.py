@@ -1,6 +1,6 @@
 """A Dask cluster as the executor: the only module that speaks to `distributed`.
 
-Workers tell the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
+Workers report the fingerprint of their machine as a resource ("intarsia-<version>-host-<digest>"), which a
 plugin gives to those that are there and to those that join later. Tasks ask for that resource, so that
 only machines such as this one get them. Dask gives tasks of a lost worker to others.
 """
@@ -51,20 +51,20 @@ def connect(
     timeout_s: float = 5.0,
     patience_s: float = 120.0,
 ) -> RemoteTestbed:
-    """Have candidates measured by those workers of a cluster that run on machines such as this one.
+    """Open a testbed of the workers of a cluster that run on machines such as this one.
 
     Args:
-        address: Of the scheduler, such as "tcp://10.0.0.1:8786".
-        host: This machine, as `this_host` tells it.
-        limits: What candidates may take.
-        seed: Of random inputs.
+        address: Address of the scheduler, such as "tcp://10.0.0.1:8786".
+        host: This machine, the value of `this_host()`.
+        limits: Limits of candidates.
+        seed: Seed of random inputs.
         preload: Modules that the processes of candidates import, such as kinds of candidates.
-        on_note: Told what is waited for.
+        on_note: Called with a line for users before a wait.
         timeout_s: Seconds to wait for the scheduler, and then for a first worker.
         patience_s: Seconds to wait for a worker to come back when all are gone.
 
     Raises:
-        UsageError: `distributed` is not installed, nobody answers at the address, no worker has this
+        UsageError: `distributed` is not installed, no scheduler answers at the address, no worker has this
             machine's fingerprint, or a worker has another version of Intarsia.
         ExecutionError: The workers cannot be prepared.
     """
@@ -93,11 +93,11 @@ class _Cluster:
     """See Transport.
 
     Attributes:
-        client: Of the scheduler.
+        client: Client of the scheduler.
         present: The workers.
-        on_note: Told what is waited for.
+        on_note: Called with a line for users before a wait.
         patience_s: Seconds to wait for a worker to come back when all are gone.
-        clock: Tells seconds.
+        clock: Function that returns seconds.
     """
 
     client: Client
@@ -214,7 +214,7 @@ def _client(address: str, timeout_s: float) -> Client:
 
 
 def _same(parcel: PackedFolder) -> PackedFolder:
-    """A task whose result is its argument."""
+    """Return the argument, as a task."""
     return parcel
 
 
@@ -224,7 +224,7 @@ async def _leave(session: str) -> None:
 
 
 def _plugin() -> WorkerPlugin:
-    """What makes workers tell their fingerprints, and put their files where Dask clears them away.
+    """Return the plugin by which workers report their fingerprints, and use folders that Dask removes.
 
     The class is defined here because Dask then sends it by value: on the machines of a cluster that do not
     have Intarsia, workers must still start.

@@ -33,7 +33,7 @@ from intarsia.support.files import folder_size
 from intarsia.target import Host
 
 BATCH: Final = 16
-"""Candidates that are built before they are run, so that no build disturbs a run."""
+"""Number of candidates that are built before they are run, so that no build disturbs a run."""
 
 KEPT_ARTIFACTS: Final = 64
 KEPT_BYTES: Final = 1 << 30
@@ -46,13 +46,13 @@ PRELOAD: Final = ("intarsia.measure.candidate_task", "intarsia.measure.race_task
 
 @dataclass(frozen=True, slots=True)
 class TestbedLimits:
-    """What candidates may take.
+    """Limits of candidates.
 
     Attributes:
         build_seconds: Time that one build may take.
         run_seconds: Time that one run or turn may take, with loading and checking.
         memory_bytes: Memory that a build or a run may add, or None.
-        policy: How candidates are timed when they are measured by themselves.
+        policy: Timing of candidates outside of races.
         times_best: A run may take this many times the shortest run of another candidate for its workload.
         least_seconds: Time that a run may take in any case.
     """
@@ -70,7 +70,7 @@ class TestbedLimits:
     def of_budget(cls, seconds: float) -> Self:
         """Return limits that suit a budget: a candidate that hangs must not outlast it many times.
 
-        A build may take longer than a run, because compiling says nothing of how fast the result is. It is
+        A build may take longer than a run, because compile time does not predict run time. It is
         limited all the same: no other process can time anything on this host while one builds.
 
         Args:
@@ -105,9 +105,9 @@ class LocalTestbed(ClosedOnExit):
         runner: Runs them.
         folder: Holds workloads and built candidates; removed at the end.
         limits: Time and memory that candidates may take.
-        seed: Of random inputs.
+        seed: Seed of random inputs.
         on_wait: Called, with the process that holds the host, if another process builds or times.
-        clock: Tells seconds.
+        clock: Function that returns seconds.
     """
 
     host: Host
@@ -143,11 +143,11 @@ class LocalTestbed(ClosedOnExit):
         Args:
             host: This machine.
             workers: Builds at a time; default: as many as there are cores for us.
-            limits: What candidates may take.
-            seed: Of random inputs.
+            limits: Limits of candidates.
+            seed: Seed of random inputs.
             preload: Modules that workers import at the beginning, such as kinds of candidates.
-            on_wait: As the attribute; told of the first wait only.
-            parent: Where the folder is made; default: the system's folder for temporary files.
+            on_wait: Called on the first wait only, with the process that holds the host.
+            parent: Parent of the new folder; default: the system's folder for temporary files.
         """
         on_wait = None if on_wait is None else _once(on_wait)
         owned = RunFolder.open(parent)
@@ -173,7 +173,7 @@ class LocalTestbed(ClosedOnExit):
 
     @property
     def lanes(self) -> int:
-        """See Testbed.lanes; the seconds of builds beside each other are shared out already."""
+        """See Testbed.lanes; the seconds of parallel builds are divided among them already."""
         return 1
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
@@ -211,7 +211,7 @@ class LocalTestbed(ClosedOnExit):
             raise ValueError("a race has candidates of one workload")
         outcomes = [outcome for _, outcome, _ in self._build(list(racers.values()), RACE_KEPT_BYTES)]
         built = dict(zip(racers, outcomes, strict=True))
-        failures = {name: each for name, each in built.items() if each.error is not MeasureError.OK}
+        failures = {name: outcome for name, outcome in built.items() if outcome.error is not MeasureError.OK}
         ready = {
             name: Built(str(item.target), self._artifact(item))
             for name, item in racers.items()
@@ -244,7 +244,7 @@ class LocalTestbed(ClosedOnExit):
             futures: dict[Path, Future[Outcome] | None] = {}
             for item in inputs:
                 if self._artifact(item) not in futures:  # equal ones are built once
-                    futures[self._artifact(item)] = self._begin_build(item)
+                    futures[self._artifact(item)] = self._start_build(item)
             if any(futures.values()):  # files go while there is something to wait for
                 self._make_room(set(futures), kept_bytes)
             for item in inputs:
@@ -260,8 +260,8 @@ class LocalTestbed(ClosedOnExit):
                     seconds = max(0.0, self.clock() - start - timed_out_seconds) / len(inputs)
                 yield item, outcome, seconds
 
-    def _begin_build(self, item: MeasureInput) -> Future[Outcome] | None:
-        """None if it is there already."""
+    def _start_build(self, item: MeasureInput) -> Future[Outcome] | None:
+        """Start to build a candidate; None if its artifact exists already."""
         artifact = self._artifact(item)
         if artifact.exists():
             return None
@@ -283,13 +283,13 @@ class LocalTestbed(ClosedOnExit):
         return self.builder.artifact(item, self.prepare(item.workload))
 
     def _throw_away(self, path: Path) -> None:
-        """Have a folder gone: moved now, and removed later."""
-        place = self.folder.path / "thrown away" / str(next(self._numbers))
+        """Move a folder away now, and remove it later."""
+        destination = self.folder.path / "thrown away" / str(next(self._numbers))
         with contextlib.suppress(FileNotFoundError):  # it was never built
-            self._thrown_away.append(path.rename(place))
+            self._thrown_away.append(path.rename(destination))
 
     def _make_room(self, wanted: AbstractSet[Path], most_bytes: int) -> None:
-        """Remove what is thrown away, and the oldest unwanted artifacts until the rest is small."""
+        """Remove folders that were thrown away, and the oldest unneeded artifacts until the rest is small."""
         for path in self._thrown_away:
             shutil.rmtree(path, ignore_errors=True)
         self._thrown_away.clear()
@@ -303,12 +303,12 @@ class LocalTestbed(ClosedOnExit):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _once(tell: Callable[[str], None]) -> Callable[[str], None]:
-    told: list[str] = []
+def _once(callback: Callable[[str], None]) -> Callable[[str], None]:
+    calls: list[str] = []
 
     def first(text: str) -> None:
-        if not told:
-            told.append(text)
-            tell(text)
+        if not calls:
+            calls.append(text)
+            callback(text)
 
     return first

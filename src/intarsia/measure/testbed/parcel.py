@@ -16,7 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Parcel(Protocol):
-    """What a task carries so that its process finds the workload."""
+    """The part of a task from which its process opens the workload."""
 
     def open(self, parent: Path) -> WorkloadFolder:
         """The workload's folder, seen from this process; made below `parent` if it has to be.

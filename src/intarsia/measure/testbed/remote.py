@@ -1,4 +1,4 @@
-"""Candidates measured wherever an executor puts them."""
+"""Measure candidates in the processes of an executor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from intarsia.support.errors import IntarsiaError
 from intarsia.target import Host
 
 WAITING_FOR_EACH: Final = 4
-"""Candidates given to `measure` for each that is measured at a time, so that nobody waits for the slowest."""
+"""Candidates per lane in one call of `measure`, so that no lane waits for the slowest one."""
 
 _POLL_S: Final = 0.5
 _RACE_POLL_S: Final = 0.1
@@ -43,13 +43,13 @@ class RemoteTestbed(ClosedOnExit):
     """One task of the executor for each candidate; only workloads are prepared here.
 
     Attributes:
-        executor: Any; who made it shuts it down, after the testbed is closed.
-        settings: What the processes of the executor are told.
-        transport: What is special about the executor.
+        executor: Any executor; its creator shuts it down, after the testbed is closed.
+        settings: Settings for the processes of the executor.
+        transport: Transport of the executor.
         pool: A worker that computes reference results.
         folder: Holds workloads; removed at the end.
-        seed: Of random inputs.
-        on_wait: Told what is waited for.
+        seed: Seed of random inputs.
+        on_wait: Called with a line for users before a wait.
     """
 
     executor: Executor
@@ -77,16 +77,17 @@ class RemoteTestbed(ClosedOnExit):
         """Make the folder and start the worker.
 
         Args:
-            executor: Any, whose processes run on machines such as this one.
-            host: This machine, as `this_host` tells it.
-            transport: What is special about the executor; or how many tasks it runs at a time, if its
-                processes see the files of this one.
-            limits: What candidates may take.
-            seed: Of random inputs.
+            executor: Any executor with processes on machines such as this one.
+            host: This machine, the value of `this_host()`.
+            transport: Transport of the executor; or its number of parallel tasks, if its processes share the
+                files of this one.
+            limits: Limits of candidates.
+            seed: Seed of random inputs.
             preload: Modules that workers import at the beginning, such as kinds of candidates.
-            on_wait: As the attribute.
-            parent: Where the folder is made, such as on a shared file system; default: the system's folder
-                for temporary files.
+            on_wait: Called with a line for users before a wait.
+            parent: Parent of the new folder, such as on a shared file system; default: the system's folder
+                for
+                temporary files.
         """
         folder = RunFolder.open(parent)
         settings = StationSettings(uuid4().hex, host, limits, preload)
@@ -142,7 +143,7 @@ class RemoteTestbed(ClosedOnExit):
                 future.cancel()
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
-        """See Testbed.race; until the end, `limits.on_turn` is told the time, and 0 rounds."""
+        """See Testbed.race; until the end, `limits.on_turn` is called with the time, and 0 rounds."""
         if len({item.workload.digest for item in racers.values()}) != 1:
             raise ValueError("a race has candidates of one workload")
         folder = self.prepare(next(iter(racers.values())).workload)
@@ -171,7 +172,7 @@ class RemoteTestbed(ClosedOnExit):
 
     def close(self) -> None:
         """See Testbed.close; the executor itself stays."""
-        with suppress(IntarsiaError):  # it has been told already, by the call that met it
+        with suppress(IntarsiaError):  # the call that met the error has raised it already
             self.transport.close(self.settings.session)
         self.pool.stop()
         self.folder.close()

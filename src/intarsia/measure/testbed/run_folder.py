@@ -23,12 +23,12 @@ class RunFolder:
     """A new folder that belongs to this process.
 
     Its owner holds a lock (`flock`) on a file in it, which the kernel releases when the owner ends, however
-    that happens. So it takes neither process ids, which are given again and differ between containers, nor
-    clocks to tell that a folder is nobody's.
+    that happens. So abandoned folders are found without process ids, which are reused and differ between
+    containers, and without clocks.
 
     Attributes:
         path: The folder.
-        descriptor: Of the lock.
+        descriptor: File descriptor of the lock.
     """
 
     path: Path
@@ -36,10 +36,10 @@ class RunFolder:
 
     @classmethod
     def open(cls, parent: Path | None = None) -> Self:
-        """Make a folder, and remove those whose owners, processes of the same user, have ended.
+        """Make a folder, and remove those of processes of the same user that have ended.
 
         Args:
-            parent: Where; default: the system's folder for temporary files.
+            parent: Parent of the folder; default: the system's folder for temporary files.
 
         Raises:
             OSError: The folder cannot be made.
@@ -80,7 +80,7 @@ def _owned(folder: Path) -> int:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """Remove a folder that nobody holds the lock of; what cannot be removed now is left for the next run."""
+    """Remove a folder with an unheld lock; files that cannot be removed now are left for the next run."""
     with contextlib.suppress(OSError):
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():

@@ -1,4 +1,4 @@
-"""What runs in the processes of an executor: candidates are measured there as on any machine.
+"""The tasks of an executor's processes, which measure candidates there as on any machine.
 
 The functions of this module are the tasks that a remote testbed submits. They work in processes of their
 own (a `LocalTestbed` each), so that a candidate that crashes never takes the executor's process with it, and
@@ -30,7 +30,7 @@ from intarsia.target import Host, Target
 from intarsia.toolchain.this_host import this_host
 
 ABANDONED_S: Final = 900.0
-"""A session that has wanted nothing for so long is closed when another one comes: its program has died."""
+"""Idle seconds after which a session counts as dead, and is closed when another one begins."""
 
 _BEFORE_EXIT: Final = 10
 """Priority of the finalizer: those of at least 0 run in every process of `multiprocessing`, too."""
@@ -38,10 +38,10 @@ _BEFORE_EXIT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class StationFacts:
-    """What a process of an executor says of itself.
+    """The version and machine of a process of an executor.
 
     Attributes:
-        version: Of Intarsia.
+        version: Version of Intarsia.
         host: The machine, as measurements know it.
     """
 
@@ -69,10 +69,10 @@ class SentCandidate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredThere:
-    """What comes back of a candidate.
+    """The result of a candidate from a remote process.
 
     Attributes:
-        outcome: How it ended.
+        outcome: Outcome of the measurement.
         seconds: Time that building and running took in all.
     """
 
@@ -84,10 +84,10 @@ class Station:
     """The sessions of a process, for any number of threads.
 
     Args:
-        clock: Tells seconds.
+        clock: Function that returns seconds.
 
     Attributes:
-        parent: Where folders are made; None: in the system's folder for temporary files.
+        parent: Parent of new folders; None: the system's folder for temporary files.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,7 +112,7 @@ class Station:
         _check(settings)
         with self._lock:
             if settings.session in self._retired:
-                raise TaskStoppedError("the session that wants a candidate measured is over")
+                raise TaskStoppedError("the session of the candidate is over")
             self._finalizer = self._finalizer or Finalize(None, self.close, exitpriority=_BEFORE_EXIT)
             if settings.session not in self._sessions:
                 self._sessions[settings.session] = StationSession(settings, self.parent, self._clock)
@@ -120,11 +120,11 @@ class Station:
             session.touch()
             abandoned = [
                 self._sessions.pop(name)
-                for name, each in list(self._sessions.items())
-                if each is not session and each.idle_seconds > ABANDONED_S
+                for name, other in list(self._sessions.items())
+                if other is not session and other.idle_seconds > ABANDONED_S
             ]
-        for each in abandoned:
-            each.close()
+        for other in abandoned:
+            other.close()
         return session
 
     def running(self, name: str) -> StationSession | None:
@@ -150,7 +150,7 @@ STATION = Station()
 
 
 def facts() -> StationFacts:
-    """What this process is."""
+    """Return the version and machine of this process."""
     return StationFacts(version.VERSION, this_host())
 
 
@@ -177,12 +177,12 @@ def race_there(
     seconds: float,
     race: str,
 ) -> Raced:
-    """Hold a whole race; all candidates are timed in one process.
+    """Run a whole race; all candidates are timed in one process.
 
     Args:
-        parcel: What they compute.
-        settings: Of the session.
-        racers: By name.
+        parcel: Workload of the candidates.
+        settings: Settings of the session.
+        racers: Candidates by name.
         policy: See RaceLimits.
         seconds: See RaceLimits.
         race: Name of the race, for `stop_race`.
@@ -215,7 +215,7 @@ def stop_race(session: str, workload: str, race: str) -> None:
 
 
 def stop_sign(folder: Path, race: str) -> Path:
-    """The file whose being there ends a race: whoever holds it looks for it after every turn."""
+    """Return the path of the file that stops a race: the race looks for it after every turn."""
     return folder / f"stop-{race}"
 
 

@@ -1,4 +1,4 @@
-"""What one remote testbed has in one process of its executor: folders and worker processes."""
+"""The folders and worker processes of one remote testbed in one process of its executor."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from intarsia.target import Host
 
 @dataclass(frozen=True, slots=True)
 class StationSettings:
-    """What a remote testbed wants of the processes of its executor.
+    """Settings of a remote testbed for the processes of its executor.
 
     Attributes:
         session: Name of the remote testbed; no two have the same.
         host: The machine that costs are to be of.
-        limits: What candidates may take.
+        limits: Limits of candidates.
         preload: Modules that workers import at the beginning, such as kinds of candidates.
-        version: Of Intarsia.
+        version: Version of Intarsia.
     """
 
     session: str
@@ -42,7 +42,7 @@ class StationSettings:
 
 @dataclass(frozen=True, eq=False)
 class _FolderWorkload(Workload):
-    """A workload whose program nobody needs here but the workers, which read it from the folder."""
+    """A workload without its program, which only the workers need and read from the folder."""
 
     @cached_property
     def digest(self) -> str:
@@ -65,9 +65,9 @@ class StationSession:
     """Lanes, made as they are needed: as many as there are threads that measure at the same time.
 
     Args:
-        settings: What they are to be like.
-        parent: Where the folder is made; default: the system's folder for temporary files.
-        clock: Tells seconds.
+        settings: Settings of the remote testbed.
+        parent: Parent of the new folder; default: the system's folder for temporary files.
+        clock: Function that returns seconds.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class StationSession:
         self._is_closed = False
 
     def touch(self) -> None:
-        """Something is wanted again."""
+        """Record a use of the session."""
         with self._lock:
             self._used_at = self._clock()
 
     @property
     def idle_seconds(self) -> float:
-        """For how long nothing has been measured."""
+        """Seconds since the last measurement."""
         with self._lock:
             return 0.0 if self._busy else self._clock() - self._used_at
 
@@ -110,7 +110,7 @@ class StationSession:
         Raises:
             TaskStoppedError: The session is over.
         """
-        lane = self._taken()
+        lane = self._take_lane()
         try:
             yield lane
         except BaseException:
@@ -130,15 +130,15 @@ class StationSession:
             lane.close()
         self._folder.close()
 
-    def _taken(self) -> Lane:
+    def _take_lane(self) -> Lane:
         with self._lock:
             if self._is_closed:
-                raise TaskStoppedError("the session that wants a candidate measured is over")
-            lane = self._idle.pop() if self._idle else self._opened()
+                raise TaskStoppedError("the session of the candidate is over")
+            lane = self._idle.pop() if self._idle else self._open_lane()
             self._busy.append(lane)
             return lane
 
-    def _opened(self) -> Lane:
+    def _open_lane(self) -> Lane:
         wanted = self._settings
         return Lane.open(
             wanted.host, workers=1, limits=wanted.limits, preload=wanted.preload, parent=self._folder.path

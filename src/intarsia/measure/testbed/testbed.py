@@ -1,4 +1,4 @@
-"""What measuring needs of the place where candidates are built and run."""
+"""The interface of testbeds, which build and run candidates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Measured:
 
     Attributes:
         input: The candidate.
-        outcome: How it ended.
+        outcome: Outcome of the measurement.
         seconds: Time that building and running took in all.
     """
 
@@ -39,18 +39,18 @@ class Testbed(Protocol):
 
     @property
     def width(self) -> int:
-        """So many candidates are best given to `measure` at a time."""
+        """Best number of candidates for one call of `measure`."""
 
     @property
     def lanes(self) -> int:
-        """So many candidates are measured at a time: by it, sums of `Measured.seconds` are divided."""
+        """Number of candidates that are measured in parallel; divides sums of `Measured.seconds`."""
 
     @property
     def on_wait(self) -> Callable[[str], None] | None:
         """Called, with the process that holds the host, if another process builds or times on this host."""
 
     def prepare(self, workload: Workload) -> WorkloadFolder:
-        """Have inputs and reference result of a workload ready; done once for each.
+        """Write the inputs and the reference result of a workload, once for each.
 
         Raises:
             UsageError: An input has a symbolic shape.
@@ -71,7 +71,7 @@ class Testbed(Protocol):
         """Remove the files of a workload that is not measured any more."""
 
     def race(self, racers: Mapping[str, MeasureInput], limits: RaceLimits) -> Raced:
-        """Time candidates of one workload in turns, by name; those that cannot be built fail.
+        """Time candidates of one workload interleaved, by name; those that cannot be built fail.
 
         Raises:
             ValueError: There is no candidate, or they are of several workloads.

@@ -1,4 +1,4 @@
-"""What is special about an executor: how workloads reach its processes, and what its failures mean."""
+"""Transports: the transfer of workloads to an executor's processes, and the meaning of its failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Transport(Protocol):
         """The first argument of a task: a `Parcel`, or what the executor makes one of on the way."""
 
     def forget(self, folder: WorkloadFolder) -> None:
-        """No task will want a workload any more."""
+        """Forget a workload, which no further task uses."""
 
     def verdict(self, error: BaseException) -> Outcome:
         """What a task that gave no result says of its candidate.
@@ -49,7 +49,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SharedFiles:
-    """For executors whose processes see the same files: those of this machine, or of a shared file system.
+    """For executors with processes that share files: on this machine, or on a shared file system.
 
     Threads of this process end with the testbed; other processes end their session when they exit, so the
     executor is to be shut down.

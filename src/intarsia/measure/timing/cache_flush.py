@@ -1,4 +1,4 @@
-"""Emptying the caches of the CPU between repeats, so that each finds its data in memory."""
+"""Flush the caches of the CPU between repeats, so that each reads its data from memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from intarsia.target import Host
 
 UNKNOWN_CACHE_BYTES = 32 << 20
-"""Taken as the size of the last level cache where the system does not tell it."""
+"""Assumed size in bytes of the last level cache where the system does not report it."""
 
 
 class CacheFlush:
     """Evicts what the caches hold by reading and writing a buffer of twice their last level.
 
-    A write brings the line into the cache of the core and takes it from all others; twice the size leaves
-    nothing of before even where a cache evicts another line than the oldest. Call it to flush.
+    A write brings the line into the cache of the core and invalidates it in all others; twice the size evicts
+    all earlier lines even where the replacement policy is not LRU. Call it to flush.
 
     Args:
         cache_bytes: Size of the last level cache.
@@ -38,7 +38,7 @@ class CacheFlush:
 
     @property
     def buffer_bytes(self) -> int:
-        """How much each flush reads and writes."""
+        """Bytes that each flush reads and writes."""
         return self._buffer.nbytes
 
     def __call__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Clock: TypeAlias = Callable[[], int]
-"""Tells the time in nanoseconds from an arbitrary start; it never goes back."""
+"""Function that returns the time in nanoseconds from an arbitrary start; it never goes back."""
 
 MONOTONIC_CLOCK: Clock = time.perf_counter_ns
 """The clock of this machine with the finest resolution."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from intarsia.support.errors import IntarsiaError
 
 _POLL_S = 0.02
+"""Seconds between two attempts to lock a file."""
+
 _held: set[int] = set()
 
 
@@ -63,9 +65,9 @@ def shared_host(
     timeout_s: float | None = None,
     on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[None]:
-    """Share the host with others that do not mind: several such blocks run at a time, none beside a timing.
+    """Share the host: several such blocks run at a time, none during a timing.
 
-    One that asks while another process waits for the host to itself comes after that. Arguments and errors
+    A block that begins while another process waits for exclusive use runs after it. Arguments and errors
     are those of `exclusive_host`.
     """
     with _locked(fcntl.LOCK_SH, path, timeout_s, on_wait):
@@ -98,8 +100,9 @@ def _holding(descriptor: int) -> Iterator[None]:
 class _Wait:
     """One wait for the host.
 
-    Who waits for the lock holds a second one, which who wants it next waits for. Otherwise a process that
-    runs candidate after candidate would never let in another one, which looks only now and then.
+    The waiting process holds a second lock, which later ones wait for. Otherwise a process that runs
+    candidate
+    after candidate would starve the others, which poll only now and then.
     """
 
     def __init__(self, path: Path, timeout_s: float | None, on_wait: Callable[[str], None] | None) -> None:
@@ -121,7 +124,7 @@ class _Wait:
 
 
 def _holder(file: Path) -> str:
-    """Who has locked a file; whoever is next is as good an answer as who has the host."""
+    """Return the process that has locked a file, either the holder of the host or the next in line."""
     with contextlib.suppress(OSError):
         if holder := file.read_text(errors="replace").strip():
             return f"process {holder[:32]}"
@@ -146,7 +149,7 @@ def _try(path: Path, mode: int) -> int | None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make the folder, which nobody else may be able to write to."""
+    """Make the folder, and check that only this user can write to it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:

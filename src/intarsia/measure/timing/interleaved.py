@@ -1,4 +1,4 @@
-"""Comparing several functions by timing them in turns, so that the drift of the machine cancels."""
+"""Compare several functions by interleaved timing, so that the drift of the machine cancels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RatioInterval:
 
     @property
     def contains_one(self) -> bool:
-        """Whether the two times cannot be told apart."""
+        """Whether the two times do not differ significantly."""
         return self.low <= 1.0 <= self.high
 
 
@@ -63,7 +63,7 @@ class Comparison:
     """Times of several candidates, taken in the same rounds.
 
     Attributes:
-        timings: By candidate; the samples with the same index come from the same round.
+        timings: Timings by candidate; the samples with the same index come from the same round.
 
     Raises:
         ValueError: There is no candidate, or the candidates have different numbers of samples.
@@ -127,9 +127,9 @@ def time_interleaved(
     candidate, but never before `policy.min_repeats` rounds. What a candidate or `on_round` raises propagates.
 
     Args:
-        candidates: What to call, by name.
-        policy: How long and how often.
-        clock: Where the time is read from.
+        candidates: Functions to time, by name.
+        policy: Limits of the timing.
+        clock: Function that returns the time in nanoseconds.
         on_round: Called after each round.
 
     Raises:

@@ -1,6 +1,6 @@
 """Is this machine quiet enough to measure on: the same work again and again, and what the system says.
 
-Two kernels take turns, on one thread, each sample a few milliseconds: exponentials of numbers that fit into a
+Two kernels alternate on one thread, each sample a few milliseconds: exponentials of numbers that fit into a
 cache of the core, which show a core that is shared, throttled or changes its frequency, and the sum of two
 long arrays, which shows neighbours in the last cache and on the memory bus.
 """
@@ -72,11 +72,11 @@ class KernelNoise:
 
 @dataclass(frozen=True, slots=True)
 class NoiseReport:
-    """What the self-test has found.
+    """The result of the self-test.
 
     Attributes:
-        kernels: How steadily each ran.
-        load: What the system said about the time of the test.
+        kernels: Noise of each kernel.
+        load: Load of the system during the test.
     """
 
     kernels: tuple[KernelNoise, ...]
@@ -89,13 +89,13 @@ def noise_self_test(
     clock: Clock = MONOTONIC_CLOCK,
     root: Path = Path("/"),
 ) -> NoiseReport:
-    """Time the kernels in turns for about `policy.max_seconds` each.
+    """Time the kernels interleaved for about `policy.max_seconds` each.
 
     Args:
-        kernels: What to run, by name; "compute" and "memory" unless given.
-        policy: How long and how often.
-        clock: Where the time is read from.
-        root: Where `proc` and `sys` are.
+        kernels: Functions to time, by name; default: "compute" and "memory".
+        policy: Limits of the timing.
+        clock: Function that returns the time in nanoseconds.
+        root: Root of the file system with `proc` and `sys`.
     """
     kernels = reference_kernels() if kernels is None else kernels
     watch = LoadWatch.begin(root)

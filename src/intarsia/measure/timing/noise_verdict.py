@@ -45,7 +45,7 @@ TAIL_LIMIT = Limit(0.05, 0.2)
 DRIFT_LIMIT = Limit(0.02, 0.05)
 STEAL_LIMIT = Limit(0.005, 0.03)
 LOAD_LIMIT = Limit(0.1, 0.5)
-"""Of the load average over the cores."""
+"""Limit of the load average divided by the number of cores."""
 
 STEADY_GOVERNORS = frozenset({"", "performance"})
 
@@ -56,8 +56,8 @@ class NoiseFinding:
 
     Attributes:
         verdict: USABLE or NOISY.
-        problem: What it is, with its figure.
-        help: What to do.
+        problem: Description with its figure.
+        help: Remedy.
     """
 
     verdict: NoiseVerdict
@@ -67,8 +67,10 @@ class NoiseFinding:
 
 def noise_findings(report: NoiseReport) -> tuple[NoiseFinding, ...]:
     """Everything that is not quiet, the worst first."""
-    found = [finding for kernel in report.kernels for finding in _of_kernel(kernel)] + _of_load(report.load)
-    loud = [finding for finding in found if finding.verdict is not NoiseVerdict.QUIET]
+    findings = [finding for kernel in report.kernels for finding in _of_kernel(kernel)] + _of_load(
+        report.load
+    )
+    loud = [finding for finding in findings if finding.verdict is not NoiseVerdict.QUIET]
     return tuple(sorted(loud, key=lambda finding: finding.verdict is not NoiseVerdict.NOISY))
 
 
@@ -100,17 +102,17 @@ def _of_kernel(kernel: KernelNoise) -> list[NoiseFinding]:
 
 
 def _of_load(load: SystemLoad) -> list[NoiseFinding]:
-    found = []
+    findings = []
     if load.steal is not None:
         problem = f"{load.steal:.1%} of the time of the cores went to other virtual machines"
         help_text = "measure on a machine with cores of its own"
-        found.append(NoiseFinding(STEAL_LIMIT.judge(load.steal), problem, help_text))
+        findings.append(NoiseFinding(STEAL_LIMIT.judge(load.steal), problem, help_text))
     if load.load_average is not None:
         problem = f"the load was {load.load_average:.2f} on {load.cores} cores before the test"
         help_text = "stop what else runs, or wait a minute if it has just ended"
-        found.append(NoiseFinding(LOAD_LIMIT.judge(load.load_average / load.cores), problem, help_text))
+        findings.append(NoiseFinding(LOAD_LIMIT.judge(load.load_average / load.cores), problem, help_text))
     if load.governor not in STEADY_GOVERNORS:
         problem = f"the frequency governor is {load.governor}"
         help_text = "cpupower frequency-set --governor performance"
-        found.append(NoiseFinding(NoiseVerdict.USABLE, problem, help_text))
-    return found
+        findings.append(NoiseFinding(NoiseVerdict.USABLE, problem, help_text))
+    return findings

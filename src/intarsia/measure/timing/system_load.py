@@ -21,7 +21,7 @@ class CpuTimes:
 
     Attributes:
         total: All of it.
-        stolen: When a core had work, and the hypervisor gave it to another machine.
+        stolen: Time in which a core had work, but the hypervisor gave it to another machine.
     """
 
     total: int
@@ -35,8 +35,9 @@ class SystemLoad:
     Attributes:
         cores: Cores that the process may use.
         steal: Share of the time of all cores that another virtual machine got during the watch.
-        load_average: Of the last minute before the watch: processes that run or wait to run.
-        governor: How the frequency of the first core is set ("performance", "powersave", ...).
+        load_average: Number of processes that ran or waited to run, averaged over the minute before the
+            watch.
+        governor: Frequency governor of the first core ("performance", "powersave", ...).
     """
 
     cores: int

@@ -32,7 +32,7 @@ class TimingPolicy:
         min_repeats: Samples taken whatever the budget. With fewer than six there is no 95 % interval.
         min_repeat_seconds: A sample times as many calls in a row as last at least this long.
         max_seconds: Time budget for each candidate, with its warm-up.
-        seed: Of the order in which interleaved candidates run.
+        seed: Seed of the order in which interleaved candidates run.
         flush_cache: Whether the caches of the CPU are emptied before each sample, untimed. A sample is then a
             single call whatever `min_repeat_seconds`: a second one would find the caches filled by the first.
 

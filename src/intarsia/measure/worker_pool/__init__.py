@@ -3,17 +3,17 @@
     pool            WorkerPool, the `concurrent.futures.Executor` that the other rooms use
     task            a call with its limits
     failure         how a task can fail: raised, crashed, timed out, out of memory, stopped
-    dispatcher      the one thread of the pool: who runs what, and what became of it
+    dispatcher      the one thread of the pool: assigns jobs to workers, and delivers results
     slot            one place of the pool, seen from the parent: a keeper and its worker of the moment
     keeper_process  the keeper as the parent starts and commands it
     verdict         what became of a job, from what its worker said and how it ended
     keeper          between parent and worker: starts it, ends it with all its descendants, reports
     worker          the process that runs tasks
-    messages        what parent, keeper and worker say to each other
+    messages        messages between parent, keeper and worker
     frames          messages over sockets that may break off anywhere
     process_tree    descendants, memory and memory limits of processes, from Linux
 
-The room knows functions of modules and arguments that can be pickled, and nothing of programs or candidates.
+The package handles functions of modules and arguments that can be pickled; it imports no compiler.
 Why it is not a library: docs/decisions/0008-worker-pool.md.
 """
 

@@ -1,4 +1,4 @@
-"""The one thread of a pool: gives jobs to idle workers and tells futures what became of them."""
+"""The one thread of a pool: gives jobs to idle workers, and sets the results of their futures."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from intarsia.measure.worker_pool.slot import Equipment, Slot, SlotState
 from intarsia.measure.worker_pool.task import Job
 
 _ENDED_WITHIN_S = 5.0
+"""Seconds in which a closed slot must end before it is killed."""
 
 
 class Dispatcher:
     """Runs jobs on as many slots as the pool has workers.
 
     Args:
-        workers: How many jobs run at a time.
+        workers: Number of parallel jobs.
         preload: Modules that keepers import before they fork workers.
-        max_tasks: So many jobs a worker runs before it is replaced, or None.
-        folder: Where a folder for temporary files is made; None: the system's folder for these.
+        max_tasks: Number of jobs after which a worker is replaced; None for no limit.
+        folder: Parent of the folder for temporary files; None: the system's folder for these.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Dispatcher:
             self._is_finishing = True
             pending = tuple(self._pending)
         for job in pending if cancel_pending else ():
-            job.future.cancel()  # it is told so when its turn comes
+            job.future.cancel()  # `set_running_or_notify_cancel` notifies its waiters later
         self._wake()
 
     def stop(self) -> None:
@@ -89,7 +90,7 @@ class Dispatcher:
         self.finish_jobs(cancel_pending=True)
 
     def forget(self) -> None:
-        """Nobody can give jobs any more: end when those taken are done."""
+        """End when the accepted jobs are done, since the pool was garbage collected."""
         if os.getpid() == self._owner:
             self.finish_jobs(cancel_pending=False)
 
@@ -99,7 +100,7 @@ class Dispatcher:
             self._thread.join()
 
     def finish(self, job: Job, outcome: Returned | TaskFailedError) -> None:
-        """Tell the future of a job."""
+        """Set the result or exception of a job's future."""
         if isinstance(outcome, TaskFailedError):
             job.future.set_exception(outcome)
             return

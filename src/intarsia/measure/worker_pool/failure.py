@@ -4,7 +4,7 @@ TaskFailedError
 ├── TaskRaisedError         it raised an exception
 ├── WorkerCrashedError      its process ended: a signal, abort, exit
 ├── TaskTimedOutError       it was ended at its time limit
-├── TaskOutOfMemoryError    it asked for, or held, more memory than its limit
+├── TaskOutOfMemoryError    it requested, or held, more memory than its limit
 └── TaskStoppedError        the pool was stopped while it ran
 PoolBrokenError             the pool itself cannot start workers
 """
@@ -50,7 +50,7 @@ class WorkerCrashedError(TaskFailedError):
 
     Attributes:
         signal: Number of the signal that ended it, or None.
-        exit_status: What it exited with, or None.
+        exit_status: Exit status of the process, or None.
     """
 
     signal: int | None = field(default=None, kw_only=True)

@@ -1,4 +1,4 @@
-"""Messages over stream sockets whose other end may die, stop or lie at any byte.
+"""Messages over stream sockets with an untrusted other end, which may die or stop at any byte.
 
 A frame is its length in 8 bytes, then its bytes. The parent's side (`Channel`) never blocks; a worker's does.
 """
@@ -39,7 +39,7 @@ class Channel:
                 sent = self.connection.send(self._outgoing)
             except BlockingIOError:
                 return False
-            except OSError:  # the other end is gone; reading says so
+            except OSError:  # the other end is gone; the next read reports it
                 self._outgoing.clear()
                 return True
             del self._outgoing[:sent]
@@ -49,7 +49,7 @@ class Channel:
         """The frames that have arrived, and whether the stream has ended or gone wrong.
 
         Args:
-            most: So many chunks are read at a time, so that an endless stream keeps nobody; None reads all.
+            most: Maximum number of chunks to read, so that an endless stream blocks no other; None reads all.
         """
         is_over = False
         for _ in count() if most is None else range(most):

@@ -2,8 +2,8 @@
 
 A keeper runs no task, so it always answers. Being the worker's parent and the one that adopts its orphans,
 it learns how the worker ended and can end everything that the worker left behind, even in sessions of its
-own. A task that kills "the parent process" kills the keeper of its own worker and nothing else. A keeper
-whose own parent ends, however that happens, ends its worker and exits.
+own. A task that kills "the parent process" kills the keeper of its own worker and nothing else. When
+a keeper's own parent ends, however that happens, the keeper ends its worker and exits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         for module in preload:
             importlib.import_module(module)
-    except BaseException as error:  # whatever importing raises is for the parent to tell
+    except BaseException as error:  # the parent reports whatever importing raises
         control.send(
             pickle.dumps(Failed(f"importing {module}: {type(error).__name__}: {error}"[:OUTPUT_BYTES]))
         )
@@ -97,7 +97,9 @@ class Keeper:
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self._kill_at = None
                 self._signal_worker(signal.SIGKILL)
-        with contextlib.suppress(OSError):  # the last keeper of a pool whose parent is gone finds it empty
+        with contextlib.suppress(
+            OSError
+        ):  # the folder is empty for the last keeper of a pool without its parent
             os.rmdir(self._temporary)  # noqa: PTH106 -- a string for tempfile
 
     def _obey(self) -> None:

@@ -56,7 +56,7 @@ class KeeperProcess:
         return self._process.pid
 
     def command(self, command: Command, *descriptors: int) -> None:
-        """Tell the keeper something; one that is gone is not told, and reading says so."""
+        """Send a command to the keeper; if the keeper is gone, the next read reports that."""
         with contextlib.suppress(OSError):
             socket.send_fds(self.control, [command.value], descriptors)
 
@@ -88,7 +88,7 @@ class KeeperProcess:
             return self.control.recv(_PACKET)
 
     def kill(self) -> None:
-        """End the keeper at once; its worker follows, because it has asked the kernel for that."""
+        """End the keeper at once; its worker follows, by `PR_SET_PDEATHSIG`."""
         self._process.kill()
 
     def close(self) -> None:
@@ -105,6 +105,6 @@ class KeeperProcess:
 
 
 def kill_session(leader: int) -> None:
-    """Kill the process group of a worker whose keeper is gone."""
+    """Kill the process group of a worker without a keeper."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What parent, keeper and worker say to each other.
+"""Messages between parent, keeper and worker.
 
 Parent and keeper talk over a socket of packets (`SOCK_SEQPACKET`): a `Command` there, a pickled `Report`
 back. Parent and worker talk over a stream of frames of their own, fresh for each worker: a pickled `Call`
@@ -12,14 +12,14 @@ from enum import Enum
 from typing import TypeAlias
 
 OUTPUT_BYTES = 8192
-"""So much of the end of a task's output is kept."""
+"""Bytes of the end of a task's output that are kept."""
 
 EXIT_CONNECTION_LOST = 121
 """What a worker exits with when it cannot give its result back."""
 
 
 class Command(Enum):
-    """What a keeper is told."""
+    """A command to a keeper."""
 
     START = b"start"  # with the worker's end of its stream as file descriptor
     END = b"end"
@@ -96,7 +96,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class NoMemory:
-    """The call asked for memory in vain."""
+    """A memory allocation of the call failed."""
 
     number: int
     text: str
@@ -106,7 +106,7 @@ Reply: TypeAlias = Returned | Raised | NoMemory
 
 
 def begin_mark(number: int) -> bytes:
-    """What a worker writes to its output before a job, so that its keeper can tell whose output follows."""
+    """Return the mark that a worker writes before a job's output, so that its keeper assigns the output."""
     return b"%s%d\x1e\x00" % (MARK, number)
 
 

@@ -27,13 +27,13 @@ class WorkerPool(Executor):
     `max_tasks=1` gives each task a fresh one.
 
     Args:
-        workers: How many tasks run at a time.
+        workers: Number of parallel tasks.
         timeout_s: Time limit of tasks that come by `submit` and `map`, in seconds, or None.
         memory_bytes: Memory limit of these, or None.
         preload: Modules imported once for each place of the pool, from which workers are forked. They must
             not start threads that a fork would break, which rules out inference engines.
-        max_tasks: So many tasks a worker runs before it is replaced, or None for no limit.
-        folder: Where a folder for temporary files is made; default: the system's folder for these.
+        max_tasks: Number of tasks after which a worker is replaced; None for no limit.
+        folder: Parent of the folder for temporary files; default: the system's folder for these.
 
     Raises:
         ValueError: There is to be no worker, or no task for a worker.

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _HEADROOM = 256 << 20
+"""Bytes that a process may map beyond twice its limit."""
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -28,12 +30,12 @@ def die_with_parent(parent: int) -> None:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The children of a process; none where it is gone or the kernel does not tell."""
-    found: list[int] = []
+    """Return the children of a process; none where it is gone or the kernel does not list them."""
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (thread / "children").read_text().split())
-    return tuple(found)
+            pids += map(int, (thread / "children").read_text().split())
+    return tuple(pids)
 
 
 def kill_children() -> None:
@@ -60,7 +62,10 @@ def held_bytes(pid: int) -> int:
 
 
 def kernel_kills() -> int:
-    """How many processes the kernel has killed because memory ran out; 0 where it does not tell."""
+    """Return the number of processes that the kernel has killed because memory ran out.
+
+    0 where it does not report them.
+    """
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):

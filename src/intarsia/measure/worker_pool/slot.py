@@ -33,17 +33,20 @@ from intarsia.measure.worker_pool.task import Job
 from intarsia.measure.worker_pool.verdict import Judge, read_reply
 
 WATCH_S = 0.05
-"""Memory of a job that has a limit is looked at so often."""
+"""Seconds between two checks of the memory of a job with a limit."""
 
 _STARTED_WITHIN_S = 120.0
+"""Seconds in which a worker must start, imports included."""
 _ANSWERED_WITHIN_S = 10.0
+"""Seconds in which a keeper must answer a command."""
 _END_FOLLOWS_S = 1.0
+"""Seconds in which a worker with a closed connection must end."""
 _MOST_FAILED_STARTS = 3
 _MOST_CHUNKS = 64
 
 
 class Owner(Protocol):
-    """Who gives jobs to slots and hears what became of them."""
+    """The owner of slots, which gives them jobs and receives the outcomes."""
 
     def finish(self, job: Job, outcome: Returned | TaskFailedError) -> None:
         """A job has given a value, or failed."""
@@ -60,11 +63,11 @@ class Equipment:
     """What all slots of a pool share.
 
     Attributes:
-        owner: Who owns the slots.
-        selector: Where slots register their sockets, with the function to call as data.
+        owner: Owner of the slots.
+        selector: Selector on which slots register their sockets, with the function to call as data.
         preload: Modules that keepers import before they fork workers.
         temporary: Folder for temporary files.
-        max_tasks: So many jobs a worker runs, or None for no limit.
+        max_tasks: Number of jobs after which a worker is replaced; None for no limit.
     """
 
     owner: Owner
@@ -270,7 +273,7 @@ class Slot:
         self._free()
 
     def _fail(self, output: bytes) -> None:
-        """Tell the owner of the verdict on the job, if there is one."""
+        """Deliver the verdict on the job to the owner, if there is one."""
         job, verdict, self.job, self._verdict = self.job, self._verdict, None, None
         if job is not None and verdict is not None:
             text = output.decode(errors="replace")

@@ -60,9 +60,9 @@ class Job:
     Attributes:
         number: Counts the jobs of a pool.
         call: The pickled call.
-        future: Where the result goes.
-        timeout_s: As in Task.
-        memory_bytes: As in Task.
+        future: Future of the result.
+        timeout_s: Time limit of the task in seconds, or None.
+        memory_bytes: Memory limit of the task in bytes, or None.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""What became of a job, judged by what its worker said and how it ended."""
+"""Determine the outcome of a job from its worker's reply and end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOST = "the task closed, or wrote into, the connection of its process to the po
 
 
 def read_reply(frame: bytes, job: Job) -> tuple[Returned | TaskFailedError, bool]:
-    """What a worker has replied, and whether the worker is spoilt for other jobs."""
+    """Read the reply of a worker; return the outcome, and whether the worker is spoilt for other jobs."""
     try:
         reply = pickle.loads(frame)  # noqa: S301 -- our own code in the worker made it; values are bytes within
     except Exception:  # pickle raises anything on bytes that are not its own
@@ -42,14 +42,14 @@ def read_reply(frame: bytes, job: Job) -> tuple[Returned | TaskFailedError, bool
         case NoMemory() if reply.number == job.number:
             text = f" ({reply.text})" if reply.text else ""
             return TaskOutOfMemoryError(
-                f"the task could not get the memory it asked for{text}", limit_bytes=job.memory_bytes
+                f"the task could not get the memory it requested{text}", limit_bytes=job.memory_bytes
             ), True
         case _:
             return crashed(_LOST), True
 
 
 class Judge:
-    """Tells why a job has no result; one for each slot."""
+    """Determines why a job has no result; one for each slot."""
 
     def __init__(self) -> None:
         self._kernel_kills = kernel_kills()

@@ -28,7 +28,7 @@ from intarsia.measure.worker_pool.process_tree import be_first_victim, die_with_
 _LONGEST_TEXT = 64 << 10
 
 
-class _Told(BaseException):  # no error: SIGTERM, which tasks see as an exception to clean up on
+class _Terminated(BaseException):  # no error: SIGTERM, which tasks see as an exception to clean up on
     pass
 
 
@@ -36,7 +36,7 @@ def be_worker(connection: socket.socket, output: int, keeper: int, temporary: st
     """Run calls from the connection until it ends; the process then exits.
 
     Args:
-        connection: Where calls come from and replies go.
+        connection: Socket for calls and replies.
         output: The pipe that takes standard output and error.
         keeper: The parent's process id.
         temporary: The directory for temporary files; the keeper removes it.
@@ -47,7 +47,7 @@ def be_worker(connection: socket.socket, output: int, keeper: int, temporary: st
     except SystemExit as error:
         _flush()
         os._exit(_exit_code(error.code))
-    except _Told:
+    except _Terminated:
         os._exit(128 + signal.SIGTERM)
     except BaseException:  # nothing may return into the keeper's code above
         os._exit(EXIT_CONNECTION_LOST)
@@ -71,16 +71,16 @@ def _prepare(output: int, keeper: int, temporary: str) -> None:
 
 
 def _on_terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -- the signature of handlers
-    raise _Told
+    raise _Terminated
 
 
-def _serve(connection: socket.socket, own: int) -> None:
+def _serve(connection: socket.socket, worker_pid: int) -> None:
     files = _identities(connection)
     while (frame := receive_frame(connection)) is not None:
         call: Call = pickle.loads(frame)  # noqa: S301 -- from the parent
         os.write(1, begin_mark(call.number))
         reply = _run(call, files, connection)
-        if os.getpid() != own:  # a task forked, and its child came back here too
+        if os.getpid() != worker_pid:  # a task forked, and its child came back here too
             os._exit(0)
         if _identities(connection)[0] != files[0]:
             os._exit(EXIT_CONNECTION_LOST)
@@ -96,7 +96,7 @@ def _run(call: Call, files: tuple[object, ...], connection: socket.socket) -> Re
         return Returned(call.number, value, _identities(connection) != files)
     except MemoryError as error:
         return NoMemory(call.number, _text(error))
-    except (SystemExit, _Told):
+    except (SystemExit, _Terminated):
         raise
     except BaseException as error:  # whatever a task raises is its outcome
         _flush()
@@ -128,7 +128,7 @@ def _text(error: BaseException) -> str:
 def _formatted(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(error))[-_LONGEST_TEXT:]
-    except BaseException as second:  # it asks the exception for its text
+    except BaseException as second:  # it calls the exception's own `__str__`
         return f"(its traceback raises {type(second).__name__})"
 
 

@@ -194,7 +194,7 @@ def test_numbers(database: Database) -> None:
         ]
     )
     found = database.statistics()
-    assert (found.place, found.schema_version) == (database.place, schema.VERSION)
+    assert (found.location, found.schema_version) == (database.place, schema.VERSION)
     assert (found.records, found.workloads, found.hosts) == (4, 2, 2)
     assert (found.oldest, found.newest) == (5, 30)
     assert found.by_error == (

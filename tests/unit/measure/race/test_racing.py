@@ -148,7 +148,7 @@ def test_step_by_step() -> None:
     assert held.is_over
     assert held.next_candidate() is None
     assert held.result().winner == "b"
-    with pytest.raises(ValueError, match=r"^'a' was recorded when the race asked for None$"):
+    with pytest.raises(ValueError, match=r"^'a' was recorded when the race expected None$"):
         held.record("a", 1.0)
 
 

@@ -144,7 +144,7 @@ def test_a_killed_workers_candidates_go_to_the_other(scheduler: Processes, tmp_p
         assert [result is not None and result.is_ok for result in results] == [True] * 24
         assert database.statistics().records == 24
         known: list[int] = []
-        Measurer(testbed, database, on_progress=lambda each: known.append(each.known)).measure(inputs)
+        Measurer(testbed, database, on_progress=lambda each: known.append(each.stored)).measure(inputs)
         assert known == [24]
     assert victim.wait() == -signal.SIGKILL
     assert below

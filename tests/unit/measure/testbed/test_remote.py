@@ -106,7 +106,7 @@ def test_the_measurer_keeps_results_and_measures_nothing_twice(
         first = measurer.measure(inputs, MeasureBudget(trials=9))
         assert [result is not None for result in first].count(True) == 9
         seen: list[tuple[int, int]] = []
-        measurer.on_progress = lambda progress: seen.append((progress.done, progress.known))
+        measurer.on_progress = lambda progress: seen.append((progress.done, progress.stored))
         assert all(result is not None and result.is_ok for result in measurer.measure(inputs))
         assert seen == [(9, 9), (10, 9)]
 

@@ -1,4 +1,4 @@
-"""Arguments of steps: what they are computed from, and how far an engine may be off in them."""
+"""Arguments of steps, and their noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.measure.judge.reference_runs import ReferenceRuns
 from intarsia.measure.judge.steps.movement import moved_from
 
 NOISES: Final = 12.0
-"""Times the measured noise of an argument that an engine may be off (as for elements: docs/judge.md)."""
+"""Allowed error of an argument as a multiple of its measured noise (as for elements: docs/judge.md)."""
 
 _FLOATS: Final = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64})
 
@@ -23,12 +23,12 @@ def is_real(expr: Expr) -> bool:
 
 
 def is_exact(expr: Expr) -> bool:
-    """Whether all engines see the same numbers: an input, or moved parts of it."""
+    """Return whether all engines get the same numbers: an input, or moved parts of it."""
     return isinstance(moved_from(expr)[0], (Var, Constant))
 
 
 def argument_noise(runs: ReferenceRuns, key: str) -> Array | None:
-    """How far an engine may be off in each element of an exposed value; None if that is not known."""
+    """Return the allowed error of each element of an exposed value; None if it is unknown."""
     value, spread = runs.exposed.get(key), runs.exposed_spreads.get(key)
     if value is None or spread is None or not np.isfinite(value).all() or not np.isfinite(spread).all():
         return None

@@ -72,7 +72,7 @@ def bounds_of(expr: Expr, keys: Mapping[Expr, str], runs: ReferenceRuns) -> Boun
     Args:
         expr: The result.
         keys: Names of its `leaves` among the exposed values.
-        runs: What judges computed.
+        runs: Results of the judges.
 
     Raises:
         IntarsiaError: An operator cannot be computed.

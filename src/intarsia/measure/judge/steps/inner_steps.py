@@ -40,7 +40,7 @@ MOST_ELEMENTS: Final = 1 << 22
 
 
 class InnerStepRule:
-    """Has arguments of inner steps exposed, and claims no output."""
+    """Rule that exposes arguments of inner steps, and claims no output."""
 
     def exposed(self, module: IRModule) -> Mapping[str, Expr]:
         """See CheckRule.exposed."""
@@ -57,8 +57,8 @@ def forced_programs(module: IRModule, exposing: IRModule, runs: ReferenceRuns) -
 
     Args:
         module: The program.
-        exposing: The same program with further outputs.
-        runs: What a judge computed of it, with the noise of the exposed values.
+        exposing: Program with the exposed values as further outputs.
+        runs: Results of a judge for it, with the noise of the exposed values.
     """
     sides: dict[Call, tuple[Array, Array]] = {}
     for step, keys in _keys(module).items():

@@ -1,4 +1,4 @@
-"""Following an output back through operators that only move its elements."""
+"""Follow an output back through operators that only move its elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOVING: Final = frozenset(
         *("DepthToSpace", "SpaceToDepth"),
     }
 )
-"""Operators whose results are elements of their first argument, whatever its values are."""
+"""Operators with results that are elements of their first argument."""
 
 
 def outputs_of(module: IRModule) -> tuple[Expr, ...]:

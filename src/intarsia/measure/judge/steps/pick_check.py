@@ -1,8 +1,8 @@
-"""What indices of a TopK or ArgMax select: judged by the scores, not by the order of equal ones.
+"""Check the elements that a TopK or ArgMax selects by their scores, not by the order of equal ones.
 
-Each of the outputs is a table, of which the indices select rows: the index itself, the score, a box, a label.
-At each rank every row is right whose score is within noise of the score that the reference has there; no row
-may be selected twice, and all outputs must have selected the same one. Where the operator promises no order
+The indices select rows of a table for each output: the index itself, the score, a box, a label. At each rank,
+every row with a score within noise of the reference's score is right; no row may be selected twice, and all
+outputs must have selected the same one. Where the operator promises no order
 (TopK with sorted=0) the ranks of a row are compared as a set.
 """
 
@@ -37,16 +37,16 @@ class PickCheck:
         where: Positions of the outputs.
         names: Their names.
         expected: Their reference results.
-        scores: What is selected by, as rows of elements, of which each selects on its own.
+        scores: Scores as rows of elements; each row is a selection of its own.
         delta: Noise of a score.
         count: Number of elements that each row selects.
         largest: Whether the largest are selected.
-        tables: What an output has for each element of the scores: of shape (rows, elements, ...).
+        tables: Values of each output for each element of the scores, of shape (rows, elements, ...).
         allowed: Allowed difference of elements of each table.
         inner: Product of the sizes of the axes behind the selected one, in scores and outputs: rows are
             numbered by the axes before it and those behind it.
         is_sorted: Whether the order of the ranks counts.
-        index: Which of the outputs holds indices; None if all hold what was gathered.
+        index: Number of the output with indices among these outputs; None if all hold gathered values.
     """
 
     kind: ClassVar[str] = "pick"
@@ -75,8 +75,12 @@ class PickCheck:
         for name, array, expected in zip(self.names, actual, self.expected, strict=True):
             if complaint := structural_complaint(array, expected):
                 return structure_report(f'output "{name}" has {complaint}')
-        found = list(map(self._by_rows, actual, self.tables))
-        complaints = self._gathered_complaints(found) if self.index is None else self._index_complaints(found)
+        picked_values = list(map(self._by_rows, actual, self.tables))
+        complaints = (
+            self._gathered_complaints(picked_values)
+            if self.index is None
+            else self._index_complaints(picked_values)
+        )
         complaint = next(complaints, "")
         off = max(map(_difference, actual, self.expected), default=0.0)
         if complaint:
@@ -97,10 +101,10 @@ class PickCheck:
         """The scores with a sign with which the largest are selected."""
         return self.scores if self.largest else -self.scores
 
-    def _index_complaints(self, found: Sequence[Array]) -> Iterator[str]:
+    def _index_complaints(self, picked_values: Sequence[Array]) -> Iterator[str]:
         """What is wrong where it is known which elements are selected: all rows at once."""
         assert self.index is not None
-        indices, scores = found[self.index], self._signed
+        indices, scores = picked_values[self.index], self._signed
         if ((indices < 0) | (indices >= scores.shape[1])).any():
             yield f"{self._listed()} has an index outside of 0 to {scores.shape[1] - 1}"
             return
@@ -112,7 +116,9 @@ class PickCheck:
         yield from (
             self._order_complaints(picked, best) if self.is_sorted else self._set_complaints(picked, best)
         )
-        for name, table, allowed, values in zip(self.names, self.tables, self.allowed, found, strict=True):
+        for name, table, allowed, values in zip(
+            self.names, self.tables, self.allowed, picked_values, strict=True
+        ):
             places = indices.reshape(*indices.shape, *[1] * (table.ndim - 2))
             off = np.abs(np.take_along_axis(table, places, 1).astype(np.float64) - values.astype(np.float64))
             wrong = np.argwhere(~(off <= allowed))
@@ -141,14 +147,14 @@ class PickCheck:
         if lost.size:
             yield f"{self._listed()} lacks one of the best {self.count} in row {int(lost[0])}"
 
-    def _gathered_complaints(self, found: Sequence[Array]) -> Iterator[str]:
+    def _gathered_complaints(self, picked_values: Sequence[Array]) -> Iterator[str]:
         """What is wrong where only values at the selected elements are known."""
         complaint_of = self._rank_complaint if self.is_sorted else self._row_complaint
         for row, scores in enumerate(self._signed):
-            if complaint := complaint_of(row, scores, [array[row] for array in found]):
+            if complaint := complaint_of(row, scores, [array[row] for array in picked_values]):
                 yield complaint
 
-    def _rank_complaint(self, row: int, scores: Array, found: Sequence[Array]) -> str:
+    def _rank_complaint(self, row: int, scores: Array, picked_values: Sequence[Array]) -> str:
         """The first rank of a row that has no element of about the score that it should have."""
         order = np.argsort(scores, kind="stable")
         ascending, ordered = scores[order], scores[order[::-1]]
@@ -158,7 +164,7 @@ class PickCheck:
             low, high = np.searchsorted(ascending, ends[0]), np.searchsorted(ascending, ends[1], "right")
             near = order[low:high]
             near = near[free[near]]
-            fits = self._fitting(row, near, [array[rank] for array in found])
+            fits = self._fitting(row, near, [array[rank] for array in picked_values])
             if not fits.size:
                 score = ordered[rank] if self.largest else -ordered[rank]
                 return (
@@ -168,8 +174,8 @@ class PickCheck:
             free[fits[np.abs(scores[fits] - ordered[rank]).argmax()]] = False
         return ""
 
-    def _row_complaint(self, row: int, scores: Array, found: Sequence[Array]) -> str:
-        """What is wrong with a row whose ranks are in any order."""
+    def _row_complaint(self, row: int, scores: Array, picked_values: Sequence[Array]) -> str:
+        """Return what is wrong with a row of unordered ranks, or the empty string."""
         order = np.argsort(-scores, kind="stable")
         cut, reach = scores[order[self.count - 1]], 2 * self.delta
         free = np.ones(self.count, bool)
@@ -177,7 +183,7 @@ class PickCheck:
             ranks = np.flatnonzero(free)
             if not ranks.size:
                 break
-            off = self._distances(row, int(element), [array[ranks] for array in found])
+            off = self._distances(row, int(element), [array[ranks] for array in picked_values])
             if off.min() < np.inf:
                 free[ranks[off.argmin()]] = False
             elif scores[element] > cut + reach:
@@ -191,18 +197,18 @@ class PickCheck:
             )
         return ""
 
-    def _distances(self, row: int, element: int, found: Sequence[Array]) -> Array:
+    def _distances(self, row: int, element: int, picked_values: Sequence[Array]) -> Array:
         """How far the values at some ranks are from those of an element; infinite if it is another."""
-        total = np.zeros(len(found[0]))
-        for table, allowed, values in zip(self.tables, self.allowed, found, strict=True):
+        total = np.zeros(len(picked_values[0]))
+        for table, allowed, values in zip(self.tables, self.allowed, picked_values, strict=True):
             off = np.abs(values.astype(np.float64) - table[row][element].astype(np.float64))
             largest = off.reshape(len(values), -1).max(axis=1, initial=0.0)
             total += np.where(largest <= allowed, largest, np.inf)
         return total
 
-    def _fitting(self, row: int, candidates: Array, found: Sequence[Array]) -> Array:
+    def _fitting(self, row: int, candidates: Array, picked_values: Sequence[Array]) -> Array:
         """Those of some elements that have in all tables what was found."""
-        for table, allowed, value in zip(self.tables, self.allowed, found, strict=True):
+        for table, allowed, value in zip(self.tables, self.allowed, picked_values, strict=True):
             rows = table[row][candidates].astype(np.float64)
             off = np.abs(rows - value.astype(np.float64)).reshape(len(candidates), value.size)
             candidates = candidates[(off <= allowed).all(axis=1)]

@@ -28,7 +28,7 @@ class _Pick:
     Attributes:
         output: Number of the output.
         call: The TopK, ArgMax or ArgMin.
-        table: What is selected: "index", "score", or what a Gather reads.
+        table: Selected values: "index", "score", or the table of a Gather.
     """
 
     output: int
@@ -113,7 +113,7 @@ def _not_repeated(indices: Expr) -> Expr:
 def _repeats_last_axis(call: Call) -> bool:
     """Whether an Expand or Tile repeats a last axis of size 1 and nothing else.
 
-    Sizes may be unknown, as behind a TopK whose k is an input; then ones in a constant argument say so.
+    Sizes may be unknown, as behind a TopK with k as an input; then a constant argument must have ones there.
     """
     shape, repeated = _dims(call.args[0]), _dims(call)
     if not shape or shape[-1] != 1 or repeated is None or len(repeated) != len(shape):
@@ -177,7 +177,7 @@ def _unmoved(expr: Expr) -> Expr:
 
 
 def _index_source(expr: Expr) -> Call | None:
-    """The operator whose indices an expression is."""
+    """Return the operator that computes an expression as its indices, or None."""
     if isinstance(expr, TupleGetItem) and expr.index == 1 and operator_name(expr.tuple_value) == "TopK":
         call = expr.tuple_value
     else:
@@ -299,8 +299,8 @@ def _count(call: Call, expected: Sequence[Array], tables: Sequence[Array]) -> in
 
     Args:
         call: The TopK, ArgMax or ArgMin.
-        expected: What the outputs are.
-        tables: What each output has for each element of the scores, of shape (rows, elements, ...).
+        expected: Reference results of the outputs.
+        tables: Values of each output for each element of the scores, of shape (rows, elements, ...).
     """
     sizes = [len(table) * prod(table.shape[2:]) for table in tables]
     number = known_value(call.args[1]) if operator_name(call) == "TopK" else np.ones(1, np.int64)

@@ -32,7 +32,7 @@ def row_axis(expr: Expr, source: Expr, axis: int = 0) -> int | None:
 
     Args:
         expr: The value.
-        source: What it is computed from: a tensor, or a tuple of tensors of one shape.
+        source: Value that it is computed from: a tensor, or a tuple of tensors of one shape.
         axis: The axis of the source along which its rows lie.
     """
     axes: dict[Expr, int | None] = {source: axis}
@@ -45,7 +45,7 @@ def row_axis(expr: Expr, source: Expr, axis: int = 0) -> int | None:
 
 
 def _axis_of(node: Expr, axes: Mapping[Expr, int | None]) -> int | None:
-    """The row axis of a node whose children have some; None if it depends on no row."""
+    """Return the row axis of a node from those of its children; None if it depends on no row."""
     if all(axes.get(child) is None for child in children(node)):
         return None
     match node:
@@ -75,13 +75,13 @@ def _call_axis(call: Call, op: Op, args: Sequence[int | None]) -> int:
 def _broadcast_axis(call: Call, args: Sequence[int | None]) -> int:
     """The row axis of an elementwise operator: arguments are aligned at their last axes."""
     rank = _rank(call)
-    found = {rank - _rank(arg) + axis for arg, axis in zip(call.args, args, strict=True) if axis is not None}
-    if len(found) != 1:
+    axes = {rank - _rank(arg) + axis for arg, axis in zip(call.args, args, strict=True) if axis is not None}
+    if len(axes) != 1:
         raise _NotByRowsError
-    (result,) = found
+    (result,) = axes
     for arg, axis in zip(call.args, args, strict=True):
-        own = result - rank + _rank(arg)
-        if axis is None and own >= 0 and _shape(arg)[own] != 1:
+        arg_axis = result - rank + _rank(arg)
+        if axis is None and arg_axis >= 0 and _shape(arg)[arg_axis] != 1:
             raise _NotByRowsError
     return result
 

@@ -1,4 +1,4 @@
-"""What NonZero selects, and what is gathered there: elements near a step may be selected or not."""
+"""Check the elements that NonZero selects, and values gathered there: those near a step are optional."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SelectionCheck:
         expected: Their reference results.
         certain: Elements that have to be selected; of the shape of the argument of NonZero.
         possible: Elements that may be selected.
-        forms: How each output shows the selection.
-        tables: What an output has for each element, as rows; empty of positions.
+        forms: Form of the selection in each output: ROWS, COLUMNS, FLAT or TABLE.
+        tables: Values of each output for each element, as rows; empty for positions.
         allowed: Allowed difference of the elements of each table.
     """
 
@@ -92,13 +92,13 @@ class SelectionCheck:
         for name, array, form in zip(self.names, actual, self.forms, strict=True):
             if form == TABLE:
                 continue
-            found = self._selected(array, form)
-            if found is None:
+            array_selected = self._selected(array, form)
+            if array_selected is None:
                 yield f'output "{name}" has an index outside of an axis of {self.certain.shape}'
                 return
-            if selected is not None and not np.array_equal(found, selected):
+            if selected is not None and not np.array_equal(array_selected, selected):
                 yield f"{self._listed()} select different elements"
-            selected = found
+            selected = array_selected
         yield from self._gathered_complaints(actual) if selected is None else self._index_complaints(selected)
         if selected is None:
             return

@@ -25,8 +25,8 @@ class _Selection:
     Attributes:
         output: Number of the output.
         call: The NonZero.
-        form: How the output shows the selection.
-        table: What is gathered; None of positions.
+        form: Form of the selection: ROWS, COLUMNS, FLAT or TABLE.
+        table: Table of gathered values; None for positions.
     """
 
     output: int
@@ -64,15 +64,15 @@ def _groups(module: IRModule) -> list[list[_Selection]]:
 
 
 def _selection(number: int, output: Expr) -> _Selection | None:
-    found = _positions(output)
-    if found is not None:
-        return _Selection(number, *found)
+    selection = _positions(output)
+    if selection is not None:
+        return _Selection(number, *selection)
     if not isinstance(output, Call) or operator_name(output) not in {"Gather", "GatherND"}:
         return None
-    found = _positions(output.args[1])
-    if found is None:
+    selection = _positions(output.args[1])
+    if selection is None:
         return None
-    call, form = found
+    call, form = selection
     shape, table = static_shape(call.args[0]), static_shape(output.args[0])
     if shape is None or table is None or table[: len(shape)] != shape:
         return None

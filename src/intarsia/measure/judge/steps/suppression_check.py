@@ -32,10 +32,10 @@ class SuppressionCheck:
         names: Their names.
         expected: Their reference results.
         axes: The axis of each along which its rows lie.
-        index: Which of the outputs holds rows of batch, class and box; None if none does.
-        tables: What each output has for each of all boxes, as rows; empty of the selected rows themselves.
+        index: Number of the output with rows of batch, class and box among these outputs, or None.
+        tables: Values of each output for all boxes, as rows; empty for the selected rows themselves.
         allowed: Allowed difference of the columns of each table.
-        selected: What the reference selects, as positions in the flattened scores.
+        selected: Boxes that the reference selects, as positions in the flattened scores.
         boxes: Boxes, of shape (batches, boxes, 4).
         scores: Scores, of shape (batches, classes, boxes).
         most: Largest number of boxes of a class.
@@ -111,11 +111,11 @@ class SuppressionCheck:
                     yield f'row {int(fits.argmin())} of output "{name}" is not of the selected box'
             yield from self._selection_complaints(selected)
             return
-        found = self._looked_up(rows)
-        if (found < 0).any():
-            yield f"row {int(found.argmin())} of {self._listed()} is of no box, or of one that was before"
+        lookup = self._look_up(rows)
+        if (lookup < 0).any():
+            yield f"row {int(lookup.argmin())} of {self._listed()} is of no box, or of one that was before"
             return
-        complaints = self._selection_complaints(np.stack(np.unravel_index(found, self.scores.shape), axis=1))
+        complaints = self._selection_complaints(np.stack(np.unravel_index(lookup, self.scores.shape), axis=1))
         if complaint := next(complaints, ""):
             yield from self._doubted(complaint, [self._boxes_of(row) for row in zip(*rows, strict=True)])
 
@@ -148,29 +148,29 @@ class SuppressionCheck:
         for array, table, allowed in zip(rows, self.tables, self.allowed, strict=True):
             yield _is_near(array, table[boxes], allowed) if len(table) else np.ones(len(array), np.bool_)
 
-    def _looked_up(self, rows: Sequence[Array]) -> Array:
+    def _look_up(self, rows: Sequence[Array]) -> Array:
         """The box of each row, as a position in the flattened scores; -1 from the first row that has none."""
-        found = np.full(len(rows[0]), -1)
-        shared = min(len(found), len(self.selected))
+        lookup = np.full(len(rows[0]), -1)
+        shared = min(len(lookup), len(self.selected))
         fitting = list(self._fitting([array[:shared] for array in rows], self.selected[:shared]))
         fits = np.logical_and.reduce(fitting)
-        found[:shared][fits] = self.selected[:shared][fits]
+        lookup[:shared][fits] = self.selected[:shared][fits]
         is_free = np.ones(self.scores.size, np.bool_)
-        is_free[found[found >= 0]] = False
-        for row in np.flatnonzero(found < 0):
+        is_free[lookup[lookup >= 0]] = False
+        for row in np.flatnonzero(lookup < 0):
             boxes = self._boxes_of([array[row] for array in rows])
             boxes = boxes[is_free[boxes]]
             if not boxes.size:
-                found[row:] = -1
+                lookup[row:] = -1
                 break
             # Rows are in the order of batch and class, and of scores within a class.
             size = self.scores.shape[-1]
-            behind = boxes[boxes // size >= (found[row - 1] // size if row else 0)]
+            behind = boxes[boxes // size >= (lookup[row - 1] // size if row else 0)]
             boxes = behind if behind.size else boxes
             boxes = boxes[boxes // size == boxes[0] // size]
-            found[row] = boxes[self.scores.reshape(-1)[boxes].argmax()]
-            is_free[found[row]] = False
-        return found
+            lookup[row] = boxes[self.scores.reshape(-1)[boxes].argmax()]
+            is_free[lookup[row]] = False
+        return lookup
 
     def _boxes_of(self, row: Sequence[Array]) -> Array:
         """All boxes that a row may be of, in order."""
@@ -322,7 +322,7 @@ def _overlaps(first: Array, others: Array, noise: float) -> tuple[Array, Array]:
     Args:
         first: Corners of a box.
         others: Corners of boxes, as rows.
-        noise: How far a corner may be off.
+        noise: Allowed error of a corner.
     """
     low, high = np.maximum(first[:2], others[:, :2]), np.minimum(first[2:], others[:, 2:])
     shared = np.prod(np.maximum(high - low, 0), axis=1)

@@ -54,7 +54,7 @@ class _Group:
     Attributes:
         call: The NonMaxSuppression.
         outputs: Numbers of the outputs, each with its expression and the axis of its rows.
-        best: The TopK whose elements the boxes are; None if they are in an order of their own.
+        best: TopK that selects the boxes; None without one.
     """
 
     call: Call
@@ -113,7 +113,7 @@ def _groups(module: IRModule) -> list[_Group]:
 
 
 def _best(call: Call) -> Call | None:
-    """The TopK of one row whose elements the boxes of a suppression are, in its order; None without one."""
+    """Return the TopK of one row that selects the boxes of a suppression, in its order; None without one."""
     boxes, scores = call.args[:2]
     calls = {node for node in post_order(boxes, scores) if operator_name(node) == "TopK"}
     best = calls.pop() if len(calls) == 1 else None
@@ -138,7 +138,7 @@ def _all_rows(scores: Expr) -> Constant | None:
 
 
 def _has_known_limits(call: Call) -> bool:
-    """Whether a call is a suppression whose limits are known."""
+    """Return whether a call is a suppression with known limits."""
     return operator_name(call) == "NonMaxSuppression" and all(
         _limit(call, position) is not None
         for position in range(2, len(call.args))
