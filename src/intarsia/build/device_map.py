@@ -29,9 +29,9 @@ class DeviceMap:
     """The devices of a program.
 
     Attributes:
-        names: Device names, as in `ExecutionPlan.devices`; empty where the program has no devices at run time.
-        threads: For each, how many threads its targets say, None where they say nothing.
-        sizes: For each, how many cores it gets on this machine, None where it is not of the CPU.
+        names: Names as in `ExecutionPlan.devices`; empty for a program without devices at run time.
+        threads: Number of threads of each device's targets, None where they set none.
+        sizes: Number of cores of each device on this machine, None for devices other than CPUs.
     """
 
     names: tuple[DeviceName, ...] = ()

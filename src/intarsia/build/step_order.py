@@ -1,4 +1,4 @@
-"""The order of steps on several devices: such that devices work at once.
+"""Order the steps of several devices so that the devices work in parallel.
 
 List scheduling (Graham 1966) with unit costs. What another device needs comes first, the longer that device
 has work from there on the earlier (as the upward rank of Topcuoglu et al. 2002, counted from the first
@@ -40,7 +40,7 @@ class _Order:
         self._ranks = self._crossing_ranks()
 
     def _crossing_ranks(self) -> list[int]:
-        """For each step the longest way that begins with the first crossing after it; 0 if none comes."""
+        """Return, for each step, the longest path from the first device crossing after it; 0 without one."""
         whole = [0] * len(self._steps)
         crossing = [0] * len(self._steps)
         for index in range(len(self._steps) - 1, -1, -1):
@@ -52,7 +52,7 @@ class _Order:
         return crossing
 
     def indices(self) -> list[int]:
-        """The steps by the time at which they begin."""
+        """Return the steps in the order in which they begin."""
         missing = [len(needed) for needed in self._needs]
         arriving: list[tuple[int, int]] = []  # time at which all that a step needs is there, and the step
         ready: dict[int, list[tuple[int, int]]] = {}

@@ -1,4 +1,4 @@
-"""Generators that yield generators, run on a stack of their own: recursion of any depth."""
+"""Run nested generators on an explicit stack: recursion of any depth."""
 
 from __future__ import annotations
 
