@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, Strategy, TaskScheduler
+from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, SchedulingStrategy, TaskScheduler
 
 
 @dataclass
@@ -34,7 +34,7 @@ _TASKS = st.lists(
 )
 _OPTIONS = st.builds(
     SchedulerOptions,
-    strategy=st.sampled_from(Strategy),
+    strategy=st.sampled_from(SchedulingStrategy),
     alpha=st.floats(0, 1),
     window=st.integers(1, 4),
     trials_per_round=st.integers(1, 6),

@@ -1,17 +1,17 @@
-"""Search for schedules of native kernels (seed ansor_minimum).
+"""The search for schedules of native kernels (seed ansor_minimum).
 
     best = tune(task, TuningOptions(200), log=Path("log.json"))    the best schedule on this machine
-    made = apply_best(task, "log.json")                            what `lower` compiles, of a log
+    scheduled = apply_best(task, "log.json")                       what `lower` compiles, from a log
 
-task         what is searched: a DAG on hardware; names of workloads
+task         search tasks: a DAG on hardware; workload names
 sketch       rules that give the structure of loops, without sizes
 population   rules that draw sizes and annotations for a sketch
 mutation     small changes of a state
-features     what a cost model sees of a loop function
+features     features of a loop function for cost models
 cost_model   scores of states without measuring
-measuring    what a state costs on this machine, or in a log
-policy       which states of a task are measured
-scheduler    which task gets the next round
+measuring    costs of states, measured on this machine or read from a log
+policy       choice of the states of a task that are measured
+scheduler    choice of the task that gets the next round
 extraction   the tasks of a model
 
 Names are loaded when they are first used.

@@ -124,7 +124,7 @@ class KernelSearch:
         """
         if not math.isfinite(self.default_seconds):
             return None
-        best = self.policy.settle()
+        best = self.policy.confirm_best()
         default, cost = self.default_seconds, self.policy.best_cost
         if best is None or best.text == self._default:
             return KeptSchedule(None, default, default, self.trials)

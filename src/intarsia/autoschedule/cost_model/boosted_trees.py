@@ -12,26 +12,27 @@ from intarsia.autoschedule.cost_model.samples import LEAST_WEIGHT, Programs
 from intarsia.support.errors import UsageError
 
 _HELD_OUT: Final = 10
-"""One program of as many is held out to tell when to stop."""
+"""One program in this many is held out to decide when to stop adding trees."""
 
 
 @dataclass(slots=True)
 class BoostedTrees:
-    """Trees of rows: what a program scores is the sum over its rows (Ansor; XGBoost there, LightGBM here).
+    """Predict the score of a program as the sum of its rows' predictions (Ansor's model, on LightGBM).
 
-    The loss of a program is weight * (sum - label) ** 2 / 2. With `least_held_out` programs or more, one of
-    ten is held out and trees are added until they no longer help it: upstream stops by the loss of the
-    samples it learns from, and overfits. With fewer, there are `few_rounds` trees. One thread and a seed make
-    it deterministic.
+    The loss of a program is weight * (sum - label) ** 2 / 2. With `least_held_out` programs or more, one in
+    ten is held out, and trees are added until its loss stops falling. Upstream stops by the loss of the
+    training samples, and overfits. With fewer programs, `few_rounds` trees are grown. One thread and a seed
+    make
+    the result deterministic.
 
     Attributes:
-        rounds: Most trees.
-        few_rounds: Trees where nothing is held out.
-        patience: How many trees may come without a better loss.
-        least_held_out: From how many programs on some are held out.
-        learning_rate: How much of its step a tree makes.
-        leaves: Of a tree, at most.
-        seed: Of LightGBM.
+        rounds: Maximum number of trees.
+        few_rounds: Number of trees where no program is held out.
+        patience: Number of trees without a lower held-out loss after which training stops.
+        least_held_out: Least number of programs of which some are held out.
+        learning_rate: Shrinkage of each tree, from 0 to 1.
+        leaves: Maximum number of leaves of a tree.
+        seed: Random seed of LightGBM.
 
     Raises:
         UsageError: LightGBM is not installed.
@@ -44,29 +45,30 @@ class BoostedTrees:
     learning_rate: float = 0.2
     leaves: int = 63
     seed: int = 43
-    _each_row: float = field(default=0.0, repr=False)
+    _row_mean: float = field(default=0.0, repr=False)
     _trees: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _library()
+        _import_lightgbm()
 
     def fit(self, programs: Programs, labels: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Learn, forgetting what was learned before."""
+        """Train from scratch; an earlier fit is discarded."""
         sizes = np.bincount(programs.owners, minlength=programs.count)
-        self._each_row = float(weights @ (sizes * labels)) / max(1.0, float(weights @ sizes**2))
-        rest = labels - self._each_row * sizes
+        # The trees start from the least-squares constant per row, so that they only learn the residuals.
+        self._row_mean = float(weights @ (sizes * labels)) / max(1.0, float(weights @ sizes**2))
+        residuals = labels - self._row_mean * sizes
         has_held_out = programs.count >= self.least_held_out
         is_held_out = np.arange(programs.count) % _HELD_OUT == _HELD_OUT - 1
-        learns = ~is_held_out if has_held_out else np.ones(programs.count, bool)
-        training = _Loss.of(programs, rest, weights, learns)
+        is_training = ~is_held_out if has_held_out else np.ones(programs.count, bool)
+        training = _Loss.of(programs, residuals, weights, is_training)
         varies = bool(np.ptp(training.programs.rows, axis=0).any()) if len(training.programs.rows) else False
         self._trees = None
         if varies:
-            checking = _Loss.of(programs, rest, weights, is_held_out) if has_held_out else None
-            self._trees = self._grown(training, checking)
+            checking = _Loss.of(programs, residuals, weights, is_held_out) if has_held_out else None
+            self._trees = self._grow_trees(training, checking)
 
-    def _grown(self, training: _Loss, checking: _Loss | None) -> Any:
-        library = _library()
+    def _grow_trees(self, training: _Loss, checking: _Loss | None) -> Any:
+        library = _import_lightgbm()
         rows, parameters = training.programs.rows, self._parameters
         trees = library.Booster(
             {**parameters, "objective": "none"},
@@ -83,7 +85,7 @@ class BoostedTrees:
             is_over = trees.update(fobj=lambda values, _: training.gradient(values))
             if is_over or count - best_count > self.patience:
                 break
-            expected += _predicted(trees, checking.programs.rows, start_iteration=count - 1, num_iteration=1)
+            expected += _predict(trees, checking.programs.rows, start_iteration=count - 1, num_iteration=1)
             error = checking.value(expected)
             if error < best:
                 best, best_count = error, count
@@ -92,25 +94,27 @@ class BoostedTrees:
         return trees
 
     def scores(self, programs: Programs) -> NDArray[np.float64]:
-        """The label expected of each program."""
-        expected = np.full(len(programs.rows), self._each_row)
+        """Return the expected label of each program."""
+        expected = np.full(len(programs.rows), self._row_mean)
         if self.tree_count and len(programs.rows):
-            expected += _predicted(self._trees, programs.rows)
+            expected += _predict(self._trees, programs.rows)
         return programs.sums(expected)
 
     @property
     def tree_count(self) -> int:
-        """How many trees were learned."""
+        """Number of trees of the fitted model."""
         return 0 if self._trees is None else int(self._trees.current_iteration())
 
     @property
     def _parameters(self) -> dict[str, Any]:
-        """A leaf with rows weighs at least the least weight; one below is a rounding error: LightGBM ends."""
+        """Parameters of LightGBM."""
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "max_depth": 10,
             "min_data_in_leaf": 2,
+            # The Hessian of a row is the weight of its program, at least LEAST_WEIGHT; a smaller sum is a
+            # rounding error, and LightGBM would stop there.
             "min_sum_hessian_in_leaf": LEAST_WEIGHT / 2,
             "min_data_in_bin": 1,
             "feature_pre_filter": False,
@@ -136,30 +140,31 @@ class _Loss:
         weights: NDArray[np.float64],
         chosen: NDArray[np.bool_],
     ) -> _Loss:
-        """The loss of some of the programs."""
+        """Return the loss over the chosen programs."""
         numbers = np.cumsum(chosen) - 1
         is_kept = chosen[programs.owners]
         part = Programs(programs.rows[is_kept], numbers[programs.owners[is_kept]], int(chosen.sum()))
         return cls(part, labels[chosen], weights[chosen])
 
     def gradient(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """First and second derivative by each row."""
+        """Return the first and second derivative of the loss by the prediction of each row."""
         error = self.weights * (self.programs.sums(np.asarray(rows, np.float64)) - self.labels)
         owners = self.programs.owners
         return error[owners], self.weights[owners]
 
     def value(self, rows: NDArray[np.float64]) -> float:
-        """The mean loss of a program."""
+        """Return the mean loss per program."""
         return float(np.mean(self.weights * (self.programs.sums(rows) - self.labels) ** 2) / 2)
 
 
-def _predicted(trees: Any, rows: NDArray[np.float32], **which: int) -> NDArray[np.float64]:
-    """On one thread: else LightGBM uses all for this, and from then on for learning too."""
+def _predict(trees: Any, rows: NDArray[np.float32], **which: int) -> NDArray[np.float64]:
+    """Predict the value of each row on one thread."""
+    # LightGBM would otherwise use all threads here, and keep that setting for later training.
     return np.asarray(trees.predict(rows, num_threads=1, **which), np.float64)
 
 
-def _library() -> Any:
-    """LightGBM, which is imported where trees are used only."""
+def _import_lightgbm() -> Any:
+    """Import LightGBM, which only this model needs."""
     try:
         import lightgbm
     except (ImportError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a search asks about states that were not measured."""
+"""The protocol of cost models: scores of states that were not measured."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 
 Scores = NDArray[np.float64]
-"""A number for each state; higher is better, -inf is a state that cannot work."""
+"""A score per state; higher is better, -inf marks a state that cannot be lowered."""
 
 
 class CostModel(Protocol):
-    """Ranks states of a task; learns from what was measured."""
+    """Ranks states of a task, and learns from measurements."""
 
     def update(self, task: SearchTask, states: Sequence[LoopState], costs: Sequence[float]) -> None:
         """Learn from measurements.
 
         Args:
-            task: What was measured.
-            states: How.
-            costs: Seconds of each; inf for a failure.
+            task: Task of the measured states.
+            states: Measured states.
+            costs: Seconds per call of each state; inf for a failure.
         """
 
     def predict(self, task: SearchTask, states: Sequence[LoopState]) -> Scores:
-        """A score for each state; higher is better, -inf is a state that cannot be lowered."""
+        """Return a score per state; higher is better, -inf marks a state that cannot be lowered."""

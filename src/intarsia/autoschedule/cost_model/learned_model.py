@@ -19,35 +19,35 @@ from intarsia.support.errors import DatabaseError
 
 
 class Regressor(Protocol):
-    """Learns a number for each row whose sum over a program is its label."""
+    """Fits a number per row so that the sum over the rows of a program is its label."""
 
     def fit(self, programs: Programs, labels: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Learn, forgetting what was learned before.
+        """Train from scratch; an earlier fit is discarded.
 
         Args:
-            programs: At least one.
-            labels: One a program, from 0 to 1.
-            weights: How much each program counts.
+            programs: Feature rows of at least one program.
+            labels: Label of each program, from 0 to 1.
+            weights: Weight of each program in the loss.
         """
 
     def scores(self, programs: Programs) -> NDArray[np.float64]:
-        """The label expected of each program; `fit` was called before."""
+        """Return the expected label of each program; requires an earlier `fit`."""
 
 
 @dataclass(slots=True)
 class LearnedModel:
-    """Scores are what a regressor expects of the features: about 1 for the best of a task, 0 for failures.
+    """Score states by a regressor on their features: about 1 for the best of a task, 0 for failures.
 
-    It keeps the features and costs of all it was taught, of any tasks, and learns from all of them again:
-    labels are relative to the best of a task, which may have become better. So it can also begin with what
-    other tasks taught it on the same machine (`load`).
+    The model keeps the features and costs of all samples, of any task, and refits on all of them:
+    labels are relative to the best cost of a task, which may have improved. So it can also start from the
+    samples of other tasks on the same machine (`load`).
 
     Attributes:
-        regressor: What learns.
-        before: Predicts until there are enough samples.
-        warm_up: How many samples are enough.
-        growth: By which part samples must have grown before it learns again; 0 is each time.
-        options: Which features.
+        regressor: Regressor that is fitted to the samples.
+        before: Model that predicts until there are enough samples.
+        warm_up: Number of samples from which on the regressor predicts.
+        growth: Relative growth of the samples that triggers a refit; 0 refits at each update.
+        options: Features that the model sees.
     """
 
     regressor: Regressor
@@ -62,13 +62,13 @@ class LearnedModel:
         self._samples = Samples(self.options.names)
 
     def __len__(self) -> int:
-        """How many samples there are."""
+        """Return the number of samples."""
         return len(self._samples)
 
     def update(self, task: SearchTask, states: Sequence[LoopState], costs: Sequence[float]) -> None:
-        """Keep measurements, and learn from all.
+        """Add measurements to the samples, and refit if they have grown enough.
 
-        States that cannot be lowered teach nothing: they have no features, and are known to fail.
+        States that cannot be lowered are left out: they have no features, and always score -inf.
         """
         for state, cost in zip(states, costs, strict=True):
             features = state_features(task, state, self.options)
@@ -85,13 +85,13 @@ class LearnedModel:
 
     @property
     def is_warm(self) -> bool:
-        """Whether it has learned from enough samples."""
+        """Whether the regressor was fitted to enough samples."""
         return self._learned >= max(1, self.warm_up)
 
     def predict(self, task: SearchTask, states: Sequence[LoopState]) -> Scores:
-        """A score for each state; -inf for those that cannot be lowered."""
+        """Return a score per state; -inf for states that cannot be lowered."""
         features = [state_features(task, state, self.options) for state in states]
-        fails = np.array([is_failed(each) for each in features], bool)
+        fails = np.array([is_failed(rows) for rows in features], bool)
         if self.is_warm:
             scores = self.regressor.scores(Programs.of(features, len(self.options.names)))
         else:
@@ -99,25 +99,25 @@ class LearnedModel:
         return np.where(fails, -np.inf, scores)
 
     def save(self, path: Path) -> None:
-        """Write what it keeps.
+        """Write the samples to a file.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The file cannot be written.
         """
         self._samples.save(path)
 
     def load(self, path: Path) -> None:
-        """Forget all, and learn from what `save` wrote, however few samples these are.
+        """Replace the samples by those of a file of `save`, and refit, however few samples it has.
 
         Raises:
             DatabaseError: The file is missing or damaged, or has other features.
         """
         samples = Samples.load(path)
         if samples.names != self._samples.names:
-            found, expected = len(samples.names), len(self._samples.names)
+            count, expected = len(samples.names), len(self._samples.names)
             raise DatabaseError(
-                f"the samples in {path} have other features: {found}; expected {expected}",
-                help="load them with the options they were written with",
+                f"the samples in {path} have other features: {count}; expected {expected}",
+                help="load the file with the FeatureOptions that wrote it",
             )
         self._samples, self._learned = samples, 0
         self.warm_up = 0

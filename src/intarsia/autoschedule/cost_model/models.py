@@ -12,12 +12,12 @@ from intarsia.support.errors import UsageError
 
 
 def ridge_model(before: CostModel, warm_up: int = 100, options: FeatureOptions | None = None) -> LearnedModel:
-    """Ridge regression: needs NumPy only.
+    """Return a model by ridge regression, which needs NumPy only.
 
     Args:
-        before: Predicts until there are `warm_up` samples.
-        warm_up: How many are enough.
-        options: Which features.
+        before: Model that predicts until there are `warm_up` samples.
+        warm_up: Number of samples from which on the regressor predicts.
+        options: Features that the model sees.
     """
     return LearnedModel(Ridge(), before, warm_up, options=options or FeatureOptions())
 
@@ -25,13 +25,13 @@ def ridge_model(before: CostModel, warm_up: int = 100, options: FeatureOptions |
 def boosted_tree_model(
     before: CostModel, warm_up: int = 100, seed: int = 43, options: FeatureOptions | None = None
 ) -> LearnedModel:
-    """Gradient-boosted trees: need the extra `tuning`.
+    """Return a model by gradient-boosted trees, which need the extra `tuning`.
 
     Args:
-        before: Predicts until there are `warm_up` samples.
-        warm_up: How many are enough.
-        seed: Of the trees.
-        options: Which features.
+        before: Model that predicts until there are `warm_up` samples.
+        warm_up: Number of samples from which on the regressor predicts.
+        seed: Random seed of LightGBM.
+        options: Features that the model sees.
 
     Raises:
         UsageError: LightGBM is not installed.

@@ -1,4 +1,4 @@
-"""The model that knows nothing."""
+"""The baseline model: random scores."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class RandomModel:
-    """Scores between 0 and 1 by chance.
+    """Random scores between 0 and 1.
 
     Attributes:
-        rng: Where they come from.
+        rng: Generator of the scores.
     """
 
     rng: np.random.Generator
 
     def update(self, task: SearchTask, states: Sequence[LoopState], costs: Sequence[float]) -> None:
-        """Nothing is learned."""
+        """Do nothing: the model has no parameters to fit."""
 
     def predict(self, task: SearchTask, states: Sequence[LoopState]) -> Scores:  # noqa: ARG002 - the protocol's
-        """As many numbers as states."""
+        """Return a random score per state."""
         return self.rng.random(len(states))

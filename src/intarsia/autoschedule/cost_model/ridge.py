@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from intarsia.autoschedule.cost_model.samples import Programs
 
 _PENALTIES: Final = tuple(10.0**power for power in range(-4, 4))
-"""Candidates, as parts of the mean square of the features of a program."""
+"""Candidate penalties, relative to the mean square of the singular values of the features."""
 _SMALLEST: Final = 1e-12
+"""Floor of standard deviations and of 1 - leverage: below it a feature is constant in float64 arithmetic."""
 
 
 @dataclass(slots=True)
 class Ridge:
-    """A linear model of rows: what a program scores is the sum over its rows, and a constant.
+    """A linear model of rows: the score of a program is the sum over its rows plus a constant.
 
-    Features have mean 0 and variance 1; how much large factors are punished is what predicts best the
-    programs that are left out one at a time. It needs NumPy only, and the same samples give the same factors.
+    Features are standardised. The penalty is the one with the least leave-one-out error over the
+    programs. The model needs NumPy only, and is deterministic.
     """
 
     _centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -29,7 +30,7 @@ class Ridge:
     _constant: float = 0.0
 
     def fit(self, programs: Programs, labels: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Learn, forgetting what was learned before."""
+        """Train from scratch; an earlier fit is discarded."""
         sums = _sums(programs)
         share = weights / weights.sum()
         self._centre = share @ sums
@@ -44,13 +45,13 @@ class Ridge:
         self._factors = right.T @ (filtered * target)
 
     def scores(self, programs: Programs) -> NDArray[np.float64]:
-        """The label expected of each program."""
+        """Return the expected label of each program."""
         standard = (_sums(programs) - self._centre) / self._scale
         return standard @ self._factors + self._constant
 
 
 def _sums(programs: Programs) -> NDArray[np.float64]:
-    """The sums of the features of each program, and its number of rows."""
+    """Return the sums of the features of each program, and its number of rows as the last column."""
     rows = programs.rows.astype(np.float64)
     return programs.sums(np.hstack([rows, np.ones((len(rows), 1))]))
 
@@ -59,16 +60,18 @@ def _best_filter(
     left: NDArray[np.float64],
     sizes: NDArray[np.float64],
     target: NDArray[np.float64],
-    wanted: NDArray[np.float64],
+    labels: NDArray[np.float64],
     root: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The filter of singular values that predicts best each program from all others (exact, by leverage)."""
+    """Return the filter of singular values with the least leave-one-out error (exact, by leverage)."""
     mean_square = max(float(np.mean(sizes**2)), _SMALLEST) if len(sizes) else 1.0
     best, best_error = np.zeros_like(sizes), np.inf
     for penalty in _PENALTIES:
+        # Leave-one-out residuals of ridge regression are residual / (1 - leverage), so one SVD serves all
+        # penalties.
         size = sizes / (sizes**2 + penalty * mean_square)
         leverage = np.minimum((left**2) @ (size * sizes) + root**2 / np.sum(root**2), 1 - _SMALLEST)
-        error = float(np.sum(((wanted - left @ (size * sizes * target)) / (1 - leverage)) ** 2))
+        error = float(np.sum(((labels - left @ (size * sizes * target)) / (1 - leverage)) ** 2))
         if error < best_error:
             best, best_error = size, error
     return best

@@ -1,4 +1,4 @@
-"""What a learned model keeps: programs as features, and what they cost."""
+"""Training samples of a learned model: features and costs of programs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Programs:
     """Programs as rows of features.
 
     Attributes:
-        rows: The rows of all programs, one below the other.
-        owners: For each row the number of its program, ascending.
-        count: How many programs.
+        rows: Rows of all programs, float32 of shape (rows, features).
+        owners: Program number of each row, ascending.
+        count: Number of programs.
     """
 
     rows: NDArray[np.float32]
@@ -35,13 +35,13 @@ class Programs:
 
     @classmethod
     def of(cls, features: Sequence[NDArray[np.float32]], width: int) -> Programs:
-        """The programs with those features; a program may have no rows."""
+        """Return the programs with those features; a program may have no rows."""
         rows = np.concatenate([np.zeros((0, width), np.float32), *features])
-        owners = np.repeat(np.arange(len(features)), [len(each) for each in features])
+        owners = np.repeat(np.arange(len(features)), [len(rows_of) for rows_of in features])
         return cls(rows, owners, len(features))
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each program the sum over its rows; `values` has one number, or one row of them, a row."""
+        """Return the sum over the rows of each program; `values` has shape (rows,) or (rows, columns)."""
         if values.ndim == 1:
             return np.bincount(self.owners, weights=values, minlength=self.count).astype(np.float64)
         total = np.zeros((self.count, *values.shape[1:]))
@@ -55,9 +55,9 @@ class Samples:
 
     Attributes:
         names: Names of the features.
-        features: Rows of each program.
-        tasks: The task of each, by key.
-        costs: Seconds of each; inf for a failure.
+        features: Feature rows of each program.
+        tasks: Workload key of each program.
+        costs: Seconds per call of each program; inf for a failure.
     """
 
     names: tuple[str, ...]
@@ -69,19 +69,19 @@ class Samples:
         return len(self.costs)
 
     def add(self, task: str, features: NDArray[np.float32], cost: float) -> None:
-        """Keep a program; a cost that is not a positive number is a failure."""
+        """Add a program; a cost that is not a positive number is a failure."""
         self.features.append(features)
         self.tasks.append(task)
         self.costs.append(cost if np.isfinite(cost) and cost > 0 else float("inf"))
 
     @property
     def programs(self) -> Programs:
-        """All of them."""
+        """All samples as rows of features."""
         return Programs.of(self.features, len(self.names))
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """The least cost of the task over the cost: 1 for the best of each task, 0 for failures."""
+        """Least cost of the task over the cost: 1 for the best of each task, 0 for failures."""
         best: dict[str, float] = {}
         for task, cost in zip(self.tasks, self.costs, strict=True):
             best[task] = min(cost, best.get(task, float("inf")))
@@ -90,18 +90,18 @@ class Samples:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """How much each counts: fast programs by their label; failures fully, so that they are learned.
+        """Weight of each sample: its label, at least LEAST_WEIGHT; 1 for failures, so that they are learned.
 
-        Upstream weighs failures by their label too, which is 0, and so learns nothing of them.
+        Upstream weighs failures by their label too, which is 0, and so learns nothing from them.
         """
         has_failed = ~np.isfinite(np.array(self.costs))
         return np.where(has_failed, 1.0, np.maximum(self.labels, LEAST_WEIGHT))
 
     def save(self, path: Path) -> None:
-        """Write a file of NumPy arrays.
+        """Write the samples as an .npz file.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The file cannot be written.
         """
         programs = self.programs
         about = json.dumps({"names": self.names, "tasks": self.tasks})
@@ -117,10 +117,10 @@ class Samples:
 
     @classmethod
     def load(cls, path: Path) -> Samples:
-        """Read what `save` wrote.
+        """Read the samples that `save` wrote.
 
         Raises:
-            DatabaseError: The file is missing, damaged, or of something else.
+            DatabaseError: The file is missing, damaged, or of another format.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -129,7 +129,7 @@ class Samples:
                 rows, counts, costs = file["rows"], file["counts"], file["costs"].tolist()
             is_whole = len(tasks) == len(costs) == len(counts) and rows.shape == (sum(counts), len(names))
             if not is_whole:
-                raise DatabaseError(f"{path} does not hold as many programs as it says")
+                raise DatabaseError(f"{path} has another number of programs than its header says")
         except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
             raise DatabaseError(
                 f"cannot read the samples of a cost model from {path}: {error}",

@@ -1,4 +1,4 @@
-"""Teaching a model what a log says."""
+"""Training a cost model from a log of records."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from intarsia.support.errors import UsageError
 
 
 def update_from_records(model: CostModel, tasks: Sequence[SearchTask], records: Iterable[Record]) -> int:
-    """Teach a model the records of tasks, a task at a time.
+    """Update a model with the records of tasks, one task at a time.
 
-    Costs are the mean of those of a record, inf where it failed. Records of other tasks, and those whose
-    history the task does not allow, are passed over.
+    The cost of a record is the mean of its costs, inf where it failed. Records of other tasks, and those with
+    a
+    history that is not possible for the task, are skipped.
 
     Returns:
-        How many records it was taught.
+        Number of records that the model was updated with.
     """
     by_key = {task.workload_key: task for task in tasks}
-    found: dict[str, list[tuple[LoopState, float]]] = {}
+    measured: dict[str, list[tuple[LoopState, float]]] = {}
     for record in records:
         task = by_key.get(record.task.workload_key)
-        state = None if task is None else _replayed(task, record)
+        state = None if task is None else _replay(task, record)
         if state is not None:
-            found.setdefault(record.task.workload_key, []).append((state, record_cost(record)))
-    for key, pairs in found.items():
+            measured.setdefault(record.task.workload_key, []).append((state, record_cost(record)))
+    for key, pairs in measured.items():
         model.update(by_key[key], [state for state, _ in pairs], [cost for _, cost in pairs])
-    return sum(map(len, found.values()))
+    return sum(map(len, measured.values()))
 
 
-def _replayed(task: SearchTask, record: Record) -> LoopState | None:
+def _replay(task: SearchTask, record: Record) -> LoopState | None:
     try:
         return LoopState.replay(task.dag, record.steps)
     except UsageError:

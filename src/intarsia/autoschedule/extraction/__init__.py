@@ -1,4 +1,4 @@
-"""The kernels of a program as tasks of the search."""
+"""The kernels of a program as search tasks."""
 
 from intarsia.autoschedule.extraction.extract_tasks import extract_tasks
 from intarsia.autoschedule.extraction.extracted_task import ExtractedTask, structural_workload_key

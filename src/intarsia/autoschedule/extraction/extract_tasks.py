@@ -1,4 +1,4 @@
-"""From a program to the tasks of its native kernels."""
+"""Extraction of the search tasks of a program's native kernels."""
 
 from __future__ import annotations
 
@@ -17,40 +17,44 @@ from intarsia.toolchain.onnx_compile import newest_opset, onnx_kernel_source
 
 
 def extract_tasks(mod: IRModule, target: Target | None = None) -> tuple[ExtractedTask, ...]:
-    """The kernels that native makes when a program is built, each computation once.
+    """Extract the kernels that native compiles when a program is built, each computation once.
 
     Args:
-        mod: Typed. Functions that are marked for native are taken as they are.
-        target: Of native: all of the program is given to it first, as `partition_whole` does. None for a
-            program that is partitioned already.
+        mod: Typed module. Functions that are partitioned for native are taken as they are.
+        target: Native target for the whole program, which is partitioned for it first (`partition_whole`).
+            None for a
+            program that is already partitioned.
 
     Returns:
-        In the order in which the program calls them first. The sum of their weights is the number of kernels
+        Tasks in the order in which the program first calls them. The sum of their weights is the number of
+        kernels
         that the plans of its regions call.
 
     Raises:
-        CompileError: An operator has no native kernel, or a shape is not known.
+        CompileError: An operator has no native kernel, or a shape is unknown.
     """
-    given = mod if target is None else partition_whole(mod, target)
-    found: dict[str, ExtractedTask] = {}
-    for request in kernel_requests(given):
+    partitioned = mod if target is None else partition_whole(mod, target)
+    tasks: dict[str, ExtractedTask] = {}
+    for request in kernel_requests(partitioned):
         if request.target.toolchain == Native.name:
-            for each in _tasks(request):
-                key = each.key
-                known = found.get(key)
-                found[key] = each if known is None else replace(known, weight=known.weight + each.weight)
-    return tuple(found.values())
+            for task in _extract_from_region(request):
+                key = task.key
+                earlier = tasks.get(key)
+                tasks[key] = (
+                    task if earlier is None else replace(earlier, weight=earlier.weight + task.weight)
+                )
+    return tuple(tasks.values())
 
 
-def _tasks(request: KernelRequest) -> Iterator[ExtractedTask]:
-    """The kernels of the region that a build makes of a function."""
+def _extract_from_region(request: KernelRequest) -> Iterator[ExtractedTask]:
+    """Yield the tasks of the region that a build compiles a function to."""
     native, target = Native(), request.target.with_options(schedules=None)
     source = onnx_kernel_source(native, request.function, target, request.module, newest_opset(native))
     planned = planned_region(source)
     calls = Counter(kernel.dag for kernel in planned.plan.kernels)
     kernels = {kernel.dag: kernel for kernel in reversed(planned.plan.kernels)}
-    who = Target.for_toolchain(Native.name, target.kind, threads=planned.threads)
+    host = Target.for_toolchain(Native.name, target.kind, threads=planned.threads)
     for dag, count in calls.items():
         kernel = kernels[dag]
-        made = ExtractedTask.of_kernel(dag, who, planned.isa, planned.threads, kernel.name, kernel.constants)
-        yield replace(made, weight=count * request.calls)
+        task = ExtractedTask.of_kernel(dag, host, planned.isa, planned.threads, kernel.name, kernel.constants)
+        yield replace(task, weight=count * request.calls)

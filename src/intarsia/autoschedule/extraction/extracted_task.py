@@ -1,4 +1,4 @@
-"""A kernel of a program as a task of the search."""
+"""A kernel of a program as a search task."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from intarsia.target import Target
 
 @dataclass(frozen=True, eq=False)
 class ExtractedTask:
-    """What a program's kernel computes, to find a schedule for.
+    """The search task of a program's kernel.
 
     Attributes:
-        task: The search; constants are packed ahead of it, as a build packs them.
-        weight: How many calls of the program's plan run such a kernel.
-        name: Of the kernel: its operators, and the beginning of its key.
-        isa: What the kernel will run on.
+        task: Search task; its constants are packed ahead of time, as in a build.
+        weight: Number of calls of this kernel in the program's plan.
+        name: Name of the kernel: its operators, and the first characters of its key.
+        isa: Instruction set that the kernel is compiled for.
     """
 
     task: SearchTask
@@ -46,16 +46,17 @@ class ExtractedTask:
         name: str,
         constants: Mapping[str, npt.NDArray[Any]],
     ) -> ExtractedTask:
-        """The task of a kernel that is called once.
+        """Return the task of a kernel that is called once.
 
         Args:
-            dag: What it computes.
-            target: Who compiles it.
-            isa: What it will run on.
-            threads: On how many.
-            name: Of the kernel.
-            constants: Contents of placeholders by name. Those that indices may be made of are kept, as times
-                depend on them.
+            dag: Computation of the kernel.
+            target: Native target that compiles the kernel.
+            isa: Instruction set that the kernel is compiled for.
+            threads: Number of threads that run the kernel.
+            name: Name of the kernel.
+            constants: Contents of placeholders by name. Integer ones are kept, because they may be indices
+                and times
+                may depend on them.
         """
         indices = {
             tensor.buffer.name: constants[tensor.op.name].reshape(tensor.shape)
@@ -71,26 +72,26 @@ class ExtractedTask:
 
     @property
     def key(self) -> str:
-        """Equal for kernels that a schedule book does not tell apart."""
+        """Structural key: equal for kernels that share a schedule record."""
         return structural_key(self.task.dag)
 
     @cached_property
     def default_state(self) -> LoopState:
-        """The loops of the kernel without a schedule book."""
+        """Loops of the kernel without a schedule record."""
         return default_state(self.task.dag, self.isa, self.task.hardware.num_cores)
 
     @property
     def flop_count(self) -> int:
-        """Floating-point operations of a call; -1 if not known."""
+        """Floating-point operations per call; -1 if unknown."""
         return self.task.dag.flop_ct
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all tensors that a call reads and writes: little work, if there are few FLOP either."""
+        """Bytes of all tensors that a call reads and writes; a small kernel has few of them and few FLOP."""
         tensors = (*self.task.dag.placeholders, *self.task.dag.outputs)
         return sum(math.prod(tensor.shape) * tensor.dtype.numpy.itemsize for tensor in tensors)
 
 
 def structural_workload_key(dag: ComputeDAG) -> str:
-    """A workload key in the field's form, in which no name counts: equal kernels of all models share it."""
+    """Return a workload key in Ansor's form, without names: equal kernels of all models share it."""
     return json.dumps([structural_key(dag), *(list(tensor.shape) for tensor in dag.tensors)])

@@ -1,4 +1,4 @@
-"""What cost models see of a loop function: numbers for each buffer that it writes (seed ansor_minimum)."""
+"""Features of loop functions for cost models: a row per buffer that is written (seed ansor_minimum)."""
 
 from intarsia.autoschedule.features.feature_names import MAX_BUFFERS, feature_names
 from intarsia.autoschedule.features.feature_table import feature_table

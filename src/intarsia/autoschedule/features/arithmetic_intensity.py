@@ -14,23 +14,23 @@ SAMPLES: Final = 10
 
 
 def float_operations(store: StoreAnalysis) -> int:
-    """Operations on floats in one iteration; the pairs that are counted as `mad` too are counted once."""
+    """Return the float operations of one iteration; `mad` is left out, its pairs are counted already."""
     return sum(store.record.counts[1 : len(NUMBER_KINDS)])
 
 
 def intensity_curve(store: StoreAnalysis) -> list[float]:
-    """Operations on floats per byte touched, at SAMPLES equally spaced numbers of operations up to all.
+    """Return float operations per byte touched, at SAMPLES equally spaced numbers of operations.
 
     A store outside of all loops has the same number everywhere; one without operations on floats has 0.
     """
-    each = float_operations(store)
-    if not each:
+    per_iteration = float_operations(store)
+    if not per_iteration:
         return [0.0] * SAMPLES
-    places = range(len(store.loops) - 1, -1, -1) if store.loops else (0,)
-    total, operations, intensity = each, list[float](), list[float]()
-    for place in places:
-        total *= store.loops[place].extent if store.loops else 1
+    depths = range(len(store.loops) - 1, -1, -1) if store.loops else (0,)
+    total, operations, intensity = per_iteration, list[float](), list[float]()
+    for depth in depths:
+        total *= store.loops[depth].extent if store.loops else 1
         operations.append(total)
-        intensity.append(total / store.touched_bytes[place])
-    wanted = np.linspace(0, total, SAMPLES + 1)[1:]
-    return [float(value) for value in np.interp(wanted, operations, intensity)]
+        intensity.append(total / store.touched_bytes[depth])
+    sampled = np.linspace(0, total, SAMPLES + 1)[1:]
+    return [float(value) for value in np.interp(sampled, operations, intensity)]

@@ -1,4 +1,4 @@
-"""How many iterations loops have beyond the work there is."""
+"""Padding of loops: iterations beyond the number of elements."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import prod
 from intarsia.autoschedule.features.store_analysis import StoreAnalysis
 
 
-def covers(stores: Iterable[StoreAnalysis]) -> dict[int, float]:
-    """For loops by number that split a dimension of a result: iterations for each element, if above 1.
+def padding_ratios(stores: Iterable[StoreAnalysis]) -> dict[int, float]:
+    """Return iterations per element, where above 1, for the loops by number that split a result's dimension.
 
-    Tiles of 10 pixels over a row of 56 are 60 iterations; guards leave out 4 of them. The loop that is named
-    is the outermost one of the dimension, so that stages inside it are known to have rests too.
+    Tiles of 10 pixels over a row of 56 have 60 iterations; guards skip 4 of them. The key
+    is the outermost loop of the dimension, so that stages inside it count as padded too.
     """
-    found: dict[int, float] = {}
+    ratios: dict[int, float] = {}
     for store in stores:
         if store.record.buffer.name in store.record.allocated:
             continue
@@ -22,10 +22,10 @@ def covers(stores: Iterable[StoreAnalysis]) -> dict[int, float]:
             places = [place for place, factor in enumerate(form.factors) if factor]
             iterations = prod(store.loops[place].extent for place in places)
             if places and not form.rest and iterations > extent > 0:
-                found[store.loops[places[0]].number] = iterations / extent
-    return found
+                ratios[store.loops[places[0]].number] = iterations / extent
+    return ratios
 
 
-def cover(store: StoreAnalysis, known: dict[int, float]) -> float:
-    """Iterations of a store for each that is carried out, of what `covers` found."""
-    return prod(known.get(loop.number, 1.0) for loop in store.loops)
+def padding_ratio(store: StoreAnalysis, ratios: dict[int, float]) -> float:
+    """Return iterations of a store per executed iteration, from the result of `padding_ratios`."""
+    return prod(ratios.get(loop.number, 1.0) for loop in store.loops)

@@ -11,21 +11,21 @@ from intarsia.autoschedule.features.machine_features import MACHINE_FEATURES
 from intarsia.autoschedule.features.operation_counts import COUNTS
 
 MAX_BUFFERS: Final = 5
-"""How many buffers of a store have features."""
+"""Maximum number of buffers of a store that have features."""
 GPU_FEATURES: Final = (
     "is_gpu",
     *(f"{kind}_{axis}_len" for kind in ("blockIdx", "threadIdx") for axis in "xyz"),
     "vthread_len",
 )
-"""Features of GPUs: 0, and lengths of 1."""
+"""Features of GPU threads: on a CPU 0, and lengths of 1."""
 ALLOCATION_FEATURES: Final = ("alloc_size", "alloc_prod", "alloc_outer_prod", "alloc_inner_prod")
-"""Where the buffer that is written is allocated."""
+"""Features of the allocation of the written buffer."""
 OUTER_FEATURES: Final = ("outer_prod", "num_loops", "auto_unroll_max_step")
-"""The loops around a store."""
+"""Features of the loops around a store."""
 
 
 def feature_names(max_buffers: int = MAX_BUFFERS, with_machine: bool = False) -> tuple[str, ...]:
-    """The columns of `per_store_features`: Ansor's 164 with five buffers; more with a machine."""
+    """Return the columns of `per_store_features`: Ansor's 164 with five buffers; more with a machine."""
     annotations = (
         f"{kind}_{name}"
         for kind, _ in ANNOTATIONS

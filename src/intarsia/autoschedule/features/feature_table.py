@@ -1,4 +1,4 @@
-"""What each feature is, as a table for people."""
+"""A table of the features and their meanings, for the documentation."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "machine_thread_starts": "how often threads are given work",
     }
 )
-"""What features mean, without the number of a buffer or of a point of the curve."""
+"""Meanings of features, without the number of a buffer or of a point of the curve."""
 
 
 def general_name(name: str) -> str:
-    """The key of a feature in `MEANINGS`: "B3.lines" is "B.lines"."""
+    """Return the key of a feature in `MEANINGS`: "B.lines" for "B3.lines"."""
     if name.startswith("arith_intensity_curve_"):
         return "arith_intensity_curve"
     buffer, dot, rest = name.partition(".")
@@ -94,7 +94,7 @@ def general_name(name: str) -> str:
 
 
 def feature_table(names: tuple[str, ...]) -> str:
-    """A Markdown table of features: columns, name and meaning, in the order of the columns."""
+    """Return a Markdown table of features: columns, name and meaning, in the order of the columns."""
     return "\n".join(("| columns | name | what it is |", "|---|---|---|", *_rows(names)))
 
 
@@ -102,11 +102,11 @@ def _rows(names: tuple[str, ...]) -> Iterator[str]:
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         columns.setdefault(general_name(name), []).append(column)
-    for name, found in columns.items():
+    for name, numbers in columns.items():
         if name == "arith_intensity_curve":
-            where, shown = f"{found[0]}-{found[-1]}", f"{name}_0 .. _{len(found) - 1}"
+            where, shown = f"{numbers[0]}-{numbers[-1]}", f"{name}_0 .. _{len(numbers) - 1}"
         elif name.startswith("B."):
-            where, shown = ", ".join(map(str, found)), f"B0{name[1:]} .. B{len(found) - 1}{name[1:]}"
+            where, shown = ", ".join(map(str, numbers)), f"B0{name[1:]} .. B{len(numbers) - 1}{name[1:]}"
         else:
-            where, shown = str(found[0]), name
+            where, shown = str(numbers[0]), name
         yield f"| {where} | `{shown}` | {MEANINGS[name]} |"

@@ -12,40 +12,40 @@ POSITIONS: Final = (
     *("kPosNone", "kPosInnerSpatial", "kPosMiddleSpatial", "kPosOuterSpatial"),
     *("kPosInnerReduce", "kPosMiddleReduce", "kPosOuterReduce", "kPosMixed"),
 )
-"""Where a loop stands, as the field names it."""
+"""Positions of a loop, by Ansor's names."""
 ANNOTATIONS: Final = (
     *(("vec", ForKind.VECTORIZED), ("unroll", ForKind.UNROLLED), ("parallel", ForKind.PARALLEL)),
 )
-"""Kinds of loops, and how the names of their features begin."""
+"""Prefixes of feature names, with the loop kinds that they describe."""
 _MIXED: Final = POSITIONS.index("kPosMixed")
 
 
 def annotation_features(store: StoreAnalysis) -> list[float]:
-    """For each kind of loop: how many, their product, the innermost one's extent, and where it stands."""
-    return [value for _, kind in ANNOTATIONS for value in _of_kind(store, kind)]
+    """Return for each loop kind: count, product of extents, innermost extent, and one-hot position."""
+    return [value for _, kind in ANNOTATIONS for value in _kind_features(store, kind)]
 
 
-def _of_kind(store: StoreAnalysis, kind: ForKind) -> list[float]:
-    places = [place for place, loop in enumerate(store.loops) if loop.kind is kind]
-    extents = [store.loops[place].extent for place in places]
+def _kind_features(store: StoreAnalysis, kind: ForKind) -> list[float]:
+    depths = [depth for depth, loop in enumerate(store.loops) if loop.kind is kind]
+    extents = [store.loops[depth].extent for depth in depths]
     position = [0.0] * len(POSITIONS)
-    position[_position(store, places)] = 1.0
-    return [len(places), prod(extents) if extents else 0, extents[-1] if extents else 0, *position]
+    position[_position(store, depths)] = 1.0
+    return [len(depths), prod(extents) if extents else 0, extents[-1] if extents else 0, *position]
 
 
-def _position(store: StoreAnalysis, places: list[int]) -> int:
-    """Of the innermost of some loops, among all that are spatial or all that reduce as it does.
+def _position(store: StoreAnalysis, depths: list[int]) -> int:
+    """Return the position of the innermost of some loops among all spatial (or all reduction) loops.
 
-    Upstream says "none" or "mixed" only; here "mixed" says that some loops are spatial and some reduce.
+    Upstream only has "none" and "mixed"; here "mixed" means that some loops are spatial and some reduce.
     """
-    if not places:
+    if not depths:
         return 0
-    kinds = {store.is_reduction[place] for place in places}
+    kinds = {store.is_reduction[depth] for depth in depths}
     if len(kinds) > 1:
         return _MIXED
     (is_reduction,) = kinds
-    alike = [place for place, other in enumerate(store.is_reduction) if other == is_reduction]
+    alike = [depth for depth, other in enumerate(store.is_reduction) if other == is_reduction]
     first = 4 if is_reduction else 1
-    if places[-1] == alike[-1]:
+    if depths[-1] == alike[-1]:
         return first
-    return first + 2 if places[-1] == alike[0] else first + 1
+    return first + 2 if depths[-1] == alike[0] else first + 1

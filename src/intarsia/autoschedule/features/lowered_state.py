@@ -1,11 +1,11 @@
-"""The loops of a state as models see them, made once for all that ask."""
+"""The lowered loops of a state, cached for all cost models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analysed_stores
+from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse_stores
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.ir import PrimFunc
 from intarsia.native.dag import ComputeDAG
@@ -22,29 +22,29 @@ class LoweredState:
     """A state as a loop function.
 
     Attributes:
-        function: Before any pass.
+        function: Loop function as `lower` returns it, before any pass.
     """
 
     function: PrimFunc
 
     @cached_property
     def stores(self) -> tuple[StoreAnalysis, ...]:
-        """What the statements of the function touch."""
-        return analysed_stores(self.function)
+        """Analysed stores of the function."""
+        return analyse_stores(self.function)
 
 
 def lowered_state(task: SearchTask, state: LoopState) -> LoweredState | None:
-    """The loops that are compiled for a state: placeholders whose layout is free are read as they are packed.
+    """Lower a state as it is compiled: placeholders with a free layout are read as packed.
 
-    A draft model, a learned model, and the update after a measurement ask for the same few hundred states
-    one after another, so that the last ones are kept.
+    The draft model, the learned model and the update after a measurement lower the same few hundred states
+    one after another, so the most recent ones are cached.
 
     Args:
-        task: What is searched.
-        state: Of its loops.
+        task: Search task.
+        state: State of the task.
 
     Returns:
-        The loops, or None if the state cannot be lowered.
+        The lowered loops, or None if the state cannot be lowered.
     """
     return _lowered(task.dag, task.layout_rewrite_option, state)
 
@@ -54,7 +54,7 @@ def _lowered(dag: ComputeDAG, option: LayoutRewriteOption, state: LoopState) -> 
     try:
         if not any(LAYOUT_FREE in op.attrs for op in dag.ops):
             return LoweredState(lower(dag, state))
-        made = with_state(dag, state, option)
-        return LoweredState(lower(made.dag, made.state))
+        rewritten = with_state(dag, state, option)
+        return LoweredState(lower(rewritten.dag, rewritten.state))
     except UsageError:
         return None

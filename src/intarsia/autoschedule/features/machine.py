@@ -1,4 +1,4 @@
-"""What a machine's cores have, for features that ask whether loops fit it."""
+"""The machine that features and the draft model compare loops with."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from intarsia.native.machine.isa import Isa
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A CPU, as far as loops can fit it.
+    """Vector registers, caches and threads of a CPU.
 
     Attributes:
         vector_bytes: Bytes of a vector register.
-        vector_registers: How many there are.
-        first_cache: Bytes of a core's first cache of data.
-        second_cache: Bytes of a core's second cache.
-        threads: How many threads run kernels.
+        vector_registers: Number of vector registers.
+        first_cache: Bytes of the L1 data cache of a core.
+        second_cache: Bytes of the L2 cache of a core.
+        threads: Number of threads that run kernels.
     """
 
     vector_bytes: int
@@ -27,6 +27,6 @@ class Machine:
 
     @classmethod
     def of_isa(cls, isa: Isa, threads: int) -> Machine:
-        """The machine of an instruction set, with kernels on a number of threads."""
+        """Return the machine of an instruction set, with kernels on a number of threads."""
         caches = isa.caches
         return cls(isa.vector_bytes, isa.vector_registers, caches.first, caches.second, threads)

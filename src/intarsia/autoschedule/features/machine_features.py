@@ -1,4 +1,4 @@
-"""Features that tell how well loops fit a machine; they stand behind Ansor's where they are asked for."""
+"""Features of how well loops fit a machine; they follow Ansor's if a machine is given."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MACHINE_FEATURES: Final = (
     *("machine_cycles_issued", "machine_first_traffic", "machine_second_traffic", "machine_thread_balance"),
     "machine_thread_starts",
 )
-"""Names: shares are from 0 to 1; the spill is in registers; cycles and bytes are those of all iterations."""
+"""Names of the features. Shares are from 0 to 1, the spill is in registers, cycles and bytes are totals."""
 
 
 def machine_features(store: StoreAnalysis, machine: Machine) -> list[float]:
-    """The features of `MACHINE_FEATURES` of a store, as numbers that are not yet brought to a scale."""
+    """Return the features of `MACHINE_FEATURES` of a store, not yet on a logarithmic scale."""
     fit = machine_fit(store, machine)
     return [
         fit.vector_fit,

@@ -12,18 +12,18 @@ from intarsia.ir.prim_func import ForKind
 
 @dataclass(frozen=True, slots=True)
 class MachineFit:
-    """What the draft score and the features of a machine are made of.
+    """Utilisation of a machine by the loops around a store, for the draft model and the machine features.
 
     Attributes:
-        lanes: Elements of the buffer that is written in a vector register.
-        vector_fit: The part of the lanes that is used, from 1 / lanes (no vectors) to 1.
-        smooth_share: The part of the buffers whose vectors stand in memory as they are, or have one element.
-        tile_vectors: Vectors of results that are updated between two iterations of the innermost reduction.
-        loads: Vectors and single elements that are loaded for each of them.
-        first_traffic: Bytes that come into the first cache, for each iteration.
-        second_traffic: Bytes that come into the second cache, for each iteration.
-        balance: The part of the threads that have work, from 1 / threads to 1.
-        starts: How often threads are given work.
+        lanes: Elements of the written buffer per vector register.
+        vector_fit: Used share of the lanes, from 1 / lanes (scalar) to 1.
+        smooth_share: Share of the buffers that are accessed with unit stride or by a broadcast.
+        tile_vectors: Accumulators, in vectors, that one step of the innermost reduction updates.
+        loads: Vector and scalar loads per accumulator and step.
+        first_traffic: Bytes filled into the L1 cache per iteration.
+        second_traffic: Bytes filled into the L2 cache per iteration.
+        balance: Share of the threads that have work, from 1 / threads to 1.
+        starts: Number of parallel regions that are started.
     """
 
     lanes: int
@@ -38,14 +38,16 @@ class MachineFit:
 
 
 def machine_fit(store: StoreAnalysis, machine: Machine) -> MachineFit:
-    """How well the loops around a store fit a machine."""
+    """Return how well the loops around a store fit a machine."""
     lanes = max(1, machine.vector_bytes // store.written.element_bytes)
-    vectorised = _places(store, ForKind.VECTORIZED)
-    width = prod(store.loops[place].extent for place in vectorised)
+    vectorised = _depths(store, ForKind.VECTORIZED)
+    width = prod(store.loops[depth].extent for depth in vectorised)
     vectors = -(-width // lanes)
     used = min(lanes, max(width, 1))
-    tile = _in_tile(store, store.written, vectorised, used)
-    read = sum(_in_tile(store, use, vectorised, used) for use in store.uses if use is not store.written)
+    tile = _vectors_in_tile(store, store.written, vectorised, used)
+    read = sum(
+        _vectors_in_tile(store, use, vectorised, used) for use in store.uses if use is not store.written
+    )
     return MachineFit(
         lanes,
         width / (vectors * lanes),
@@ -59,58 +61,62 @@ def machine_fit(store: StoreAnalysis, machine: Machine) -> MachineFit:
     )
 
 
-def _places(store: StoreAnalysis, kind: ForKind) -> list[int]:
-    return [place for place, loop in enumerate(store.loops) if loop.kind is kind]
+def _depths(store: StoreAnalysis, kind: ForKind) -> list[int]:
+    return [depth for depth, loop in enumerate(store.loops) if loop.kind is kind]
 
 
 def _smooth_share(store: StoreAnalysis, vectorised: list[int]) -> float:
-    """1 if nothing is vectorised: elements one by one can stand anywhere."""
+    """Return the share of buffers accessed without gathers; 1 if nothing is vectorised."""
     if not vectorised:
         return 1.0
     return sum(_is_smooth(use, vectorised[-1]) for use in store.uses) / len(store.uses)
 
 
-def _is_smooth(use: BufferUse, place: int) -> bool:
-    return use.step(place) in {0, 1} if use.moves_with(place) else True
+def _is_smooth(use: BufferUse, depth: int) -> bool:
+    return use.step(depth) in {0, 1} if use.moves_with(depth) else True
 
 
-def _in_tile(store: StoreAnalysis, use: BufferUse, vectorised: list[int], used: int) -> float:
-    """Vectors of a buffer inside the innermost reduction, single elements if it does not move with them.
+def _vectors_in_tile(store: StoreAnalysis, use: BufferUse, vectorised: list[int], used: int) -> float:
+    """Return the vectors of a buffer inside the innermost reduction, or its elements if they are broadcast.
 
-    Without a reduction, of one vector of results. Loops that are vectorised end up inside all others.
+    Without a reduction the tile is one vector of results. Vectorised loops end up inside all others.
     """
-    reductions = [place for place, reduces in enumerate(store.is_reduction) if reduces]
+    reductions = [depth for depth, reduces in enumerate(store.is_reduction) if reduces]
     has_tile = bool(reductions) and store.written.is_read
-    place = reductions[-1] + 1 if has_tile else len(store.loops)
-    outside = prod(store.loops[each].extent for each in vectorised if each < place and use.moves_with(each))
-    elements = use.held[place] * outside
-    if not any(use.moves_with(each) for each in vectorised):
+    depth = reductions[-1] + 1 if has_tile else len(store.loops)
+    outside = prod(
+        store.loops[vector_depth].extent
+        for vector_depth in vectorised
+        if vector_depth < depth and use.moves_with(vector_depth)
+    )
+    elements = use.held[depth] * outside
+    if not any(use.moves_with(vector_depth) for vector_depth in vectorised):
         return elements
     return max(1.0, elements / used)
 
 
 def _traffic(store: StoreAnalysis, cache: int) -> float:
-    """Bytes that a cache gets an iteration: what the outermost loops that fit touch, when it is first needed.
+    """Return bytes filled into a cache per iteration: the footprint of the outermost loops that fit.
 
-    A buffer that does not move with the loops around those stays where it is until one comes that moves it.
+    A buffer that does not move with the loops around those is reused until a loop moves it.
     """
     held = store.held_bytes
-    place = next((place for place, size in enumerate(held) if size <= cache), len(held) - 1)
+    depth = next((depth for depth, size in enumerate(held) if size <= cache), len(held) - 1)
     total = 0
     for use in store.uses:
-        begin = place
-        while begin > 0 and not use.moves_with(begin - 1):
-            begin -= 1
-        total += use.held[place] * use.element_bytes * prod(loop.extent for loop in store.loops[:begin])
+        outer = depth
+        while outer > 0 and not use.moves_with(outer - 1):
+            outer -= 1
+        total += use.held[depth] * use.element_bytes * prod(loop.extent for loop in store.loops[:outer])
     return total / max(1, store.iterations)
 
 
 def _balance(store: StoreAnalysis, threads: int) -> float:
-    parallel = prod(store.loops[place].extent for place in _places(store, ForKind.PARALLEL)[:1])
+    parallel = prod(store.loops[depth].extent for depth in _depths(store, ForKind.PARALLEL)[:1])
     rounds = -(-parallel // threads)
     return parallel / (rounds * threads)
 
 
 def _starts(store: StoreAnalysis) -> int:
-    parallel = _places(store, ForKind.PARALLEL)
+    parallel = _depths(store, ForKind.PARALLEL)
     return prod(loop.extent for loop in store.loops[: parallel[0]]) if parallel else 0

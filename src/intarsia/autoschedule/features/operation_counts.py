@@ -1,4 +1,4 @@
-"""How many operations of each kind a scalar has, and what it loads."""
+"""Counts of operations by kind, and loads, of a scalar expression."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from intarsia.ir.prim_func import Arith, ArithOp, Intrinsic, Load, Scalar
 from intarsia.ir.scalar_types import scalar_dtype
 
 NUMBER_KINDS: Final = ("mad", "addsub", "mul", "divmod", "cmp", "math_func", "other_func")
-"""Kinds of operations on numbers, as the names of features have them."""
+"""Kinds of arithmetic operations, as in the names of features."""
 COUNTS: Final = (
     *(f"float_{kind}" for kind in NUMBER_KINDS),
     *(f"int_{kind}" for kind in NUMBER_KINDS),
     *("bool_op", "select_op"),
 )
-"""What is counted, in order."""
+"""Names of the counters, in order."""
 _MAD, _ADDSUB, _MUL, _DIVMOD, _CMP, _MATH, _OTHER = range(len(NUMBER_KINDS))
 _BOOL: Final = COUNTS.index("bool_op")
 SELECT: Final = COUNTS.index("select_op")
-"""Where choices are counted."""
+"""Index of the counter of selects."""
 _KINDS: Final[Mapping[ArithOp, int]] = MappingProxyType(
     {
         **dict.fromkeys((ArithOp.ADD, ArithOp.SUB), _ADDSUB),
@@ -36,7 +36,7 @@ _LOGICAL: Final = frozenset({ArithOp.AND, ArithOp.OR, ArithOp.NOT})
 def count_operations(root: Scalar, counts: list[int], loads: list[Load]) -> None:
     """Add the operations of a scalar to `counts` (see COUNTS), and what it loads to `loads`.
 
-    Operations of indices count as those on integers. A product that is added at once counts as `mad` too,
+    Operations of indices count as integer operations. A multiply-add counts as `mad` too,
     beside `mul` and `addsub`: upstream's column of that name is always 0.
     """
     stack = [root]
@@ -64,7 +64,7 @@ def _count_arith(scalar: Arith, counts: list[int]) -> None:
     else:
         kind, first = _KINDS[scalar.op], _first(scalar.operands[0])
         counts[first + kind] += 1
-        if kind == _ADDSUB and any(_is_product(each) for each in scalar.operands):
+        if kind == _ADDSUB and any(_is_product(operand) for operand in scalar.operands):
             counts[first + _MAD] += 1
 
 
@@ -73,6 +73,6 @@ def _is_product(scalar: Scalar) -> bool:
 
 
 def _first(scalar: Scalar) -> int:
-    """Where the counts for the type of an operand begin."""
+    """Return the index of the first counter for the type of an operand."""
     dtype = scalar_dtype(scalar)
     return 0 if dtype is not None and dtype.is_float else len(NUMBER_KINDS)

@@ -17,7 +17,7 @@ from intarsia.autoschedule.features.machine import Machine
 from intarsia.autoschedule.features.machine_features import machine_features
 from intarsia.autoschedule.features.operation_counts import COUNTS
 from intarsia.autoschedule.features.reuse import LoopTouches
-from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analysed_stores
+from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse_stores
 from intarsia.autoschedule.task.hardware_params import HardwareParams
 from intarsia.ir import PrimFunc
 
@@ -30,36 +30,37 @@ def per_store_features(
     max_buffers: int = MAX_BUFFERS,
     machine: Machine | None = None,
 ) -> NDArray[np.float32]:
-    """A row for each buffer that a loop function writes, a column for each of `feature_names()` (Ansor).
+    """Return a row per buffer that a loop function writes, a column per name of `feature_names()` (Ansor).
 
-    The function is one as `lower` gives it, before any pass: loops are still as the schedule has them, and
-    vectorised and unrolled ones are marked and not yet written out. What the features say of guards, of
-    scalars in registers and of choices is in `store_records`.
+    The function is as `lower` returns it, before any pass: loops are still those of the schedule, and
+    vectorised and unrolled ones are only marked. `collect_stores` describes how guards, register
+    scalars and selects are counted.
 
-    Numbers are sign(x) * log2(abs(x) + 1); `is_gpu` and those that tell one of several kinds stay. Where a
-    buffer is written by several statements, as an accumulator is, operations are added up and the rest is of
+    Numbers are sign(x) * log2(abs(x) + 1); `is_gpu` and one-hot columns are not scaled. Where a
+    buffer is written by several statements, as an accumulator is, operations are summed and the rest is of
     the last one.
 
-    Of what upstream's extractor gets wrong (its golden values hold): lines are divided by the extents of the
+    Defects of upstream's extractor that are mended here (its golden values hold): lines are divided by the
+    extents of the
     loops that are skipped, not by the innermost one's; distinct lines are of the buffer itself, not of the
     last one, and runs go through all dimensions that are covered; distinct bytes are of all accesses, not
-    of the first; positions of loops are told; products that are added count as `mad` too.
+    of the first; positions of loops are given; multiply-adds count as `mad` too.
 
     Args:
         function: A loop function.
-        hardware: What the lines of the cache are.
-        max_buffers: How many buffers of a store have features.
-        machine: If given, features follow that tell how well the loops fit it.
+        hardware: Hardware parameters, for the bytes of a cache line.
+        max_buffers: Maximum number of buffers of a store that have features.
+        machine: Machine for the columns of `MACHINE_FEATURES`; None for Ansor's columns only.
 
     Returns:
-        Rows by columns, rows in the order of first stores; no row if nothing is stored.
+        Features of shape (rows, columns), rows in the order of first stores; no row if nothing is stored.
     """
-    stores = analysed_stores(function)
+    stores = analyse_stores(function)
     return store_features(stores, unroll_steps(function), hardware, max_buffers, machine)
 
 
 def unroll_steps(function: PrimFunc) -> float:
-    """The hint up to which size loops are unrolled; 0 without one."""
+    """Return the value of the pragma `auto_unroll_max_step`; 0 without one."""
     steps = function.attrs.get("auto_unroll_max_step", 0)
     return float(steps) if isinstance(steps, int) else 0.0
 
@@ -71,14 +72,14 @@ def store_features(
     max_buffers: int = MAX_BUFFERS,
     machine: Machine | None = None,
 ) -> NDArray[np.float32]:
-    """As `per_store_features`, of what was found out of a function before.
+    """Return the features of an analysed function, see `per_store_features`.
 
     Args:
-        stores: Of the function.
-        unroll: Its hint for unrolling.
-        hardware: What the lines of the cache are.
-        max_buffers: How many buffers of a store have features.
-        machine: If given, features follow that tell how well the loops fit it.
+        stores: Analysed stores of the function.
+        unroll: Value of its pragma `auto_unroll_max_step`.
+        hardware: Hardware parameters, for the bytes of a cache line.
+        max_buffers: Maximum number of buffers of a store that have features.
+        machine: Machine for the columns of `MACHINE_FEATURES`; None for Ansor's columns only.
     """
     touches, counts, rows = LoopTouches(), dict[str, list[float]](), dict[str, list[float]]()
     for store in stores:
@@ -86,7 +87,7 @@ def store_features(
         name = store.written.buffer.name
         before = counts.get(name, [0.0] * len(COUNTS))
         pairs = zip(before, store.record.counts, strict=True)
-        counts[name] = [known + count * store.iterations for known, count in pairs]
+        counts[name] = [total + count * store.iterations for total, count in pairs]
         buffers = buffer_features(store, touches, hardware.cache_line_bytes, max_buffers)
         rows[name] = [
             *(*annotation_features(store), *_ON_CPU, *buffers),
@@ -100,7 +101,7 @@ def store_features(
 
 
 def _allocation(store: StoreAnalysis) -> Sequence[float]:
-    """Bytes; elements times iterations of the loops around; those; the store's for each of them."""
+    """Return the features of the allocation of the written buffer, see `ALLOCATION_FEATURES`."""
     buffer = store.record.buffer
     around = store.record.allocated.get(buffer.name)
     if around is None:

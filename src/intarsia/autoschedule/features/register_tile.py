@@ -1,4 +1,4 @@
-"""What a step of the innermost reduction of a store does."""
+"""The register tile of a store: loads and results of a step of its innermost reduction."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from intarsia.ir.prim_func import ForKind
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
-    """A step: what is loaded for which results.
+    """Loads and results of one reduction step.
 
     Attributes:
-        vectors: Of results, single ones if nothing is vectorised; 1 without a reduction.
-        read_vectors: Vectors that are loaded as they stand in memory.
-        read_elements: Elements that are loaded for all lanes, or one by one for each.
-        is_scattered: Whether the lanes of results do not stand side by side.
-        steps: How many steps of the reduction are written out.
-        length: Steps of the whole reduction; 1 without one.
-        is_kept: Whether results can stay in registers during the reduction: all loops over them are written
-            out, and they fit.
+        vectors: Vectors of results (scalars if nothing is vectorised); 1 without a reduction.
+        read_vectors: Vector loads with unit stride.
+        read_elements: Scalar loads, by broadcasts or gathers.
+        is_scattered: Whether the lanes of results are not contiguous in memory.
+        steps: Unrolled steps of the reduction (K-unroll).
+        length: Steps of the whole reduction; 1 without a reduction.
+        is_kept: Whether results stay in registers during the reduction: all loops over them are unrolled,
+            and they fit.
     """
 
     vectors: float
@@ -35,17 +35,17 @@ class RegisterTile:
 
     @classmethod
     def of_store(cls, store: StoreAnalysis, machine: Machine, unroll: float) -> RegisterTile:
-        """The tile of a store.
+        """Return the register tile of a store.
 
         Args:
-            store: The store.
-            machine: Its vectors and registers.
-            unroll: The hint up to which size loops are unrolled.
+            store: Analysed store.
+            machine: Machine, for its vector width and registers.
+            unroll: Value of the pragma `auto_unroll_max_step`.
         """
-        vectorised = [place for place, loop in enumerate(store.loops) if loop.kind is ForKind.VECTORIZED]
-        width = prod(store.loops[place].extent for place in vectorised)
+        vectorised = [depth for depth, loop in enumerate(store.loops) if loop.kind is ForKind.VECTORIZED]
+        width = prod(store.loops[depth].extent for depth in vectorised)
         used = min(max(1, machine.vector_bytes // store.written.element_bytes), max(width, 1))
-        reductions = [place for place, reduces in enumerate(store.is_reduction) if reduces]
+        reductions = [depth for depth, reduces in enumerate(store.is_reduction) if reduces]
         has_tile = bool(reductions) and store.written.is_read
         begin = reductions[-1] + 1 if has_tile else len(store.loops)
         vectors, elements = 0.0, 0.0
@@ -63,36 +63,36 @@ class RegisterTile:
             vectors,
             elements,
             _moves(store.written, vectorised) and not _is_smooth(store.written, vectorised),
-            _written_out(store, begin) if has_tile else 1,
-            prod(store.loops[place].extent for place in reductions) if has_tile else 1,
+            _unrolled_steps(store, begin) if has_tile else 1,
+            prod(store.loops[depth].extent for depth in reductions) if has_tile else 1,
             results <= machine.vector_registers and (not inner or prod(inner) <= unroll),
         )
 
 
 _COUNTED = frozenset(ForKind) - {ForKind.VECTORIZED, ForKind.UNROLLED}
-"""Kinds of loops that stay loops."""
+"""Kinds of loops that are not vectorised or unrolled."""
 
 
 def _elements(store: StoreAnalysis, use: BufferUse, begin: int, vectorised: list[int]) -> float:
-    """What loops from `begin` on touch, and those that are vectorised, which end up inside all others."""
-    outside = [place for place in vectorised if place < begin and use.moves_with(place)]
-    return use.held[begin] * prod(store.loops[place].extent for place in outside)
+    """Return the elements touched by the loops from `begin` on and by vectorised ones (innermost later)."""
+    outside = [depth for depth in vectorised if depth < begin and use.moves_with(depth)]
+    return use.held[begin] * prod(store.loops[depth].extent for depth in outside)
 
 
 def _moves(use: BufferUse, vectorised: list[int]) -> bool:
-    return any(use.moves_with(place) for place in vectorised)
+    return any(use.moves_with(depth) for depth in vectorised)
 
 
 def _is_smooth(use: BufferUse, vectorised: list[int]) -> bool:
-    place = vectorised[-1]
-    return not use.moves_with(place) or use.step(place) in {0, 1}
+    depth = vectorised[-1]
+    return not use.moves_with(depth) or use.step(depth) in {0, 1}
 
 
-def _written_out(store: StoreAnalysis, end: int) -> int:
-    """How many steps of the innermost reductions are unrolled."""
+def _unrolled_steps(store: StoreAnalysis, end: int) -> int:
+    """Return the number of unrolled steps of the innermost reductions."""
     count = 1
-    for place in reversed(range(end)):
-        if store.loops[place].kind is not ForKind.UNROLLED or not store.is_reduction[place]:
+    for depth in reversed(range(end)):
+        if store.loops[depth].kind is not ForKind.UNROLLED or not store.is_reduction[depth]:
             break
-        count *= store.loops[place].extent
+        count *= store.loops[depth].extent
     return count

@@ -1,4 +1,4 @@
-"""How a store comes back to the elements of a buffer."""
+"""Reuse of the elements of a buffer by a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.autoschedule.features.store_analysis import BufferUse, StoreAnalys
 
 
 class ReuseType(Enum):
-    """Why elements are accessed again; names are the field's."""
+    """Kinds of reuse, by Ansor's names."""
 
     LOOP_MULTIPLE_READ = "kLoopMultipleRead"
     SERIAL_MULTIPLE_READ_WRITE = "kSerialMultipleReadWrite"
@@ -22,10 +22,10 @@ class Reuse:
     """The innermost reuse of a buffer.
 
     Attributes:
-        kind: By the iterations of a loop, or by another statement in it.
+        kind: Reuse by the iterations of a loop, or by another statement in it.
         distance_iterations: Iterations until an element is accessed again.
-        distance_bytes: Bytes that are touched between.
-        count: How often.
+        distance_bytes: Bytes that are touched in between.
+        count: Number of accesses to the same element.
     """
 
     kind: ReuseType = ReuseType.NONE
@@ -36,11 +36,11 @@ class Reuse:
 
 @dataclass(slots=True)
 class LoopTouches:
-    """What the statements so far have touched in each loop, by its number.
+    """Memory that the statements so far have touched in each loop, by its number.
 
     Attributes:
-        total_bytes: Of all buffers.
-        elements: Of each buffer by name, one number a statement.
+        total_bytes: Bytes of all buffers.
+        elements: Elements of each buffer by name, a number per statement.
     """
 
     total_bytes: dict[int, int] = field(default_factory=dict)
@@ -48,23 +48,23 @@ class LoopTouches:
 
     def add(self, store: StoreAnalysis) -> None:
         """Add a statement."""
-        for place, loop in enumerate(store.loops):
+        for depth, loop in enumerate(store.loops):
             total = self.total_bytes.get(loop.number, 0)
-            self.total_bytes[loop.number] = total + store.touched_bytes[place]
+            self.total_bytes[loop.number] = total + store.touched_bytes[depth]
             for use in store.uses:
                 counts = self.elements.setdefault((loop.number, use.buffer.name), [])
-                counts.append(use.touched[place])
+                counts.append(use.touched[depth])
 
 
-def reuse(store: StoreAnalysis, use: BufferUse, touches: LoopTouches) -> Reuse:
-    """The innermost reuse; `touches` has this statement and those before it."""
+def find_reuse(store: StoreAnalysis, use: BufferUse, touches: LoopTouches) -> Reuse:
+    """Find the innermost reuse; `touches` includes this statement and those before it."""
     loops = store.loops
-    for place in range(len(loops) - 1, -1, -1):
-        loop = loops[place]
-        if not use.depends_on(place):
-            inner = prod(other.extent for other in loops[place + 1 :])
-            if place + 1 < len(loops):
-                between = store.touched_bytes[place + 1]
+    for depth in range(len(loops) - 1, -1, -1):
+        loop = loops[depth]
+        if not use.depends_on(depth):
+            inner = prod(other.extent for other in loops[depth + 1 :])
+            if depth + 1 < len(loops):
+                between = store.touched_bytes[depth + 1]
             else:
                 between = sum(other.element_bytes for other in store.uses)
             return Reuse(ReuseType.LOOP_MULTIPLE_READ, inner, between, loop.extent)

@@ -1,4 +1,4 @@
-"""Features of states of a task."""
+"""Features of the states of a task."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class FeatureOptions:
-    """Which features a model sees.
+    """Selection of the features that a model sees.
 
     Attributes:
-        max_buffers: How many buffers of a store have features.
-        machine: If given, features follow that tell how well the loops fit it.
+        max_buffers: Maximum number of buffers of a store that have features.
+        machine: Machine for the columns of `MACHINE_FEATURES`; None for Ansor's columns only.
     """
 
     max_buffers: int = MAX_BUFFERS
@@ -29,14 +29,14 @@ class FeatureOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features."""
+        """Names of the features."""
         return feature_names(self.max_buffers, self.machine is not None)
 
 
 def state_features(
     task: SearchTask, state: LoopState, options: FeatureOptions | None = None
 ) -> NDArray[np.float32]:
-    """The features of a state, see `per_store_features`; one row of zeros if it cannot be lowered."""
+    """Return the features of a state (`per_store_features`); one row of zeros if it cannot be lowered."""
     chosen = options or FeatureOptions()
     lowered = lowered_state(task, state)
     if lowered is None:
@@ -46,5 +46,5 @@ def state_features(
 
 
 def is_failed(features: NDArray[np.float32]) -> bool:
-    """Whether these are the features of a state that cannot be lowered; any other has some that are not 0."""
+    """Whether these are the features of a state that cannot be lowered: a single row of zeros."""
     return len(features) > 0 and not features.any()

@@ -1,4 +1,4 @@
-"""What the stores of a loop function touch in each loop around them."""
+"""Memory that the stores of a loop function touch in each loop around them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from intarsia.autoschedule.features.store_record import LoopAround, StoreRecord, store_records
+from intarsia.autoschedule.features.store_record import LoopAround, StoreRecord, collect_stores
 from intarsia.autoschedule.features.touched_region import IndexForm, region_sizes, strides
 from intarsia.ir import PrimFunc
 from intarsia.ir.prim_func import Buffer, Scalar
@@ -15,18 +15,18 @@ from intarsia.ir.prim_func import Buffer, Scalar
 
 @dataclass(frozen=True)
 class BufferUse:
-    """A buffer in one store statement.
+    """A buffer as one store statement uses it.
 
-    A buffer that is allocated inside loops is a new one in each of their iterations: `touched` counts their
-    elements once an iteration, as if they stood side by side. `held` counts its memory.
+    A buffer that is allocated inside loops is a new one in each of their iterations: `touched` counts its
+    elements once per iteration, as if the copies were side by side. `held` counts its memory once.
 
     Attributes:
         buffer: The buffer.
         is_read: Whether it is read.
         is_written: Whether it is written.
-        accesses: The indices of each access.
-        loops: The loops around the statement, outermost first.
-        own_loops: How many of these stand around its allocation.
+        accesses: Indices of each access.
+        loops: Loops around the statement, outermost first.
+        own_loops: Number of these loops that are around the allocation.
     """
 
     buffer: Buffer
@@ -38,48 +38,48 @@ class BufferUse:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element."""
+        """Bytes per element."""
         return int(self.buffer.dtype.numpy.itemsize)
 
     @cached_property
     def regions(self) -> list[tuple[int, ...]]:
-        """For each loop, and for one iteration of all, the extents of what is accessed inside it."""
+        """Extents of the region accessed inside each loop, and last in one iteration of all loops."""
         return region_sizes(self.buffer, self.accesses, self.loops)
 
     @cached_property
     def held(self) -> list[int]:
-        """For each loop, and for one iteration of all, how many elements of memory are accessed inside it."""
+        """Elements of memory accessed inside each loop, and last in one iteration of all loops."""
         return [prod(region) for region in self.regions]
 
     @cached_property
     def touched(self) -> list[int]:
-        """As `held`, with the elements of each iteration of the loops around the allocation."""
+        """As `held`, but elements count once per iteration of the loops around the allocation."""
         extents = [loop.extent for loop in self.loops[: self.own_loops]]
-        return [count * prod(extents[place:]) for place, count in enumerate(self.held)]
+        return [count * prod(extents[depth:]) for depth, count in enumerate(self.held)]
 
-    def depends_on(self, place: int) -> bool:
-        """Whether other iterations of a loop access other elements, or a buffer of their own."""
-        return place < self.own_loops or self.moves_with(place)
+    def depends_on(self, depth: int) -> bool:
+        """Whether iterations of the loop at a depth access different elements, or separate allocations."""
+        return depth < self.own_loops or self.moves_with(depth)
 
-    def moves_with(self, place: int) -> bool:
-        """Whether an index has the counter of a loop."""
-        return self._moving[place]
+    def moves_with(self, depth: int) -> bool:
+        """Whether an index contains the counter of the loop at a depth."""
+        return self._moving[depth]
 
     @cached_property
     def _moving(self) -> list[bool]:
-        """For each loop, whether an index has its counter."""
+        """For each loop, whether an index contains its counter."""
         forms = [form for access in self.accesses for form in access]
         return [
-            any(form.factors[place] or (form.rest and loop.var in form.rest_vars) for form in forms)
-            for place, loop in enumerate(self.loops)
+            any(form.factors[depth] or (form.rest and loop.var in form.rest_vars) for form in forms)
+            for depth, loop in enumerate(self.loops)
         ]
 
-    def step(self, place: int) -> float:
-        """Elements from one iteration of a loop to the next, the least of those accesses that move."""
+    def step(self, depth: int) -> float:
+        """Return the elements between two iterations of a loop, the least over the accesses that move."""
         lengths = strides(self.buffer.shape)
         steps = [
             sum(
-                form.step(place, self.loops[place]) * length
+                form.step(depth, self.loops[depth]) * length
                 for form, length in zip(access, lengths, strict=True)
             )
             for access in self.accesses
@@ -89,11 +89,11 @@ class BufferUse:
 
 @dataclass(frozen=True)
 class StoreAnalysis:
-    """A store with the buffers that it uses, in the order of the text, what it writes last.
+    """A store with the buffers that it uses, in textual order, the written one last.
 
     Attributes:
-        record: The store.
-        uses: Its buffers.
+        record: Store with the loops around it.
+        uses: Buffers of the store.
     """
 
     record: StoreRecord
@@ -101,55 +101,55 @@ class StoreAnalysis:
 
     @property
     def loops(self) -> tuple[LoopAround, ...]:
-        """The loops around it, outermost first."""
+        """Loops around the store, outermost first."""
         return self.record.loops
 
     @cached_property
     def iterations(self) -> int:
-        """How often it is carried out."""
+        """Number of executions of the store."""
         return prod(loop.extent for loop in self.loops)
 
     @cached_property
     def touched_bytes(self) -> list[int]:
-        """For each loop, and for one iteration of all, the bytes of all buffers inside it."""
-        places = range(len(self.loops) + 1)
-        return [sum(use.touched[place] * use.element_bytes for use in self.uses) for place in places]
+        """Bytes touched inside each loop, and last in one iteration of all loops."""
+        depths = range(len(self.loops) + 1)
+        return [sum(use.touched[depth] * use.element_bytes for use in self.uses) for depth in depths]
 
     @cached_property
     def held_bytes(self) -> list[int]:
-        """As `touched_bytes`, of memory."""
-        places = range(len(self.loops) + 1)
-        return [sum(use.held[place] * use.element_bytes for use in self.uses) for place in places]
+        """As `touched_bytes`, but bytes of memory (`BufferUse.held`)."""
+        depths = range(len(self.loops) + 1)
+        return [sum(use.held[depth] * use.element_bytes for use in self.uses) for depth in depths]
 
     @cached_property
     def written(self) -> BufferUse:
-        """What it writes."""
+        """The written buffer."""
         return next(use for use in self.uses if use.is_written)
 
     @cached_property
     def is_reduction(self) -> tuple[bool, ...]:
         """For each loop, whether all its iterations write the same element."""
-        return tuple(not self.written.depends_on(place) for place in range(len(self.loops)))
+        return tuple(not self.written.depends_on(depth) for depth in range(len(self.loops)))
 
 
-def analysed_stores(function: PrimFunc) -> tuple[StoreAnalysis, ...]:
-    """The stores of a loop function as `lower` makes it, in the order of its text."""
-    return tuple(_analysis(record) for record in store_records(function))
+def analyse_stores(function: PrimFunc) -> tuple[StoreAnalysis, ...]:
+    """Analyse the stores of a loop function as `lower` returns it, in textual order."""
+    return tuple(_analyse(record) for record in collect_stores(function))
 
 
-def _analysis(record: StoreRecord) -> StoreAnalysis:
-    found: dict[str, tuple[Buffer, list[Sequence[Scalar]], bool]] = {}
+def _analyse(record: StoreRecord) -> StoreAnalysis:
+    accessed: dict[str, tuple[Buffer, list[Sequence[Scalar]], bool]] = {}
     for load in record.loads:
-        found.setdefault(load.buffer.name, (load.buffer, [], True))[1].append(load.indices)
+        accessed.setdefault(load.buffer.name, (load.buffer, [], True))[1].append(load.indices)
     written = record.buffer
-    found.setdefault(written.name, (written, [], False))[1].append(record.indices)
+    accessed.setdefault(written.name, (written, [], False))[1].append(record.indices)
     uses = []
-    for name, (buffer, accesses, is_read) in found.items():
+    for name, (buffer, accesses, is_read) in accessed.items():
         forms = tuple(
             dict.fromkeys(
                 tuple(IndexForm.of(index, record.loops) for index in indices) for indices in accesses
             )
         )
-        own = len(record.allocated.get(name, ()))
-        uses.append(BufferUse(buffer, is_read, name == written.name, forms, record.loops, own))
+        own_loops = len(record.allocated.get(name, ()))
+        uses.append(BufferUse(buffer, is_read, name == written.name, forms, record.loops, own_loops))
     return StoreAnalysis(record, tuple(uses))

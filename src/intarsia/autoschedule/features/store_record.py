@@ -27,10 +27,10 @@ class LoopAround(NamedTuple):
     """A loop without its body.
 
     Attributes:
-        number: Tells equal loops apart.
-        var: Its counter.
-        extent: How often it runs.
-        kind: How its iterations are carried out.
+        number: Unique number of the loop within the function.
+        var: Loop variable.
+        extent: Number of iterations.
+        kind: Serial, parallel, vectorised or unrolled.
     """
 
     number: int
@@ -41,15 +41,15 @@ class LoopAround(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """A store as features see it.
+    """A store statement with its loops, operations and loads.
 
     Attributes:
-        buffer: What is written.
-        indices: Where.
-        loops: The loops around it, outermost first.
+        buffer: Written buffer.
+        indices: Indices of the written element.
+        loops: Loops around the store, outermost first.
         counts: Operations of one iteration, in the order of `COUNTS`.
-        loads: What one iteration reads.
-        allocated: For each buffer of the function that is no parameter, the loops around its allocation.
+        loads: Loads of one iteration.
+        allocated: Loops around the allocation of each buffer that is not a parameter, by name.
     """
 
     buffer: Buffer
@@ -60,12 +60,13 @@ class StoreRecord:
     allocated: dict[str, tuple[LoopAround, ...]]
 
 
-def store_records(function: PrimFunc) -> tuple[StoreRecord, ...]:
-    """The stores of a loop function as `lower` makes it, in the order of its text.
+def collect_stores(function: PrimFunc) -> tuple[StoreRecord, ...]:
+    """Collect the stores of a loop function as `lower` returns it, in textual order.
 
-    What lowering wrote as several statements is one again: scalars in registers (shared parts, choices) are
-    counted where they are read, and a store in both branches of a choice is one store with a `select`.
-    Conditions that guard the rest of a split or a border are not counted: they leave the main loops later.
+    Statements that lowering has split are merged again: register scalars (common subexpressions, selects) are
+    counted where they are read, and a store in both branches of a condition is one store with a `select`.
+    Conditions that guard a remainder or a border are not counted: later passes move them out of the main
+    loops.
     """
     walker = _Walker()
     for visit in walk(function.body):
@@ -75,7 +76,7 @@ def store_records(function: PrimFunc) -> tuple[StoreRecord, ...]:
 
 @dataclass(slots=True)
 class _Content:
-    """What a scalar in a register was computed from."""
+    """Operations and loads that a register scalar was computed from."""
 
     counts: list[int] = field(default_factory=lambda: [0] * len(COUNTS))
     loads: list[Load] = field(default_factory=list)
@@ -83,13 +84,13 @@ class _Content:
 
 @dataclass(slots=True)
 class _Branches:
-    """A conditional statement on the way.
+    """A conditional statement that is being walked.
 
     Attributes:
         statement: The statement.
-        first: Where the records of its first branch begin.
-        registers: Those that are there before it.
-        second: Where the records of its second branch begin, if it has come so far.
+        first: Index of the first record of the then-branch.
+        registers: Names of the register scalars that exist before the statement.
+        second: Index of the first record of the else-branch; None before it begins.
     """
 
     statement: IfThenElse
@@ -98,7 +99,7 @@ class _Branches:
     second: int | None = None
 
     def is_choice_of(self, register: str) -> bool:
-        """Whether its first branch gives one of two values to a register."""
+        """Whether its then-branch assigns one of two values to a register scalar."""
         return self.second is None and self.statement.otherwise is not None and register in self.registers
 
 
@@ -123,7 +124,7 @@ class _Walker:
             case Store():
                 self.store(statement)
             case IfThenElse():
-                self.choice(statement, visit.event)
+                self.visit_condition(statement, visit.event)
             case _:
                 pass
 
@@ -135,13 +136,13 @@ class _Walker:
 
     def store(self, store: Store) -> None:
         content = self.registers.get(store.buffer.name)
-        counts, loads = self.seen_through((store.value,), store.buffer.name)
+        counts, loads = self.count_through_registers((store.value,), store.buffer.name)
         if content is not None:
             content.counts = _sum(content.counts, counts)
             content.loads += loads
-            for each in self.branches:
-                if each.is_choice_of(store.buffer.name):
-                    self.add_condition(content, each.statement.cond)
+            for branch in self.branches:
+                if branch.is_choice_of(store.buffer.name):
+                    self.add_condition(content, branch.statement.cond)
             return
         loops = tuple(self.loops)
         self.records.append(
@@ -149,26 +150,26 @@ class _Walker:
         )
 
     def add_condition(self, content: _Content, cond: Scalar) -> None:
-        counts, loads = self.seen_through((cond,), "")
+        counts, loads = self.count_through_registers((cond,), "")
         counts[SELECT] += 1
         content.counts = _sum(content.counts, counts)
         content.loads += loads
 
-    def seen_through(self, values: Iterable[Scalar], own: str) -> tuple[list[int], list[Load]]:
-        """Operations and loads of values, with those of the registers that they read."""
-        counts, found, loads = [0] * len(COUNTS), list[Load](), list[Load]()
+    def count_through_registers(self, values: Iterable[Scalar], written: str) -> tuple[list[int], list[Load]]:
+        """Return operations and loads of values, including those of the register scalars that they read."""
+        counts, direct, loads = [0] * len(COUNTS), list[Load](), list[Load]()
         for value in values:
-            count_operations(value, counts, found)
-        for load in found:
+            count_operations(value, counts, direct)
+        for load in direct:
             content = self.registers.get(load.buffer.name)
             if content is None:
                 loads.append(load)
-            elif load.buffer.name != own:
+            elif load.buffer.name != written:
                 counts = _sum(counts, content.counts)
                 loads += content.loads
         return counts, loads
 
-    def choice(self, statement: IfThenElse, event: Event) -> None:
+    def visit_condition(self, statement: IfThenElse, event: Event) -> None:
         if event is Event.ENTER:
             self.branches.append(_Branches(statement, len(self.records), frozenset(self.registers)))
         elif event is Event.ELSE:
@@ -176,31 +177,31 @@ class _Walker:
         else:
             done = self.branches.pop()
             if done.second is not None:
-                self.merge(done, done.second)
+                self.merge_branches(done, done.second)
 
-    def merge(self, done: _Branches, second: int) -> None:
-        """Make one record of two branches that write the same element."""
+    def merge_branches(self, done: _Branches, second: int) -> None:
+        """Merge the records of two branches that write the same element."""
         others = self.records[second:]
         del self.records[second:]
         for other in others:
-            for place in range(done.first, second):
-                mine = self.records[place]
-                if _is_same_element(mine, other):
-                    self.records[place] = self.merged(mine, other, done.statement.cond)
+            for index in range(done.first, second):
+                record = self.records[index]
+                if _is_same_element(record, other):
+                    self.records[index] = self.merged(record, other, done.statement.cond)
                     break
             else:
                 self.records.append(other)
 
-    def merged(self, mine: StoreRecord, other: StoreRecord, cond: Scalar) -> StoreRecord:
-        counts, loads = self.seen_through((cond,), "")
+    def merged(self, record: StoreRecord, other: StoreRecord, cond: Scalar) -> StoreRecord:
+        counts, loads = self.count_through_registers((cond,), "")
         counts[SELECT] += 1
-        counts = _sum(_sum(counts, mine.counts), other.counts)
-        return replace(mine, counts=tuple(counts), loads=(*mine.loads, *other.loads, *loads))
+        counts = _sum(_sum(counts, record.counts), other.counts)
+        return replace(record, counts=tuple(counts), loads=(*record.loads, *other.loads, *loads))
 
 
 def _is_same_element(first: StoreRecord, second: StoreRecord) -> bool:
-    places = [(each.buffer.name, each.indices, each.loops) for each in (first, second)]
-    return places[0] == places[1]
+    elements = [(record.buffer.name, record.indices, record.loops) for record in (first, second)]
+    return elements[0] == elements[1]
 
 
 def _sum(first: Iterable[int], second: Iterable[int]) -> list[int]:

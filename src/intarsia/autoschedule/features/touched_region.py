@@ -1,4 +1,4 @@
-"""How many elements of a buffer the inner loops of a nest touch."""
+"""Regions of a buffer that the inner loops of a nest touch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from intarsia.native.tir.affine import affine, scalar_range
 
 @dataclass(frozen=True)
 class IndexForm:
-    """An index as a sum: a constant, a multiple of each loop's counter, and what is no such multiple.
+    """An index as an affine form: a constant, a multiple of each loop counter, and a non-affine rest.
 
     Attributes:
-        constant: What is added.
-        factors: For each loop.
-        rest: Other scalars with their factors.
+        constant: Constant term.
+        factors: Coefficient of each loop counter, outermost first.
+        rest: Other scalar terms with their coefficients.
     """
 
     constant: int
@@ -29,11 +29,11 @@ class IndexForm:
 
     @classmethod
     def of(cls, index: Scalar, loops: Sequence[LoopAround]) -> IndexForm:
-        """The form of an index."""
+        """Return the affine form of an index."""
         form = affine(index)
         terms = form.terms
         factors = tuple([terms.get(loop.var, 0) for loop in loops])
-        if len(factors) - factors.count(0) == len(terms):  # as a rule
+        if len(factors) - factors.count(0) == len(terms):  # the common case: all terms are loop counters
             return cls(form.constant, factors, ())
         counters = {loop.var for loop in loops}
         rest = tuple((scalar, factor) for scalar, factor in terms.items() if scalar not in counters)
@@ -41,35 +41,35 @@ class IndexForm:
 
     @cached_property
     def rest_vars(self) -> frozenset[LoopVar]:
-        """Counters in the rest."""
+        """Loop counters that occur in the rest."""
         parts = (part for scalar, _ in self.rest for part, _ in scalar_post_order(scalar))
         return frozenset(part for part in parts if isinstance(part, LoopVar))
 
-    def step(self, place: int, loop: LoopAround) -> float:
-        """By how much the index moves with a loop, on average."""
-        if self.factors[place] or loop.var not in self.rest_vars or loop.extent < 2:
-            return abs(self.factors[place])
+    def step(self, depth: int, loop: LoopAround) -> float:
+        """Return the average change of the index per iteration of a loop."""
+        if self.factors[depth] or loop.var not in self.rest_vars or loop.extent < 2:
+            return abs(self.factors[depth])
         low, high = self._rest_range({loop.var: (0, loop.extent - 1)})
         return max(1, high - low) / (loop.extent - 1)
 
     def _rest_range(self, ranges: dict[LoopVar, tuple[int, int]]) -> tuple[int, int]:
-        known = {**dict.fromkeys(self.rest_vars, (0, 0)), **ranges}
+        all_ranges = {**dict.fromkeys(self.rest_vars, (0, 0)), **ranges}
         low = high = 0
         for scalar, factor in self.rest:
-            least, greatest = scalar_range(scalar, known)
+            least, greatest = scalar_range(scalar, all_ranges)
             low += factor * (least if factor > 0 else greatest)
             high += factor * (greatest if factor > 0 else least)
         return low, high
 
     def hulls(self, loops: Sequence[LoopAround]) -> list[tuple[int, int]]:
-        """For each loop, and for one iteration of all: the least and the greatest value inside it.
+        """Return the least and the greatest value inside each loop, and last in one iteration of all loops.
 
         Loops outside are in their first iteration.
         """
         low = high = self.constant
         ranges: dict[LoopVar, tuple[int, int]] = {}
         least, most = self._rest_range(ranges) if self.rest else (0, 0)
-        found = [(low + least, high + most)]
+        hulls_inside_out = [(low + least, high + most)]
         for factor, loop in zip(reversed(self.factors), reversed(loops), strict=True):
             if factor > 0:
                 high += factor * (loop.extent - 1)
@@ -78,14 +78,14 @@ class IndexForm:
             if self.rest and loop.var in self.rest_vars:
                 ranges[loop.var] = (0, loop.extent - 1)
                 least, most = self._rest_range(ranges)
-            found.append((low + least, high + most))
-        return found[::-1]
+            hulls_inside_out.append((low + least, high + most))
+        return hulls_inside_out[::-1]
 
 
 def region_sizes(
     buffer: Buffer, accesses: Sequence[Sequence[IndexForm]], loops: Sequence[LoopAround]
 ) -> list[tuple[int, ...]]:
-    """For each loop, and for one iteration of all: the extents of the hull of all accesses inside it."""
+    """Return the extents of the hull of all accesses inside each loop, and last in one iteration of all."""
     sizes: list[list[int]] = []
     for dim, extent in enumerate(buffer.shape):
         forms = [access[dim] for access in accesses]
@@ -98,7 +98,7 @@ def region_sizes(
 
 
 def contiguous_elements(sizes: Sequence[int], shape: Sequence[int]) -> int:
-    """How many elements of a region of a buffer stand side by side."""
+    """Return the number of contiguous elements of a region of a buffer."""
     run = 1
     for size, extent in zip(reversed(sizes), reversed(shape), strict=True):
         run *= size
@@ -108,5 +108,5 @@ def contiguous_elements(sizes: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements from one index to the next, for each dimension."""
-    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+    """Return the row-major stride of each dimension, in elements."""
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))

@@ -1,4 +1,4 @@
-"""Small changes of programs (Ansor, section 5.1)."""
+"""Mutations of programs (Ansor, section 5.1)."""
 
 from intarsia.autoschedule.mutation.mutate import CPU_MUTATION_RULES, MutationRule, mutate
 

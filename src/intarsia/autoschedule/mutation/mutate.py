@@ -1,4 +1,4 @@
-"""From one program to a similar one."""
+"""Mutation of a program by one random rule."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class MutationRule(Protocol):
 
     @property
     def name(self) -> str:
-        """What the rule is called in reports."""
+        """Name of the rule in reports."""
 
     def weight(self, options: SpaceOptions) -> float:
-        """How often it is drawn, against the others; 0 is never."""
+        """Return the relative probability of the rule; 0 is never."""
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions, /
     ) -> LoopState | None:
-        """Another program with the ranges of all loops, or None if nothing can change, or not as drawn."""
+        """Return a changed program with all loop ranges, or None if the drawn change is impossible."""
 
 
 CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
@@ -44,16 +44,16 @@ CPU_MUTATION_RULES: Final[tuple[MutationRule, ...]] = (
 def mutate(
     task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions | None = None
 ) -> LoopState | None:
-    """Another program by one random mutation, with the ranges of all loops (Ansor, section 5.1).
+    """Return another program by one random mutation, with the ranges of all loops (Ansor, section 5.1).
 
     Args:
-        task: What is searched.
+        task: Search task.
         state: A program of the task.
-        rng: Decides everything.
+        rng: Source of all random decisions.
         options: Weights of the mutations, and limits of the space.
 
     Returns:
-        The program, or None if the drawn mutation is not possible here; callers try again.
+        The program, or None if the drawn mutation is impossible here; callers try again.
     """
     limits = SpaceOptions() if options is None else options
     weights = [rule.weight(limits) for rule in CPU_MUTATION_RULES]

@@ -1,4 +1,4 @@
-"""Another hint for unrolling."""
+"""Mutation of an unroll pragma."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
 
 @dataclass(frozen=True, slots=True)
 class MutateAutoUnroll:
-    """Draw another number for one hint `auto_unroll_max_step`, never the same."""
+    """Draw another value of one pragma `auto_unroll_max_step`."""
 
     name: str = "mutate_auto_unroll"
 
     def weight(self, options: SpaceOptions) -> float:
-        """Few."""
+        """Return the weight of unroll mutations."""
         return options.auto_unroll_weight
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """A state with the other number; None if there is no hint, or no other number."""
+        """Return a state with the other value; None without a pragma or without another value."""
         steps = list(state.transform_steps)
-        found = [(place, step) for place, step in enumerate(steps) if isinstance(step, PragmaStep)]
-        hints = [(place, step) for place, step in found if step.pragma_type.startswith(f"{AUTO_UNROLL}$")]
+        pragmas = [(index, step) for index, step in enumerate(steps) if isinstance(step, PragmaStep)]
+        hints = [(index, step) for index, step in pragmas if step.pragma_type.startswith(f"{AUTO_UNROLL}$")]
         if not hints:
             return None
-        place, hint = rng.choice(hints)
+        index, hint = rng.choice(hints)
         kinds = [f"{AUTO_UNROLL}${number}" for number in options.unroll_steps]
         others = [kind for kind in kinds if kind != hint.pragma_type]
         if not others:
             return None
-        steps[place] = replace(hint, pragma_type=rng.choice(others))
+        steps[index] = replace(hint, pragma_type=rng.choice(others))
         return completed(task.dag, steps)

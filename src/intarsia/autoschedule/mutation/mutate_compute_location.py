@@ -1,4 +1,4 @@
-"""Another loop for a stage that is inside one."""
+"""Mutation of the loop that a stage is computed in."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from intarsia.native.loop_state.steps import ComputeAtStep
 
 @dataclass(frozen=True, slots=True)
 class MutateComputeLocation:
-    """Compute a stage without tiles, which stands in a loop, in another loop.
+    """Move a stage without tiles, which is computed in a loop, to another loop.
 
     The loops are those of the state that the step changed. (The field's first implementation takes loops of
-    the last state, whose numbers later steps have changed.)
+    the last state, although later steps have renumbered them.)
     """
 
     name: str = "mutate_compute_location"
 
     def weight(self, options: SpaceOptions) -> float:
-        """Few, and none where stages stay where sketches put them."""
+        """Return the weight of location mutations; 0 where stages stay where sketches put them."""
         return 0.0 if options.disable_change_compute_location else options.compute_location_weight
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, _options: SpaceOptions
     ) -> LoopState | None:
-        """A state made again with the other loop; None if there is no such stage, or no other loop."""
+        """Return the replayed state with the other loop; None without such a stage or another loop."""
         steps = list(state.transform_steps)
-        places = [place for place, step in enumerate(steps) if isinstance(step, ComputeAtStep)]
-        rng.shuffle(places)
-        for place in places:
-            step = steps[place]
+        indices = [index for index, step in enumerate(steps) if isinstance(step, ComputeAtStep)]
+        rng.shuffle(indices)
+        for index in indices:
+            step = steps[index]
             assert isinstance(step, ComputeAtStep), "only these are listed"
-            before = completed(task.dag, steps[:place])
+            before = completed(task.dag, steps[:index])
             if before is None or not is_movable(before, step.stage_id):
                 continue
             here = step.target_stage_id, step.target_iter_id
-            others = [each for each in compute_locations(before, step.stage_id) if each != here]
+            others = [location for location in compute_locations(before, step.stage_id) if location != here]
             if others:
                 stage_id, iter_id = rng.choice(others)
-                steps[place] = replace(step, target_stage_id=stage_id, target_iter_id=iter_id)
+                steps[index] = replace(step, target_stage_id=stage_id, target_iter_id=iter_id)
                 return completed(task.dag, steps)
         return None

@@ -1,4 +1,4 @@
-"""Another decision of a rule."""
+"""Mutation of one knob of a micro-kernel schedule."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class MutateMicroKernel:
-    """Decide one thing otherwise in a schedule that native's rule can make: a tile, an order, a copy.
+    """Change one knob of a schedule of native's schedule family: a tile, a loop order, a packed copy.
 
-    Lengths that belong together change together, and to lengths that leave a rest, which no moving of
+    Lengths that depend on each other change together, also to lengths that leave a remainder, which no moving
+    of
     factors finds.
     """
 
     name: str = "mutate_micro_kernel"
 
     def weight(self, options: SpaceOptions) -> float:
-        """As asked for, if these schedules are searched at all."""
+        """Return the weight of these mutations; 0 where the space has no micro-kernels."""
         return 0.0 if options.micro_kernels is None else options.micro_kernel_weight
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """The other schedule; None if the state is no such schedule."""
+        """Return the other schedule; None if the state is not of the family."""
         if options.micro_kernels is None:
             return None
         sketch = MicroKernelSketch.of_task(task, options.micro_kernels)
-        moved = None if sketch is None else sketch.moved(state, rng)
+        moved = None if sketch is None else sketch.draw_neighbour(state, rng)
         return None if moved is None else with_bounds(moved)

@@ -1,4 +1,4 @@
-"""Another number of loops that are one parallel loop."""
+"""Mutation of the number of loops that are fused to one parallel loop."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ class MutateParallel:
     name: str = "mutate_parallel"
 
     def weight(self, options: SpaceOptions) -> float:
-        """Least of all."""
+        """Return the weight of parallel mutations."""
         return options.parallel_weight
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, _options: SpaceOptions
     ) -> LoopState | None:
-        """A state made again; None if no loop can be so, or later steps do not allow what was drawn."""
+        """Return the replayed state; None if no loop qualifies, or later steps forbid the drawn count."""
         steps = state.transform_steps
-        places = [place for place, step in enumerate(steps) if _is_outermost_parallel(step)]
-        if not places:
+        indices = [index for index, step in enumerate(steps) if _is_outermost_parallel(step)]
+        if not indices:
             return None
-        place = rng.choice(places)
-        stage_id, fused, begin = steps[place].stage_id, 1, place
-        before = steps[place - 1] if place else None
+        index = rng.choice(indices)
+        stage_id, fused, begin = steps[index].stage_id, 1, index
+        before = steps[index - 1] if index else None
         if isinstance(before, FuseStep) and before.stage_id == stage_id and before.fused_ids[:1] == (0,):
-            fused, begin = len(before.fused_ids), place - 1
+            fused, begin = len(before.fused_ids), index - 1
         start = completed(task.dag, steps[:begin])
         most = 0 if start is None else _fusible(start, stage_id)
         others = [count for count in range(1, most + 1) if count != fused]
         if not others:
             return None
         count = rng.choice(others)
-        rest = _shifted(steps[place + 1 :], stage_id, fused - count, is_longer=begin == place)
+        rest = _renumber(steps[index + 1 :], stage_id, fused - count, is_longer=begin == index)
         if rest is None:
             return None
         fuse = FuseStep(stage_id, tuple(range(count)))
-        return completed(task.dag, [*steps[:begin], fuse, steps[place], *rest])
+        return completed(task.dag, [*steps[:begin], fuse, steps[index], *rest])
 
 
 def _is_outermost_parallel(step: TransformStep) -> bool:
@@ -68,29 +68,30 @@ def _is_outermost_parallel(step: TransformStep) -> bool:
 
 
 def _fusible(state: LoopState, stage_id: int) -> int:
-    """How many outer loops may be one: the last of them may have stages inside."""
+    """Return how many outer loops can be fused: only the last of them may have stages attached."""
     count = 0
-    for place, loop in enumerate(state.stages[stage_id].iters):
+    for loop_id, loop in enumerate(state.stages[stage_id].iters):
         if loop.kind is not IterKind.SPATIAL or loop.annotation is not IteratorAnnotation.NONE:
             break
         count += 1
-        if (stage_id, place) in state.attach_map.attached:
+        if (stage_id, loop_id) in state.attach_map.attached:
             break
     return count
 
 
-def _shifted(
+def _renumber(
     steps: Sequence[TransformStep], stage_id: int, shift: int, *, is_longer: bool
 ) -> list[TransformStep] | None:
-    """Later steps for the loops behind the parallel one; None where they cannot be the same.
+    """Renumber later steps for the loops behind the parallel one; None where that is impossible.
 
     Args:
-        steps: Those after the parallel loop was made.
-        stage_id: Of that loop.
-        shift: What numbers of loops grow by.
-        is_longer: Whether the history gets a step more, so that numbers of splits to follow are wrong.
+        steps: Steps after the parallel annotation.
+        stage_id: Stage of the parallel loop.
+        shift: Number that is added to loop numbers.
+        is_longer: Whether the history gets one more step, which would invalidate the step numbers of splits
+            to follow.
     """
-    found: list[TransformStep] = []
+    renumbered: list[TransformStep] = []
     for step in steps:
         is_following = isinstance(step, FollowSplitStep | FollowFusedSplitStep)
         if step.adds_stage or (is_longer and is_following):
@@ -102,18 +103,18 @@ def _shifted(
             moved = None
         if moved is None:
             return None
-        found.append(moved)
-    return found
+        renumbered.append(moved)
+    return renumbered
 
 
 def _behind(step: TransformStep, shift: int) -> TransformStep | None:
-    """A step on loops behind the parallel one, or on the outermost loop, or None if it is another one."""
+    """Return a step on loops behind the parallel one, or on the outermost loop; None for any other step."""
     match step:
         case AnnotationStep() | PragmaStep():
             if step.iter_id == 0:
                 return step
             return replace(step, iter_id=step.iter_id + shift) if step.iter_id + shift > 0 else None
         case FuseStep(fused_ids=(first, *_)) if first > 0 and first + shift > 0:
-            return replace(step, fused_ids=tuple(each + shift for each in step.fused_ids))
+            return replace(step, fused_ids=tuple(loop_id + shift for loop_id in step.fused_ids))
         case _:
             return None

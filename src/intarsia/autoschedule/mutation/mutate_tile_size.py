@@ -1,4 +1,4 @@
-"""Other lengths of one split."""
+"""Mutation of the lengths of one split."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ class MutateTileSize:
     name: str = "mutate_tile_size"
 
     def weight(self, options: SpaceOptions) -> float:
-        """Most mutations are of this kind."""
+        """Return the weight of tile size mutations."""
         return options.tile_size_weight
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """A state made again with the other lengths; None if no split has a factor to move."""
+        """Return the replayed state with the other lengths; None if no split has a factor to move."""
         steps = list(state.transform_steps)
-        places = [place for place, step in enumerate(steps) if _is_eligible(step, options)]
-        if not places:
+        indices = [index for index, step in enumerate(steps) if _is_eligible(step, options)]
+        if not indices:
             return None
-        place = rng.choice(places)
-        step = steps[place]
+        index = rng.choice(indices)
+        step = steps[index]
         assert isinstance(step, SplitStep), "only splits are eligible"
         lengths = _moved(step, rng, options.max_innermost_split_factor)
         if lengths is None:
             return None
-        steps[place] = replace(step, lengths=lengths)
+        steps[index] = replace(step, lengths=lengths)
         return completed(task.dag, steps)
 
 
 def _is_eligible(step: object, options: SpaceOptions) -> bool:
-    """A split of a loop of several iterations, whose lengths are of all parts but the outermost.
+    """Whether a step splits a loop of several iterations, with lengths for all parts but the outermost.
 
     Splits that cannot change are left out before one is drawn, not after.
     """
@@ -53,9 +53,9 @@ def _is_eligible(step: object, options: SpaceOptions) -> bool:
 
 
 def _moved(step: SplitStep, rng: Random, most_innermost: int) -> tuple[int, ...] | None:
-    """The lengths with a divisor of one part moved to the next one of a random order, or None."""
-    known = [length or 1 for length in step.lengths]
-    parts = [max(1, (step.extent or 1) // math.prod(known)), *known]
+    """Return the lengths with a divisor of one part moved to the next part of a random order, or None."""
+    lengths = [length or 1 for length in step.lengths]
+    parts = [max(1, (step.extent or 1) // math.prod(lengths)), *lengths]
     order = rng.sample(range(len(parts)), len(parts))
     for source, target in zip(order, [*order[1:], order[0]], strict=True):
         most = most_innermost // parts[target] if target == len(parts) - 1 else parts[source]

@@ -1,4 +1,4 @@
-"""The best schedule of a log, put to use."""
+"""Application of the best schedule of a log."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def apply_best(
     include_compatible: bool = False,
     option: LayoutRewriteOption | None = None,
 ) -> ScheduledDag:
-    """A task with the best schedule of a log, ready to be lowered (the field's SearchTask.apply_best).
+    """Apply the best schedule of a log to a task, ready for `lower` (SearchTask.apply_best of TVM).
 
     Args:
-        task: What is computed.
+        task: Search task.
         log: A v0.6 log.
         include_compatible: Whether schedules of smaller workloads of the same name count too.
-        option: What happens to placeholders whose layout is free; else as the task says.
+        option: Layout rewrite of placeholders with a free layout; None for that of the task.
 
     Raises:
         DatabaseError: The log is damaged, or has no schedule of the task that works.
@@ -37,12 +37,12 @@ def apply_best(
 
 
 def print_best(task: SearchTask, log: str | Path, *, include_compatible: bool = False) -> str:
-    """The best schedule of a log as Python code (the field's SearchTask.print_best).
+    """Return the best schedule of a log as Python code (SearchTask.print_best of TVM).
 
     Args:
-        task: What is computed.
+        task: Search task.
         log: A v0.6 log.
-        include_compatible: As of `apply_best`.
+        include_compatible: Whether schedules of smaller workloads of the same name count too.
 
     Raises:
         DatabaseError: As of `apply_best`.

@@ -1,4 +1,4 @@
-"""The search that does not search."""
+"""A policy that measures the default loops only."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from intarsia.native.lowering import infer_bound
 
 
 class EmptyPolicy:
-    """Measures the loops as declared, again and again (seed ansor_minimum).
+    """Measures the loops as declared, repeatedly (seed ansor_minimum).
 
     Attributes:
-        task: What is measured.
+        task: Search task.
     """
 
     def __init__(
@@ -29,13 +29,13 @@ class EmptyPolicy:
         on_measured: Sequence[OnMeasured] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """A policy that has measured nothing.
+        """Create a policy without measurements.
 
         Args:
-            task: What is measured.
-            measurer: Measures it.
-            on_measured: Told of each round's measurements.
-            clock: Seconds from any time on.
+            task: Search task.
+            measurer: Measurer of schedules.
+            on_measured: Callbacks that are called with each round's measurements.
+            clock: Monotonic clock in seconds.
         """
         self.task = task
         self._measurer = measurer
@@ -50,16 +50,16 @@ class EmptyPolicy:
 
     @property
     def best_cost(self) -> float:
-        """Their least cost in seconds; inf while every measurement failed."""
+        """Least cost of the loops in seconds; inf while every measurement failed."""
         return self._progress.best
 
     @property
     def trials(self) -> int:
-        """How often they were measured."""
+        """Number of measurements."""
         return self._progress.trials
 
     def search(self, options: TuningOptions) -> LoopState | None:
-        """Measure as often as there are trials; with 0 or 1, which measure nothing, only the loops."""
+        """Measure once per trial; with 0 or 1 trials measure nothing, and return the loops."""
         if options.num_measure_trials <= 1:
             return self._state()
         budget = TrialBudget(options, self._clock)
@@ -70,18 +70,20 @@ class EmptyPolicy:
         return self.best_state
 
     def tune_round(self, n: int) -> list[float]:
-        """Measure `n` times; seconds of each, inf for a failure."""
+        """Measure `n` times; return the seconds of each measurement, inf for a failure."""
         states = [self._state()] * n
         measurements = self._measurer.measure(self.task, states)
-        for tell in self._on_measured:
-            tell(self.task, states, measurements)
-        costs = [each.cost for each in measurements]
+        for on_measured in self._on_measured:
+            on_measured(self.task, states, measurements)
+        costs = [measurement.cost for measurement in measurements]
         self._progress.add(costs)
         return costs
 
     def _has_stalled(self, patience: int | None) -> bool:
-        known = self._progress
-        return patience is not None and known.has_cost and known.trials - known.best_trials > patience
+        progress = self._progress
+        return (
+            patience is not None and progress.has_cost and progress.trials - progress.best_trials > patience
+        )
 
     def _state(self) -> LoopState:
         return infer_bound(self.task.dag, LoopState.initial(self.task.dag))

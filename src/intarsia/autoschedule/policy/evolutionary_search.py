@@ -1,4 +1,4 @@
-"""From random programs to those that a model expects to be fast."""
+"""Evolutionary search for programs that a model scores highly."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ def evolutionary_search(
     space: SpaceOptions | None = None,
     measured: Container[str] = (),
 ) -> tuple[LoopState, ...]:
-    """The best programs of some generations, best first, all different (Ansor, section 5.1).
+    """Return the best programs of several generations, best first, all different (Ansor, section 5.1).
 
-    A generation comes from the one before: programs are drawn, those with high scores more often, and mutated
-    or copied. Where no score is above 0 all are drawn alike (the field's first implementation then breeds
-    from one program only). Programs that were measured are bred from, and are not among the results.
+    A generation is bred from the one before: programs are drawn in proportion to their scores, and mutated
+    or copied. Where no score is above 0 all are drawn with equal probability (Ansor's first implementation
+    then breeds
+    from one program only). Measured programs are bred from, but not returned.
 
     Args:
-        task: What is searched.
-        population: The first generation: programs with the ranges of all loops.
-        count: How many programs are given back, at most.
-        scores: Of programs, higher is better.
-        rng: Decides everything.
-        options: Sizes of generations, and how many there are.
-        space: What mutations may draw.
-        measured: Texts of programs that are known.
+        task: Search task.
+        population: First generation: programs with the ranges of all loops.
+        count: Maximum number of programs that are returned.
+        scores: Scores of programs, higher is better.
+        rng: Source of all random decisions.
+        options: Size and number of generations.
+        space: Limits of the space of mutations.
+        measured: Texts of measured programs.
 
     Returns:
-        None at all if no program works, or every one was measured.
+        The programs; none if no program can be lowered, or all were measured.
     """
     settings, limits = options or PolicyOptions(), space or SpaceOptions()
-    found: dict[str, tuple[float, LoopState]] = {}
-    for left in reversed(range(settings.evolutionary_search_num_iters + 1)):
+    unmeasured: dict[str, tuple[float, LoopState]] = {}
+    for generations_left in reversed(range(settings.evolutionary_search_num_iters + 1)):
         ranked = scores.of(population)
         for score, state in zip(ranked, population, strict=True):
             if score > -math.inf and state.text not in measured:
-                found.setdefault(state.text, (score, state))
-        if left:
-            population = _next_generation(task, population, ranked, rng, settings, limits)
-    best = sorted(found.values(), key=lambda each: -each[0])[:count]
+                unmeasured.setdefault(state.text, (score, state))
+        if generations_left:
+            population = _breed_generation(task, population, ranked, rng, settings, limits)
+    best = sorted(unmeasured.values(), key=lambda scored: -scored[0])[:count]
     return tuple(state for _, state in best)
 
 
-def _next_generation(
+def _breed_generation(
     task: SearchTask,
     population: Sequence[LoopState],
     scores: Sequence[float],
@@ -64,13 +65,15 @@ def _next_generation(
     options: PolicyOptions,
     space: SpaceOptions,
 ) -> list[LoopState]:
-    """As many programs as a generation has; fewer if too many mutations in a row fail."""
+    """Breed a generation; it is smaller if too many mutations in a row fail."""
     parents = [(score, state) for score, state in zip(scores, population, strict=True) if score > -math.inf]
     states = [state for _, state in parents]
     limits = list(accumulate(max(0.0, score) for score, _ in parents))
-    found: list[LoopState] = []
+    children: list[LoopState] = []
     failures = 0
-    while states and len(found) < options.evolutionary_search_population and failures < space.most_failures:
+    while (
+        states and len(children) < options.evolutionary_search_population and failures < space.most_failures
+    ):
         is_ranked = 0 < limits[-1] < math.inf
         (state,) = rng.choices(states, cum_weights=limits) if is_ranked else [rng.choice(states)]
         child: LoopState | None = state
@@ -78,5 +81,5 @@ def _next_generation(
             child = mutate(task, state, rng, space)
         failures = failures + 1 if child is None else 0
         if child is not None:
-            found.append(child)
-    return found
+            children.append(child)
+    return children

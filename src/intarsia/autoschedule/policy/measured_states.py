@@ -1,4 +1,4 @@
-"""What a search knows from measurements."""
+"""The measured programs of a search."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Final
 from intarsia.native.loop_state import LoopState
 
 _CLEARLY: Final = 0.985
-"""What takes less than this share of the time of another program is faster for sure, in turns with it."""
+"""A finalist is clearly faster below this share of the seed's time: above it lies the noise of interleaved
+measurements."""
 
 
 class MeasuredStates:
-    """The programs of a task that were measured, and what they cost.
+    """Measured programs of a task, with their costs.
 
-    Programs that print the same are the same. Failures are known as well, so that none is measured twice, but
-    are no programs to go on from.
+    Programs with equal texts are equal. Failures are stored too, so that none is measured twice, but
+    they are not candidates for the best.
 
     Attributes:
-        best_state: The one with the least cost; None while all failed.
-        best_cost: Its cost in seconds; inf while all failed.
-        best_trials: How many were known when the best was found.
+        best_state: Program with the least cost; None while all failed.
+        best_cost: Cost of the best program in seconds; inf while all failed.
+        best_trials: Number of measured programs when the best was found.
     """
 
     def __init__(self, preferred: str | None = None) -> None:
-        """Nothing known.
+        """Create an empty collection.
 
         Args:
-            preferred: The text of the program that is the best among equals; else it is the first one.
+            preferred: Text of the program that is the best among equals; None for the first one measured.
         """
         self.best_state: LoopState | None = None
         self.best_cost = inf
@@ -43,13 +44,13 @@ class MeasuredStates:
 
     @property
     def trials(self) -> int:
-        """How many programs were measured, failures included; one that was measured twice counts once."""
+        """Number of distinct measured programs, including failures."""
         return len(self._texts)
 
     def add(self, state: LoopState, cost: float) -> None:
-        """Add a measurement; a cost that is no positive number is a failure.
+        """Add a measurement; a cost that is not a positive number is a failure.
 
-        A cost of a program that was measured before takes the place of the old one.
+        A second cost of a program replaces the first one.
         """
         is_known = state.text in self._texts
         self._texts.add(state.text)
@@ -64,48 +65,52 @@ class MeasuredStates:
 
     @property
     def texts(self) -> frozenset[str]:
-        """Of all programs that were measured."""
+        """Texts of all measured programs."""
         return frozenset(self._texts)
 
     def best(self, count: int) -> tuple[LoopState, ...]:
-        """The programs that work with the least costs, best first."""
+        """Return the working programs with the least costs, best first."""
         ordered = sorted(self._working.values(), key=self._rank)
         return tuple(state for _, state in ordered[:count])
 
     def works(self, text: str) -> bool:
-        """Whether the program with that text was measured, and did not fail."""
+        """Return whether the program with that text was measured without a failure."""
         return text in self._working
 
     def has_stalled(self, patience: int | None) -> bool:
-        """Whether more than so many came after the best; never with None, or without a best."""
+        """Whether more than `patience` programs were measured after the best; false for None or no best."""
         if patience is None or self.best_state is None:
             return False
         return self.trials - self.best_trials > patience
 
-    def settle(self, finalists: Sequence[LoopState], costs: Sequence[float]) -> None:
-        """Let the best be one of a few that were measured again, against one another.
+    def confirm(self, finalists: Sequence[LoopState], costs: Sequence[float]) -> None:
+        """Choose the best among finalists that were measured again, interleaved.
 
-        Their new costs take the place of the old ones; other programs, each of which may be there by one
-        lucky measurement, do not count, unless all finalists failed this time. The preferred program, if it
-        is one of them, is beaten only by what is clearly faster.
+        Their new costs replace the old ones. Other programs, each of which may owe its rank to one
+        lucky measurement, do not count unless all finalists failed this time. The preferred program, if it
+        is a finalist, is replaced only by a clearly faster one.
         """
-        again = []
+        remeasured = []
         for state, cost in zip(finalists, costs, strict=True):
             self._working.pop(state.text, None)
             if isfinite(cost) and cost > 0:
                 self._working[state.text] = cost, state
-                again.append((cost, state))
-        held = next((cost for cost, state in again if state.text == self._preferred), inf)
-        clear = [each for each in again if each[0] < _CLEARLY * held or each[1].text == self._preferred]
+                remeasured.append((cost, state))
+        preferred_cost = next((cost for cost, state in remeasured if state.text == self._preferred), inf)
+        clear = [
+            timed
+            for timed in remeasured
+            if timed[0] < _CLEARLY * preferred_cost or timed[1].text == self._preferred
+        ]
         self._choose(clear or self._working.values())
 
     def _choose(self, working: Iterable[tuple[float, LoopState]]) -> None:
         before = self.best_state
-        found = min(working, key=self._rank, default=None)
-        self.best_cost, self.best_state = (inf, None) if found is None else found
+        best = min(working, key=self._rank, default=None)
+        self.best_cost, self.best_state = (inf, None) if best is None else best
         if self.best_state is not None and self.best_state != before:
             self.best_trials = self.trials
 
-    def _rank(self, each: tuple[float, LoopState]) -> tuple[float, bool]:
-        cost, state = each
+    def _rank(self, timed: tuple[float, LoopState]) -> tuple[float, bool]:
+        cost, state = timed
         return cost, state.text != self._preferred

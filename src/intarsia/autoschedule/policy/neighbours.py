@@ -1,4 +1,4 @@
-"""Programs that differ from another one in one decision."""
+"""Programs that differ from another program in one decision."""
 
 from __future__ import annotations
 
@@ -19,67 +19,71 @@ from intarsia.native.loop_state.steps import PragmaStep, SplitStep, TransformSte
 from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
 
 _DRAWS: Final = 12
-"""So many draws find nearly always all numbers of loops, few as they are, that may be one parallel loop."""
+"""Number of draws that nearly always cover the few possible numbers of fused parallel loops."""
 
 
 def neighbours(
     task: SearchTask, state: LoopState, space: SpaceOptions | None = None
 ) -> tuple[LoopState, ...]:
-    """The programs a step away: a prime factor elsewhere in a split, another hint, another parallel loop.
+    """Return the programs one step away: a moved prime factor, another pragma, another parallel loop.
 
-    Where a split leaves a rest anyway, a length may also be one more or less. These are the steps of
-    coordinate descent; a mutation is one of many, which may move several factors at once. With micro-kernels
-    in the space there are also those that differ in one of their decisions.
+    Where a split leaves a remainder anyway, a length may also change by one. These are the steps of
+    coordinate descent; a mutation may move several factors at once. With micro-kernels
+    in the space, schedules that differ in one knob are included.
 
     Args:
-        task: What is searched.
+        task: Search task.
         state: A program of the task.
-        space: Limits of lengths, and the hints there are.
+        space: Limits of lengths, and values of the unroll pragma.
 
     Returns:
-        All of them, different from one another and from the program, with the ranges of all loops.
+        All neighbours, distinct and different from the program, with the ranges of all loops.
     """
     limits = space or SpaceOptions()
     histories = [*_other_tiles(state.transform_steps, limits), *_other_hints(state.transform_steps, limits)]
-    made = [completed(task.dag, steps) for steps in histories]
-    made += [MutateParallel().apply(task, state, Random(seed), limits) for seed in range(_DRAWS)]  # noqa: S311
-    made += map(with_bounds, _other_micro_kernels(task, state, limits))
-    found = {each.text: each for each in made if each is not None}
-    found.pop(state.text, None)
-    return tuple(found.values())
+    candidates = [completed(task.dag, steps) for steps in histories]
+    candidates += [MutateParallel().apply(task, state, Random(seed), limits) for seed in range(_DRAWS)]  # noqa: S311
+    candidates += map(with_bounds, _other_micro_kernels(task, state, limits))
+    by_text = {neighbour.text: neighbour for neighbour in candidates if neighbour is not None}
+    by_text.pop(state.text, None)
+    return tuple(by_text.values())
 
 
 def _other_tiles(steps: Sequence[TransformStep], space: SpaceOptions) -> Iterator[list[TransformStep]]:
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if isinstance(step, SplitStep) and step.inner_to_outer and (step.extent or 0) > 1:
             for lengths in _other_lengths(step, space.max_innermost_split_factor):
-                yield [*steps[:place], replace(step, lengths=lengths), *steps[place + 1 :]]
+                yield [*steps[:index], replace(step, lengths=lengths), *steps[index + 1 :]]
 
 
 def _other_lengths(step: SplitStep, most_innermost: int) -> Iterator[tuple[int, ...]]:
-    """The lengths with a prime factor moved from one part to another; one more or less if there is a rest.
+    """Yield the lengths with a prime factor moved between parts; plus or minus one if there is a remainder.
 
-    The outermost part of a split that leaves a rest has no factors: it gives a 2, and takes any.
+    The outermost part of a split with a remainder has no exact factors: it gives a factor 2, and takes any.
     """
     extent = step.extent or 1
-    known = tuple(length or 1 for length in step.lengths)
-    outermost = -(-extent // math.prod(known))
-    has_rest = extent % math.prod(known) > 0
-    sizes = min(outermost, 2) if has_rest else outermost, *known
-    found = [
-        _moved(known, source, target, prime)
+    lengths = tuple(length or 1 for length in step.lengths)
+    outermost = -(-extent // math.prod(lengths))
+    has_rest = extent % math.prod(lengths) > 0
+    sizes = min(outermost, 2) if has_rest else outermost, *lengths
+    candidates = [
+        _moved(lengths, source, target, prime)
         for source, target in permutations(range(len(sizes)), 2)
         for prime in _primes(sizes[source])
     ]
-    for place, length in enumerate(known if has_rest else ()):
-        found += [(*known[:place], length + by, *known[place + 1 :]) for by in (-1, 1) if length + by > 0]
-    for lengths in found:
-        if lengths[-1] <= max(most_innermost, known[-1]):
-            yield lengths
+    for index, length in enumerate(lengths if has_rest else ()):
+        candidates += [
+            (*lengths[:index], length + delta, *lengths[index + 1 :])
+            for delta in (-1, 1)
+            if length + delta > 0
+        ]
+    for changed in candidates:
+        if changed[-1] <= max(most_innermost, lengths[-1]):
+            yield changed
 
 
 def _moved(lengths: tuple[int, ...], source: int, target: int, factor: int) -> tuple[int, ...]:
-    """With a factor of one part in another; part 0 follows from the lengths of the others."""
+    """Return the lengths with a factor moved between parts; part 0 is implied by the other lengths."""
     moved = [0, *lengths]
     moved[source] //= factor
     moved[target] *= factor
@@ -87,16 +91,16 @@ def _moved(lengths: tuple[int, ...], source: int, target: int, factor: int) -> t
 
 
 def _primes(number: int) -> list[int]:
-    """The prime factors, each once."""
-    return [each for each in divisors(number)[1:] if len(divisors(each)) == 2]
+    """Return the distinct prime factors."""
+    return [divisor for divisor in divisors(number)[1:] if len(divisors(divisor)) == 2]
 
 
 def _other_hints(steps: Sequence[TransformStep], space: SpaceOptions) -> Iterator[list[TransformStep]]:
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if isinstance(step, PragmaStep) and step.pragma_type.startswith(f"{AUTO_UNROLL}$"):
             for number in space.unroll_steps:
                 hint = f"{AUTO_UNROLL}${number}"
-                yield [*steps[:place], replace(step, pragma_type=hint), *steps[place + 1 :]]
+                yield [*steps[:index], replace(step, pragma_type=hint), *steps[index + 1 :]]
 
 
 def _other_micro_kernels(task: SearchTask, state: LoopState, space: SpaceOptions) -> Iterator[LoopState]:

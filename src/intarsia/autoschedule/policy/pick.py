@@ -1,4 +1,4 @@
-"""Which of the found programs are measured."""
+"""Epsilon-greedy choice of the programs to measure."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ def pick(
     eps_greedy: float,
     measured: Container[str],
 ) -> tuple[LoopState, ...]:
-    """Mostly the best programs, and a few random ones, all of them new (epsilon-greedy; Ansor, SketchPolicy).
+    """Pick the best programs and a few random ones, all unmeasured (epsilon-greedy; Ansor, SketchPolicy).
 
-    The first `count - int(eps_greedy * count)` are of the best, the rest is random; where one kind has no
-    more, the other one goes on.
+    The first `count - int(eps_greedy * count)` are the best, the rest is random; where one kind runs out,
+    the other one fills up.
 
     Args:
-        best: By a model, best first.
-        drawn: Random ones.
-        count: How many are picked, at most.
-        eps_greedy: Share of random ones.
+        best: Programs by model score, best first.
+        drawn: Random programs.
+        count: Maximum number of programs.
+        eps_greedy: Share of random programs, from 0 to 1.
         measured: Texts of programs that are never picked.
     """
     greedy = count - int(eps_greedy * count)
-    queues = [_new(best, measured), _new(drawn, measured)]
-    found: dict[str, LoopState] = {}
-    while len(found) < count and any(queues):
-        first, second = queues if len(found) < greedy else reversed(queues)
+    queues = [_unmeasured(best, measured), _unmeasured(drawn, measured)]
+    picked: dict[str, LoopState] = {}
+    while len(picked) < count and any(queues):
+        first, second = queues if len(picked) < greedy else reversed(queues)
         state = (first or second).pop()
-        found.setdefault(state.text, state)
-    return tuple(found.values())
+        picked.setdefault(state.text, state)
+    return tuple(picked.values())
 
 
-def _new(states: Sequence[LoopState], measured: Container[str]) -> list[LoopState]:
-    """Those that were not measured, the first one last."""
+def _unmeasured(states: Sequence[LoopState], measured: Container[str]) -> list[LoopState]:
+    """Return the unmeasured programs in reverse order, as a stack."""
     return [state for state in reversed(states) if state.text not in measured]

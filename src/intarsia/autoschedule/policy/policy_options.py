@@ -1,4 +1,4 @@
-"""How a sketch policy searches."""
+"""Options of the sketch policy."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """How a sketch policy searches; names and numbers are the field's (Ansor, SketchPolicy) but where said.
+    """Options of the sketch policy; names and defaults are Ansor's (SketchPolicy) except where noted.
 
     Attributes:
-        eps_greedy: Share of the trials that are random programs, whatever the model says of them.
-        retry_search_one_round_on_empty: How often a search that finds nothing new is tried again.
-        sample_init_min_population: How many random programs a round begins with.
-        sample_init_use_measured_ratio: How many of the best measured ones are added, at most, as a share of
+        eps_greedy: Share of the trials that are random programs, regardless of their scores.
+        retry_search_one_round_on_empty: Number of retries of a search that finds no new program.
+        sample_init_min_population: Number of random programs at the start of a round.
+        sample_init_use_measured_ratio: Maximum number of the best measured programs that are added, as a
+            share of
             the population.
-        evolutionary_search_population: How many programs are a generation. The field has 2048; a program
+        evolutionary_search_population: Number of programs of a generation. Ansor has 2048; a program
             costs about 5 ms here (mutating 1.3, lowering and features 2 to 4), so that 128 in five
             generations take as long as measuring 64 schedules.
-        evolutionary_search_num_iters: How many generations come after the first one.
+        evolutionary_search_num_iters: Number of generations after the first one.
         evolutionary_search_mutation_prob: Share of a generation that is mutated; others are copied.
-        draft_share: Share of new candidates, the best by a draft model, that the learned model sees; with 1
-            all (Pruner, ASPLOS 2025; the field has no such thing).
-        descent_share: Share of the trials, the last ones, for neighbours of the best measured schedule; with
-            0 there are none (Droplet search; the field's sketch policy has no such thing).
-        descent_batch: How many neighbours are measured before the best is looked at again.
-        finalists: How many of the best are measured again at the end, in turns and against the first seed;
-            with 0 none is (the field takes the least of noisy costs).
+        draft_share: Share of new candidates, the best by a draft model, that the learned model scores; 1 for
+            all (Pruner, ASPLOS 2025; not in Ansor).
+        descent_share: Share of the trials, the last ones, for neighbours of the best measured schedule;
+            0 for none (Droplet search; not in Ansor).
+        descent_batch: Number of neighbours that are measured before the best is updated.
+        finalists: Number of the best schedules that are re-measured at the end, interleaved with the first
+            seed;
+            0 for none (Ansor takes the least of noisy costs).
 
     Raises:
         UsageError: A number is out of its range.

@@ -1,4 +1,4 @@
-"""What is left of what a search may spend."""
+"""The remaining budget of a search."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class TrialBudget:
     """Counts trials and time against tuning options.
 
     Attributes:
-        spent: How many schedules were measured.
+        spent: Number of measured schedules.
     """
 
     def __init__(self, options: TuningOptions, clock: Callable[[], float]) -> None:
-        """Nothing spent; time begins.
+        """Start a budget; its time begins now.
 
         Args:
-            options: What may be spent.
-            clock: Seconds from any time on.
+            options: Limits of trials and time.
+            clock: Monotonic clock in seconds.
         """
         self.spent = 0
         self._options = options
@@ -27,7 +27,7 @@ class TrialBudget:
         self._start = clock()
 
     def next_round(self) -> int:
-        """How many schedules the next round may measure; 0 if the search is over."""
+        """Return how many schedules the next round may measure; 0 if the search is over."""
         options = self._options
         is_late = self._clock() - self._start >= options.seconds
         if is_late or (options.should_stop is not None and options.should_stop()):

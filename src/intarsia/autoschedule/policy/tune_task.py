@@ -1,4 +1,4 @@
-"""Searching a schedule of one task with what is usual."""
+"""The schedule search of one task with default components."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from intarsia.support.errors import UsageError
 
 
 class SearchPolicy(Protocol):
-    """Searches schedules of one task (Ansor; seed ansor_minimum); for a task scheduler it is a TaskTuner."""
+    """Searches schedules of one task (Ansor; seed ansor_minimum); implements TaskTuner for the scheduler."""
 
     @property
     def best_state(self) -> LoopState | None:
-        """The schedule with the least measured cost; None while none works."""
+        """Schedule with the least measured cost; None while none works."""
 
     @property
     def best_cost(self) -> float:
-        """Its cost in seconds; inf while none works."""
+        """Cost of the best schedule in seconds; inf while none works."""
 
     @property
     def trials(self) -> int:
-        """How many schedules were measured."""
+        """Number of measured schedules."""
 
     def search(self, options: TuningOptions) -> LoopState | None:
-        """Search until the options end it; the best schedule, or None if none works."""
+        """Search until the options end it; return the best schedule, or None if none works."""
 
     def tune_round(self, n: int) -> Sequence[float]:
-        """Measure up to `n` schedules; seconds of each, inf for a failure, none where nothing is left."""
+        """Measure up to `n` schedules; return the seconds of each, inf for a failure."""
 
 
 def tune(
@@ -57,36 +57,39 @@ def tune(
     on_measured: Sequence[OnMeasured] = (),
     seed: int = 0,
 ) -> LoopState | None:
-    """Search a schedule of a task on this machine (the field's SearchTask.tune).
+    """Search a schedule of a task on this machine (SearchTask.tune of TVM).
 
     Args:
-        task: What is searched.
-        options: How much is spent.
-        policy: What searches; else a `usual_policy` with worker processes.
-        log: A v0.6 log that measurements are appended to. What it has of the task counts: it is not measured
-            again, and its trials are part of those that may be spent.
-        on_measured: Told of each measurement.
-        seed: Of the usual policy.
+        task: Search task.
+        options: Limits of trials and time.
+        policy: Search policy; None for a `usual_policy` with worker processes.
+        log: A v0.6 log that measurements are appended to. Its records of the task count: they are not
+            measured
+            again, and are deducted from the trials.
+        on_measured: Callbacks that are called with each round's measurements.
+        seed: Random seed of the usual policy.
 
     Returns:
         The best schedule; None if none works.
 
     Raises:
-        UsageError: A policy is given and a log, or who is told: those are for the policy to have.
+        UsageError: A policy is given together with a log or callbacks, which belong to the policy.
         DatabaseError: The log is damaged.
     """
     if policy is not None:
         if log is not None or on_measured:
-            raise UsageError("a policy that is given has its own log and callbacks", help="give them to it")
+            raise UsageError(
+                "a log or callbacks were given beside a policy", help="pass them to the policy instead"
+            )
         return policy.search(options)
-    told = list(on_measured)
+    callbacks = list(on_measured)
     if log is not None:
-        told.append(RecordToFile(log))
+        callbacks.append(RecordToFile(log))
     isa = Isa.host()
-    with PoolMeasurer.open(isa, on_measured=told) as measurer:
-        usual = usual_policy(task, measurer, isa, seed=seed)
-        known = usual.preload(load_records(log)) if log is not None and log.exists() else 0
-        return usual.search(options.after(known))
+    with PoolMeasurer.open(isa, on_measured=callbacks) as measurer:
+        default_policy = usual_policy(task, measurer, isa, seed=seed)
+        preloaded = default_policy.preload(load_records(log)) if log is not None and log.exists() else 0
+        return default_policy.search(options.after(preloaded))
 
 
 def usual_policy(
@@ -98,16 +101,16 @@ def usual_policy(
     model: CostModel | None = None,
     seed: int = 0,
 ) -> SketchPolicy:
-    """The sketch policy with a learned model, a draft before it, and the default schedule as seed.
+    """Create a sketch policy with a learned model, a draft model, and the default schedule as its seed.
 
     Args:
-        task: What is searched.
-        measurer: Measures programs.
-        isa: Of the machine that kernels run on.
-        options: How it searches.
-        space: What is searched; else with the micro-kernels of the machine.
-        model: Ranks programs; else `usual_model`. Tasks of one model of a network share theirs.
-        seed: Decides everything that is drawn.
+        task: Search task.
+        measurer: Measurer of schedules.
+        isa: Instruction set of the machine that runs the kernels.
+        options: Options of the policy.
+        space: Limits of the space; None for the default limits with micro-kernels.
+        model: Cost model; None for `usual_model`. Tasks of one network share their model.
+        seed: Random seed of the search.
     """
     threads = task.hardware.num_cores
     machine = Machine.of_isa(isa, threads)

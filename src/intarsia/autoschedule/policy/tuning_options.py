@@ -1,4 +1,4 @@
-"""How much a search may spend."""
+"""Limits of a search."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class TuningOptions:
-    """When a search of one task ends (Ansor; seed ansor_minimum).
+    """Limits of the search of one task (Ansor; seed ansor_minimum).
 
     Attributes:
-        num_measure_trials: How many schedules are measured; with 0 or 1 none is, and a model decides.
-        early_stopping: End when the best has not changed for more than so many trials, if any schedule works;
+        num_measure_trials: Number of schedules to measure; with 0 or 1 none is measured, and the model
+            decides.
+        early_stopping: Number of trials without a new best after which the search ends, if any schedule
+            works;
             None never ends early.
-        num_measures_per_round: How many are measured between two searches, at most.
-        seconds: No round begins later than this after the search did.
-        should_stop: Asked before each round; True ends the search.
+        num_measures_per_round: Maximum number of schedules per round.
+        seconds: Seconds after the start from which on no round begins.
+        should_stop: Function that is called before each round; true ends the search.
 
     Raises:
         UsageError: A number is out of its range.
@@ -36,9 +38,9 @@ class TuningOptions:
         if min(self.num_measure_trials, patience) < 0 or not self.seconds >= 0:
             raise UsageError(f"tuning options {self}: expected no negative number")
         if self.num_measures_per_round < 1:
-            found = self.num_measures_per_round
-            raise UsageError(f"option num_measures_per_round is {found}; expected at least 1")
+            size = self.num_measures_per_round
+            raise UsageError(f"option num_measures_per_round is {size}; expected at least 1")
 
     def after(self, trials: int) -> TuningOptions:
-        """What is left of them after some trials."""
+        """Return the limits that are left after some trials."""
         return replace(self, num_measure_trials=max(0, self.num_measure_trials - trials))

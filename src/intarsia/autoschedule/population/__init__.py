@@ -1,4 +1,4 @@
-"""Random programs of sketches: sizes, places and annotations (Ansor, section 4.2)."""
+"""Random programs of sketches: tile sizes, compute locations and annotations (Ansor, section 4.2)."""
 
 from intarsia.autoschedule.population.completed import completed, has_nested_parallel, with_bounds
 from intarsia.autoschedule.population.factorizations import factorizations

@@ -1,4 +1,4 @@
-"""Other places for stages without tiles."""
+"""Random compute locations for stages without tiles."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from intarsia.native.loop_state import ComputeAt, LoopState
 
 @dataclass(frozen=True, slots=True)
 class ChangeComputeLocation:
-    """Draw, for each stage without tiles: inlined, on its own, or inside a loop of what reads it.
+    """Draw a location for each stage without tiles: inlined, at the root, or inside a loop of its reader.
 
-    Any stage that computes element by element may be inlined, one with `exp` or a branch too. (The field's
+    Any element-wise stage may be inlined, also one with `exp` or a branch. (Ansor's
     first implementation inlines only stages that are inside a loop already, which none is at that time, and
     looks for loops of one iteration while extents are not known.)
     """
@@ -27,7 +27,7 @@ class ChangeComputeLocation:
     def apply(
         self, _task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """With the stages, from the last to the first, where they were drawn to be, and all ranges."""
+        """Return the state with drawn locations, from the last stage to the first, and with all ranges."""
         if options.disable_change_compute_location:
             return state
         for stage_id in reversed(range(len(state.stages))):
@@ -38,11 +38,11 @@ class ChangeComputeLocation:
                 if bounded is None:
                     return None
                 state = bounded
-            state = _moved(state, stage_id, rng)
+            state = _draw_location(state, stage_id, rng)
         return with_bounds(state)
 
 
-def _moved(state: LoopState, stage_id: int, rng: Random) -> LoopState:
+def _draw_location(state: LoopState, stage_id: int, rng: Random) -> LoopState:
     locations = compute_locations(state, stage_id)
     choice = rng.randrange(len(locations) + 2)
     if choice == 0:

@@ -1,4 +1,4 @@
-"""Histories as programs that can be run."""
+"""Validation of step histories as programs that can be lowered."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from intarsia.support.errors import UsageError
 
 
 def completed(dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState | None:
-    """The state that a history leads to, with the ranges of all loops, or None if it is no program.
+    """Replay a history and infer the ranges of all loops; None if the result is not a program.
 
-    It is none if a step is not possible, a length is open, a stage is where its readers do not find it, or a
+    It is not a program if a step is impossible, a length is open, a stage is computed where its readers
+    cannot read it, or a
     parallel loop is inside another one.
 
     Args:
-        dag: What the history begins with.
-        steps: The history.
+        dag: Computation that the history starts from.
+        steps: Steps of the history.
     """
     try:
         return with_bounds(LoopState.replay(dag, steps))
@@ -29,17 +30,17 @@ def completed(dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState | No
 
 
 def with_bounds(state: LoopState) -> LoopState | None:
-    """A state with the ranges of all loops, or None if it is no program, as `completed`."""
+    """Infer the ranges of all loops of a state; None if it is not a program, as in `completed`."""
     try:
         check_placement(state)
-        found = infer_bound(state.initial_dag, state)
+        bounded = infer_bound(state.initial_dag, state)
     except UsageError:
         return None
-    return None if has_nested_parallel(found) else found
+    return None if has_nested_parallel(bounded) else bounded
 
 
 def has_nested_parallel(state: LoopState) -> bool:
-    """Whether a parallel loop is inside another one, of its own stage or one around."""
+    """Whether a parallel loop is inside another one, of its own stage or of an enclosing stage."""
     return any(
         _most_parallel(state, stage_id) > 1
         for stage_id, stage in enumerate(state.stages)
@@ -48,10 +49,10 @@ def has_nested_parallel(state: LoopState) -> bool:
 
 
 def _most_parallel(state: LoopState, stage_id: int) -> int:
-    """The largest number of parallel loops around a statement, from the loops of a stage inwards."""
+    """Return the largest number of nested parallel loops, from the loops of a stage inwards."""
     count = most = 0
-    for place, loop in enumerate(state.stages[stage_id].iters):
+    for loop_id, loop in enumerate(state.stages[stage_id].iters):
         count += loop.annotation is IteratorAnnotation.PARALLEL
-        inside = state.attach_map.attached.get((stage_id, place), ())
-        most = max(most, *(count + _most_parallel(state, each) for each in inside), count)
+        inside = state.attach_map.attached.get((stage_id, loop_id), ())
+        most = max(most, *(count + _most_parallel(state, attached_id) for attached_id in inside), count)
     return most

@@ -10,11 +10,11 @@ from intarsia.native.loop_state.relatives import consumers
 from intarsia.native.te import ComputeOp, IterKind
 
 Location: TypeAlias = tuple[int, int]
-"""A stage, and the place of a loop in it."""
+"""Number of a stage, and number of a loop in it."""
 
 
 def is_movable(state: LoopState, stage_id: int) -> bool:
-    """Whether a stage may be computed elsewhere: it is no result, is not inlined, and has no tiles."""
+    """Whether a stage may be moved: it is not an output, is not inlined, and has no tiles."""
     stage = state.stages[stage_id]
     is_kept = state.current_dag.is_output(stage.op) or not isinstance(stage.op, ComputeOp)
     return (
@@ -26,28 +26,29 @@ def is_movable(state: LoopState, stage_id: int) -> bool:
 
 
 def compute_locations(state: LoopState, stage_id: int) -> tuple[Location, ...]:
-    """The loops that a stage may be computed in, outermost first (Ansor, section 4.2).
+    """Return the loops that a stage may be computed in, outermost first (Ansor, section 4.2).
 
-    Loops of its only reader, down to the reductions of it, or with tiles to the innermost of them; then, if
-    that reader is inside another stage, loops around it. Unrolled ones and those of one iteration are none.
+    These are the loops of its only reader down to its first reduction (the last one if it is tiled) and, if
+    that reader is inside another stage, loops around it. Unrolled loops and loops of one iteration are
+    excluded.
 
     Args:
-        state: With the ranges of all loops; one without counts as longer than 1.
-        stage_id: A stage.
+        state: State with the ranges of all loops; a loop without a range counts as longer than 1.
+        stage_id: Number of the stage.
     """
     target_id = _reader_or_root(state, stage_id)
     if target_id is None:
         return ()
-    found = _in_reader(state, target_id)
+    locations = _loops_of_reader(state, target_id)
     if state.stages[target_id].compute_at is ComputeAt.ITER:
-        found += _around_reader(state, target_id)
-    return tuple(found)
+        locations += _loops_around_reader(state, target_id)
+    return tuple(locations)
 
 
-def _in_reader(state: LoopState, target_id: int) -> list[Location]:
-    target, has_reduced, found = state.stages[target_id], False, list[Location]()
+def _loops_of_reader(state: LoopState, target_id: int) -> list[Location]:
+    target, has_reduced, locations = state.stages[target_id], False, list[Location]()
     is_inside = target.compute_at is ComputeAt.ITER
-    for place, loop in enumerate(target.iters):
+    for loop_id, loop in enumerate(target.iters):
         if loop.kind is IterKind.REDUCTION:
             has_reduced = True
             if not is_tiled(target):
@@ -58,31 +59,31 @@ def _in_reader(state: LoopState, target_id: int) -> list[Location]:
             break
         if loop.extent == 1 or (is_inside and _is_outermost_tile(loop)):
             continue
-        found.append((target_id, place))
-        if (target_id, place) in state.attach_map.attached:
+        locations.append((target_id, loop_id))
+        if (target_id, loop_id) in state.attach_map.attached:
             break
-    return found
+    return locations
 
 
 def _is_outermost_tile(loop: Iterator) -> bool:
-    """Of a stage inside another one, such a loop counts once."""
+    """Whether a loop is the outermost tile of an axis, which runs once in a stage inside another one."""
     return loop.kind is IterKind.SPATIAL and loop.name.endswith(".0")
 
 
-def _around_reader(state: LoopState, target_id: int) -> list[Location]:
+def _loops_around_reader(state: LoopState, target_id: int) -> list[Location]:
     around_id, inner = state.attach_map.places[target_id]
-    found = []
-    for place, loop in enumerate(state.stages[around_id].iters[: inner + 1]):
+    locations = []
+    for loop_id, loop in enumerate(state.stages[around_id].iters[: inner + 1]):
         is_end = loop.kind is IterKind.REDUCTION or loop.annotation is IteratorAnnotation.UNROLL
-        if is_end or (around_id, place) in state.attach_map.attached:
+        if is_end or (around_id, loop_id) in state.attach_map.attached:
             break
         if loop.extent != 1:
-            found.append((around_id, place))
-    return found
+            locations.append((around_id, loop_id))
+    return locations
 
 
 def _reader_or_root(state: LoopState, stage_id: int) -> int | None:
-    """The only reader, or the stage that all readers are in."""
+    """Return the only reader, or the root stage that contains all readers."""
     readers = consumers(state, stage_id)
     if len(readers) == 1:
         return next(iter(readers))

@@ -1,4 +1,4 @@
-"""Lengths for the splits of a sketch."""
+"""Random lengths for the splits of a sketch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from intarsia.native.loop_state.steps import SplitStep
 
 @dataclass(frozen=True, slots=True)
 class FillTileSize:
-    """Draw the lengths of each split that has an open one, so that no rest is left.
+    """Draw the open lengths of each split among the factorizations of its extent.
 
-    With `imperfect_share`, some are those of an extent a little larger, so that loops of 1009 iterations have
-    tiles too (the field has none for them).
-    Splits that follow others take theirs. The state is made again from its history, so that rules behind this
-    one see all extents (the field's first implementation changes only the history).
+    With `imperfect_share`, some splits are of a slightly larger extent, so that loops of 1009 iterations have
+    tiles too (Ansor has none for them).
+    Splits that follow others take their lengths. The state is replayed from its history, so that later rules
+    see all extents (Ansor's first implementation changes only the history).
     """
 
     name: str = "fill_tile_size"
@@ -28,19 +28,21 @@ class FillTileSize:
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """With all lengths, and the ranges of all loops."""
+        """Return the state with all lengths, and the ranges of all loops."""
         steps = [
-            _filled(step, rng, options) if isinstance(step, SplitStep) and None in step.lengths else step
+            _draw_lengths(step, rng, options)
+            if isinstance(step, SplitStep) and None in step.lengths
+            else step
             for step in state.transform_steps
         ]
         return completed(task.dag, steps)
 
 
-def _filled(step: SplitStep, rng: Random, options: SpaceOptions) -> SplitStep:
-    """A loop without iterations, which has no extent in its step, gets lengths of 1."""
+def _draw_lengths(step: SplitStep, rng: Random, options: SpaceOptions) -> SplitStep:
+    """Draw the lengths of a split; they are 1 for a loop without iterations, which has no extent."""
     extent = step.extent or 1
     larger = rounded_extents(extent) if options.imperfect_share else ()
     if larger and rng.random() < options.imperfect_share:
         extent = rng.choice(larger)
-    found = factorizations(extent, len(step.lengths), options.max_innermost_split_factor)
-    return replace(step, lengths=rng.choice(found))
+    candidates = factorizations(extent, len(step.lengths), options.max_innermost_split_factor)
+    return replace(step, lengths=rng.choice(candidates))

@@ -1,4 +1,4 @@
-"""Loops for several threads."""
+"""Parallel outer loops."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from intarsia.native.te import IterKind
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Fuse the outer spatial loops of each stage on its own, and run them in parallel.
+    """Fuse the outer spatial loops of each root stage, and run them in parallel.
 
-    Where these count once, the stages inside, and the loops behind, are taken instead. (The field's first
-    implementation then makes the loop around parallel as well, and throws such states away.)
+    Where these have one iteration in all, the stages inside and the loops behind are taken instead. (Ansor's
+    first
+    implementation then also makes the outer loop parallel, and discards such states.)
     """
 
     name: str = "parallel"
@@ -24,16 +25,16 @@ class Parallel:
     def apply(
         self, task: SearchTask, state: LoopState, _rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """With parallel loops; nothing is drawn."""
+        """Return the state with parallel loops; nothing is random."""
         most = options.parallel_per_core * task.hardware.num_cores
         for stage_id, stage in enumerate(state.stages):
             if stage.kind is StageKind.COMPUTE and stage.compute_at is ComputeAt.ROOT:
-                state = _parallel(state, stage_id, 0, most)
+                state = _make_parallel(state, stage_id, 0, most)
         return state
 
 
-def _parallel(state: LoopState, stage_id: int, begin: int, most: int) -> LoopState:
-    """With the loops of a stage from `begin` on, as far as is worth while, as one parallel loop."""
+def _make_parallel(state: LoopState, stage_id: int, begin: int, most: int) -> LoopState:
+    """Fuse the loops of a stage from `begin` on to one parallel loop of about `most` iterations."""
     loops, degree, end = state.stages[stage_id].iters, 1, begin
     while end < len(loops):
         loop = loops[end]
@@ -48,6 +49,6 @@ def _parallel(state: LoopState, stage_id: int, begin: int, most: int) -> LoopSta
             state = state.fuse(stage_id, range(begin, end))
         return state.parallel(stage_id, begin)
     inside = state.attach_map.attached.get((stage_id, end - 1), ()) if end > begin else ()
-    for each in inside:
-        state = _parallel(state, each, 0, most)
-    return _parallel(state, stage_id, end, most) if inside else state
+    for inner_id in inside:
+        state = _make_parallel(state, inner_id, 0, most)
+    return _make_parallel(state, stage_id, end, most) if inside else state

@@ -1,4 +1,4 @@
-"""From sketches to programs."""
+"""Sampling of random programs from sketches."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from intarsia.native.loop_state import LoopState
 
 
 class PopulationRule(Protocol):
-    """A part of the way from a sketch to a program (Ansor, section 4.2)."""
+    """A step from a sketch to a program (Ansor, section 4.2)."""
 
     @property
     def name(self) -> str:
-        """What the rule is called in reports."""
+        """Name of the rule in reports."""
 
     def apply(
         self, task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions, /
     ) -> LoopState | None:
-        """The state with what the rule draws, or None if that is no program."""
+        """Return the state with the rule's random decisions, or None if that is not a program."""
 
 
 CPU_POPULATION_RULES: Final[tuple[PopulationRule, ...]] = (
@@ -48,31 +48,32 @@ def sample_initial_population(
     rng: Random,
     options: SpaceOptions | None = None,
 ) -> tuple[LoopState, ...]:
-    """Random programs of a task, all different, with the ranges of all loops (Ansor, section 4.2).
+    """Draw different random programs of a task, with the ranges of all loops (Ansor, section 4.2).
 
     Args:
-        task: What is searched.
-        sketches: Of the task; each sample draws one of them.
-        count: How many; fewer if `options.most_failures` samples in a row give nothing new.
-        rng: Decides everything.
+        task: Search task.
+        sketches: Sketches of the task; each sample draws one of them.
+        count: Number of programs; fewer if `options.most_failures` samples in a row give nothing new.
+        rng: Source of all random decisions.
         options: Limits of the space; with `micro_kernels` a share of the samples are schedules of native's
-            rule for the DAG, all where there are no sketches.
+            schedule
+            family for the DAG, or all of them where there are no sketches.
     """
     limits = SpaceOptions() if options is None else options
     micro_kernels = _micro_kernels(task, limits)
-    found: dict[str, LoopState] = {}
+    programs: dict[str, LoopState] = {}
     failures = 0
-    while len(found) < count and failures < limits.most_failures and (sketches or micro_kernels):
+    while len(programs) < count and failures < limits.most_failures and (sketches or micro_kernels):
         if micro_kernels is not None and (not sketches or rng.random() < limits.micro_kernel_share):
-            state = micro_kernels.drawn(rng)
+            state = micro_kernels.draw(rng)
             state = None if state is None else with_bounds(state)
         else:
             state = sample_program(task, rng.choice(sketches), rng, limits)
-        is_new = state is not None and state.text not in found
+        is_new = state is not None and state.text not in programs
         failures = 0 if is_new else failures + 1
         if state is not None and is_new:
-            found[state.text] = state
-    return tuple(found.values())
+            programs[state.text] = state
+    return tuple(programs.values())
 
 
 def _micro_kernels(task: SearchTask, options: SpaceOptions) -> MicroKernelSketch | None:
@@ -83,7 +84,7 @@ def _micro_kernels(task: SearchTask, options: SpaceOptions) -> MicroKernelSketch
 def sample_program(
     task: SearchTask, sketch: LoopState, rng: Random, options: SpaceOptions
 ) -> LoopState | None:
-    """One random program of a sketch with the ranges of all loops, or None if what was drawn is none."""
+    """Draw a random program of a sketch, with all loop ranges; None if the draw is not a program."""
     state = sketch
     for rule in CPU_POPULATION_RULES:
         after = rule.apply(task, state, rng, options)

@@ -1,4 +1,4 @@
-"""Loops written out."""
+"""Unrolled loops and unroll pragmas."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from intarsia.native.loop_state.steps.pragma_step import AUTO_UNROLL
 
 @dataclass(frozen=True, slots=True)
 class Unroll:
-    """Unroll the loops that an operation lists, and draw a hint for each stage that reduces."""
+    """Unroll the loops that an operation lists, and draw a pragma for each stage with a reduction."""
 
     name: str = "unroll"
 
     def apply(
         self, _task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """With unrolled loops, and the hint `auto_unroll_max_step` at the outermost loop."""
+        """Return the state with unrolled loops, and the pragma `auto_unroll_max_step` on outermost loops."""
         for stage_id, stage in enumerate(state.stages):
             if not is_placed(stage):
                 continue
-            for place in _listed_inner(stage):
-                state = state.annotate(stage_id, place, IteratorAnnotation.UNROLL)
+            for loop_id in _listed_inner(stage):
+                state = state.annotate(stage_id, loop_id, IteratorAnnotation.UNROLL)
             if has_reduction(stage):
                 state = state.pragma(stage_id, 0, f"{AUTO_UNROLL}${rng.choice(options.unroll_steps)}")
         return state
 
 
 def _listed_inner(stage: Stage) -> Iteration[int]:
-    """Loops of axes listed as `auto_scheduler_always_unroll_inner`, in the innermost tile."""
+    """Yield the innermost-tile loops of axes listed as `auto_scheduler_always_unroll_inner`."""
     listed, seen = listed_axes(stage, ALWAYS_UNROLL_INNER), set[str]()
-    for place in reversed(range(len(stage.iters) if listed else 0)):
-        loop = stage.iters[place]
+    for loop_id in reversed(range(len(stage.iters) if listed else 0)):
+        loop = stage.iters[loop_id]
         axes = {name.partition(".")[0] for name in loop.name.split("@") if name}
         if axes <= seen:
             return
         seen |= axes
         if len(axes) == 1 and axes <= listed and loop.annotation is IteratorAnnotation.NONE:
-            yield place
+            yield loop_id

@@ -1,4 +1,4 @@
-"""Loops by vector instructions."""
+"""Vectorised innermost loops."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from intarsia.native.te import IterKind
 
 @dataclass(frozen=True, slots=True)
 class Vectorization:
-    """Fuse some innermost spatial loops of each stage, and vectorise them.
+    """Fuse a random number of innermost spatial loops of each stage, and vectorise them.
 
-    How many is drawn among all that fit (the field's first implementation never takes all of several); in a
-    tile it is one, as two are not next to each other in memory.
+    The number is drawn among all that fit (Ansor's first implementation never takes all of several); in a
+    tile it is one, because two tile loops are not contiguous in memory.
     """
 
     name: str = "vectorization"
@@ -25,7 +25,7 @@ class Vectorization:
     def apply(
         self, _task: SearchTask, state: LoopState, rng: Random, options: SpaceOptions
     ) -> LoopState | None:
-        """With vectorised loops."""
+        """Return the state with vectorised loops."""
         for stage_id, stage in enumerate(state.stages):
             most = _fusible(state, stage_id, options.max_vectorize_size) if is_placed(stage) else 0
             if most == 0:
@@ -38,12 +38,12 @@ class Vectorization:
 
 
 def _fusible(state: LoopState, stage_id: int, most_elements: int) -> int:
-    """How many innermost loops may be one vectorised loop."""
+    """Return how many innermost loops can be fused to one vectorised loop."""
     stage, elements, count = state.stages[stage_id], 1, 0
-    for place in reversed(range(len(stage.iters))):
-        loop = stage.iters[place]
+    for loop_id in reversed(range(len(stage.iters))):
+        loop = stage.iters[loop_id]
         is_end = loop.kind is not IterKind.SPATIAL or loop.annotation is not IteratorAnnotation.NONE
-        if is_end or (stage_id, place) in state.attach_map.attached or (is_tiled(stage) and count):
+        if is_end or (stage_id, loop_id) in state.attach_map.attached or (is_tiled(stage) and count):
             break
         elements *= most_elements + 1 if loop.extent is None else loop.extent
         if elements > most_elements:

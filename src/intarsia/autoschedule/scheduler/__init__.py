@@ -1,7 +1,7 @@
-"""Which task of a model gets the next measurements (seed ansor_minimum)."""
+"""Allocation of measurements to the tasks of a model (seed ansor_minimum)."""
 
 from intarsia.autoschedule.scheduler.restore import restore_from_records
-from intarsia.autoschedule.scheduler.scheduler_options import Objective, SchedulerOptions, Strategy
+from intarsia.autoschedule.scheduler.scheduler_options import Objective, SchedulerOptions, SchedulingStrategy
 from intarsia.autoschedule.scheduler.scheduler_table import SchedulerTable, TaskRow
 from intarsia.autoschedule.scheduler.task_progress import TaskProgress
 from intarsia.autoschedule.scheduler.task_scheduler import OnRound, TaskScheduler
@@ -13,7 +13,7 @@ __all__ = [
     "ScheduledTask",
     "SchedulerOptions",
     "SchedulerTable",
-    "Strategy",
+    "SchedulingStrategy",
     "TaskProgress",
     "TaskRow",
     "TaskScheduler",

@@ -1,4 +1,4 @@
-"""Going on where a log ends."""
+"""Restoring a task scheduler from a log."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from intarsia.native.loop_state.record import Record
 def restore_from_records(
     scheduler: TaskScheduler, workload_keys: Sequence[str], records: Iterable[Record]
 ) -> int:
-    """Count what a log says was measured, in the order of the log.
+    """Restore a scheduler from the measurements of a log, in the order of the log.
 
     Args:
-        scheduler: Before its first round.
-        workload_keys: Of its tasks, in their order.
-        records: Of the log; those of other tasks are passed over.
+        scheduler: Scheduler before its first round.
+        workload_keys: Workload keys of its tasks, in their order.
+        records: Records of the log; those of other tasks are skipped.
 
     Returns:
-        How many records were counted.
+        Number of records that were restored.
     """
     numbers = {key: number for number, key in enumerate(workload_keys)}
     costs: dict[int, list[float]] = {}
@@ -28,6 +28,6 @@ def restore_from_records(
         number = numbers.get(record.task.workload_key)
         if number is not None:
             costs.setdefault(number, []).append(record_cost(record))
-    for number, found in costs.items():
-        scheduler.restore(number, found)
+    for number, task_costs in costs.items():
+        scheduler.restore(number, task_costs)
     return sum(map(len, costs.values()))

@@ -1,4 +1,4 @@
-"""How a task scheduler decides."""
+"""Options of the task scheduler."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeAlias
 from intarsia.support.errors import UsageError
 
 Objective: TypeAlias = Callable[[Sequence[float]], float]
-"""What is to become small, from the cost of each task in seconds; 0.0 stands for one that has none yet."""
+"""Function to minimise, of the cost of each task in seconds; 0.0 stands for a task without a cost yet."""
 
 
-class Strategy(StrEnum):
-    """Which task gets the next round."""
+class SchedulingStrategy(StrEnum):
+    """Strategies that choose the task of the next round."""
 
     GRADIENT = "gradient"
     ROUND_ROBIN = "round-robin"
@@ -22,24 +22,25 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """How a task scheduler decides; numbers are Ansor's.
+    """Options of the task scheduler; the defaults are Ansor's.
 
     Attributes:
-        strategy: Where a round is expected to help most, or each in turn.
-        alpha: How much the last rounds count against what is left to gain.
-        beta: How much slower than a task that is alike one may stay.
-        window: Over how many rounds the last gain is taken.
-        trials_per_round: Schedules that a task measures in a round, at most.
-        min_trials: Schedules of each task that are measured before any gradient counts.
-        early_stopping: End when the objective has not improved for so many trials and each task that is alive
-            has a schedule that works; None never ends early.
-        per_task_early_stopping: A task is done when it has not improved for so many trials; None never.
+        strategy: Task with the steepest gradient, or round robin.
+        alpha: Weight of the backward gradient (last rounds) against the forward one, from 0 to 1.
+        beta: Factor by which a task may stay slower than similar tasks.
+        window: Number of rounds over which the last gain is averaged.
+        trials_per_round: Maximum number of schedules that a task measures in a round.
+        min_trials: Number of schedules of each task that are measured before gradients are used.
+        early_stopping: Number of trials without a better objective after which tuning ends, if each live task
+            has a working schedule; None never ends early.
+        per_task_early_stopping: Number of trials without a better schedule after which a task is dead; None
+            for never.
 
     Raises:
         UsageError: A number is out of its range.
     """
 
-    strategy: Strategy = Strategy.GRADIENT
+    strategy: SchedulingStrategy = SchedulingStrategy.GRADIENT
     alpha: float = 0.2
     beta: float = 2.0
     window: int = 3

@@ -1,4 +1,4 @@
-"""What the scheduler tells after each round."""
+"""The table of all tasks that callbacks get after each round."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class TaskRow:
     """A task in the table.
 
     Attributes:
-        name: The task.
-        cost: Its least cost in seconds; None while nothing worked.
-        flop_per_second: At that cost; None if that is unknown.
-        trials: How many schedules were measured.
+        name: Name of the task.
+        cost: Least cost of the task in seconds; None while every schedule failed.
+        flop_per_second: Floating-point operations per second at that cost; None if unknown.
+        trials: Number of measured schedules.
         is_dead: Whether it gets no more rounds.
     """
 
@@ -30,9 +30,9 @@ class SchedulerTable:
 
     Attributes:
         rows: The tasks in their order.
-        objective: What is to become small; None while a task has no schedule that works.
-        trials: Schedules measured of all tasks.
-        tuned: The task that had the round.
+        objective: Value of the objective; None while a task has no working schedule.
+        trials: Number of measured schedules of all tasks.
+        tuned: Number of the task that had the round.
     """
 
     rows: tuple[TaskRow, ...]

@@ -1,4 +1,4 @@
-"""Tasks that are alike: what one has reached, the others may reach."""
+"""Groups of similar tasks: the speed that one has reached, the others may reach."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from intarsia.autoschedule.scheduler.task_progress import TaskProgress
 from intarsia.autoschedule.scheduler.task_tuner import ScheduledTask
 
 _GOLDEN: Final = 1.618
-"""Tasks whose operations differ by less than about this factor are alike."""
+"""Base of the logarithmic size classes: the FLOP of similar tasks differ by less than this factor."""
 _ROUNDS_MORE: Final = 5
-"""A slow task leaves its group when it had so many rounds more than any other."""
+"""A slow task leaves its group when it had this many rounds more than any other task of it."""
 
 
 class SimilarityGroups:
@@ -28,27 +28,27 @@ class SimilarityGroups:
         self._groups: Mapping[int, set[int]] = {task: group for group in groups.values() for task in group}
 
     def group(self, number: int) -> frozenset[int]:
-        """The tasks that are like a task, with itself; none if it is alone."""
-        found = self._groups.get(number, set())
-        return frozenset(found) if len(found) > 1 and number in found else frozenset()
+        """Return the tasks that are similar to a task, including itself; none if it is alone."""
+        members = self._groups.get(number, set())
+        return frozenset(members) if len(members) > 1 and number in members else frozenset()
 
     def expected_cost(self, number: int, progress: Sequence[TaskProgress], beta: float) -> float | None:
-        """`beta` times the cost that a task would have with the best speed of its group; None without one."""
-        speeds = [self._speed(each, progress) for each in self.group(number)]
+        """Return `beta` times the cost of a task at the best speed of its group; None without a group."""
+        speeds = [self._speed(member, progress) for member in self.group(number)]
         best = max(speeds, default=0.0)
         return beta * self._tasks[number].flop_count / best if best else None
 
     def update(self, number: int, progress: Sequence[TaskProgress], beta: float) -> None:
-        """Take a task out of its group that had many more rounds and stayed far below the best speed."""
+        """Remove a task from its group if it had many more rounds and is still far below the best speed."""
         group = self.group(number)
         if not group:
             return
-        best = max(self._speed(each, progress) for each in group)
-        others = max(progress[each].rounds for each in group if each != number)
+        best = max(self._speed(member, progress) for member in group)
+        others = max(progress[member].rounds for member in group if member != number)
         is_slow = self._speed(number, progress) < best / beta
         if is_slow and progress[number].rounds > _ROUNDS_MORE + others:
             self._groups[number].discard(number)
 
     def _speed(self, number: int, progress: Sequence[TaskProgress]) -> float:
-        """Operations a second; 0 while nothing worked."""
+        """Return operations per second; 0 while every schedule failed."""
         return self._tasks[number].flop_count / progress[number].best

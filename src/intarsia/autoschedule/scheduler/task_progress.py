@@ -1,4 +1,4 @@
-"""How far a task has come."""
+"""The tuning progress of a task."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from math import inf, isfinite
 
 @dataclass(slots=True)
 class TaskProgress:
-    """What was measured of a task.
+    """Measurements of a task so far.
 
     Attributes:
-        trials: How many schedules were measured.
-        rounds: How many rounds that were.
+        trials: Number of measured schedules.
+        rounds: Number of rounds.
         best: The least cost in seconds; inf while every schedule failed.
-        best_trials: How many schedules had been measured when the best was found.
+        best_trials: Number of measured schedules when the best was found.
         history: The best cost after each round.
         is_dead: Whether it gets no more rounds.
     """
@@ -28,7 +28,7 @@ class TaskProgress:
     is_dead: bool = False
 
     def add(self, costs: Sequence[float], rounds: int = 1) -> None:
-        """Count measurements, as that many rounds; costs that are no positive numbers are failures."""
+        """Add measurements as a number of rounds; costs that are not positive numbers are failures."""
         for cost in costs:
             self.trials += 1
             if isfinite(cost) and 0 < cost < self.best:
@@ -42,7 +42,7 @@ class TaskProgress:
         return isfinite(self.best)
 
     def gain(self, window: int) -> float:
-        """By how much the best changed in a round, over the last `window` rounds; 0 or less, 0 if unknown."""
+        """Return the mean change of the best cost over the last `window` rounds; at most 0, 0 if unknown."""
         if len(self.history) <= window or not isfinite(self.history[-1 - window]):
             return 0.0
         return (self.history[-1] - self.history[-1 - window]) / window

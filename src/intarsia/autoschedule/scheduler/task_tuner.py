@@ -1,4 +1,4 @@
-"""What the scheduler tunes, as it sees it."""
+"""The protocol of tuners that the scheduler gives rounds to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.autoschedule.task import SearchTask
 from intarsia.support.errors import UsageError
 
 SIMILARITY_TAG: Final = "auto_scheduler_task_scheduler_tag"
-"""The attribute of an operator that says which tasks are alike, as the field names it."""
+"""Operator attribute that tags similar tasks, by Ansor's name."""
 
 
 class TaskTuner(Protocol):
@@ -20,20 +20,21 @@ class TaskTuner(Protocol):
         """Measure up to `n` new schedules.
 
         Returns:
-            Seconds of each that was measured, inf for a failure; none when there is nothing left to try.
+            Seconds per call of each measured schedule, inf for a failure; empty when no schedule is left to
+            try.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTask:
-    """A task with what the scheduler knows of it.
+    """A task with the facts that the scheduler uses.
 
     Attributes:
-        tuner: What measures its schedules.
-        name: What tables call it.
-        weight: How often the whole model runs it.
-        flop_count: Floating-point operations of one run; 0 if unknown.
-        similarity_tag: Tasks with one tag and about as many operations are alike; "" is like no other.
+        tuner: Tuner that measures its schedules.
+        name: Name of the task in tables.
+        weight: Number of calls per run of the whole model.
+        flop_count: Floating-point operations per call; 0 if unknown.
+        similarity_tag: Tag of similar tasks (of about the same FLOP); "" is similar to none.
     """
 
     tuner: TaskTuner
@@ -44,9 +45,9 @@ class ScheduledTask:
 
     @classmethod
     def of(cls, tuner: TaskTuner, task: SearchTask, name: str = "", weight: float = 1.0) -> ScheduledTask:
-        """A task with its operations and what its operators say it is like (their tags, in order)."""
-        found = (op.attrs.get(SIMILARITY_TAG) for op in task.dag.ops)
-        tag = "_".join(str(each) for each in found if each)
+        """Create a task with its FLOP and the similarity tags of its operators, in order."""
+        tags = (op.attrs.get(SIMILARITY_TAG) for op in task.dag.ops)
+        tag = "_".join(str(name) for name in tags if name)
         return cls(tuner, name or task.workload_key, weight, task.dag.flop_ct, tag)
 
     def __post_init__(self) -> None:

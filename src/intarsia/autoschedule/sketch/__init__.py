@@ -1,4 +1,4 @@
-"""Structures of loops without sizes, and the rules that make them (Ansor, section 4.1).
+"""Sketches, loop structures without sizes, and the rules that generate them (Ansor, section 4.1).
 
 The rules show what they do to a stage of this DAG, in which S lists its axis i as one of constant tensors:
 

@@ -1,4 +1,4 @@
-"""Results are computed in a tile, and copied from there."""
+"""Sketch rule: compute results in a local cache, and copy them out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class AddCacheWrite:
-    """Give a stage that pays tiles, and has no reader to be fused with, a copy as one (Ansor, rule 5).
+    """Add a cache write to a tileable stage without a reader to fuse with (Ansor, rule 5).
 
     The new stage takes the number and comes next, so that `MultiLevelTilingWithFusion` fuses the two.
 
@@ -47,7 +47,7 @@ class AddCacheWrite:
     name: str = "add_cache_write"
 
     def meets(self, _policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """Tiles pay, and nobody reads it element by element."""
+        """Apply where tiling pays off and no element-wise reader exists."""
         is_met = (
             needs_multi_level_tiling(state, stage_id)
             and elementwise_consumer(state, stage_id) is None
@@ -56,5 +56,5 @@ class AddCacheWrite:
         return Condition.APPLY if is_met else Condition.PASS
 
     def apply(self, _context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """One state, with the same stage to come."""
+        """Return one state; the same stage number, now the cache, is next."""
         return ((state.cache_write(stage_id, "local"), stage_id),)

@@ -1,4 +1,4 @@
-"""Long reductions in two parts."""
+"""Sketch rule: factored reductions (rfactor)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.te import ComputeOp, IterKind
 
 PARALLEL_PER_CORE = 16
-"""So many elements for each core are parallelism enough without a reduction in parts."""
+"""With more elements than this per core, a stage has enough parallelism without rfactor."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddRfactor:
-    """Reduce parts, which may be computed at the same time, and then the parts' results (Ansor, rule 6).
+    """Reduce in two stages, partial results in parallel first (Ansor, rule 6).
 
-    Where a stage has too few elements to keep all cores busy. The reduction is split in two, and either part
+    It applies where a stage has too few elements to keep all cores busy. The reduction is split in two, and
+    either part
     becomes an axis of partial results: the outer one for threads, the inner one, which is then the innermost
     loop, for vectors. The length of the split is open; the state shows 1 for it, because the stages of a
     reduction in parts are made for a number.
@@ -67,7 +68,7 @@ class AddRfactor:
     name: str = "add_rfactor"
 
     def meets(self, policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """Much is reduced to little."""
+        """Apply where a long reduction has few results."""
         stage = state.stages[stage_id]
         if not isinstance(stage.op, ComputeOp) or stage.op.combiner is None or stage.relations:
             return Condition.PASS
@@ -82,15 +83,15 @@ class AddRfactor:
         return Condition.APPLY if is_met else Condition.PASS
 
     def apply(self, _context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """Two states; neither stage is changed further."""
+        """Return two states; neither stage is changed further."""
         loops = state.stages[stage_id].iters
-        reductions = [place for place, loop in enumerate(loops) if loop.kind is IterKind.REDUCTION]
+        reductions = [loop_id for loop_id, loop in enumerate(loops) if loop.kind is IterKind.REDUCTION]
         count, begin = len(loops) - len(reductions), reductions[0]
         if len(reductions) > 1:
             state = state.fuse(stage_id, reductions)
         state = state.split(stage_id, begin, [1])
         outer = state.rfactor(stage_id, begin, count)
         inner = state.rfactor(stage_id, begin + 1, count)
-        places = [place for place in range(len(inner.stages[stage_id].iters)) if place != count]
-        inner = inner.reorder(stage_id, [*places, count])
+        order = [loop_id for loop_id in range(len(inner.stages[stage_id].iters)) if loop_id != count]
+        inner = inner.reorder(stage_id, [*order, count])
         return (outer, stage_id - 1), (inner, stage_id - 1)

@@ -1,4 +1,4 @@
-"""Cheap stages stand in what reads them."""
+"""Sketch rule: inline cheap stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class AlwaysInline:
-    """Inline a stage whose elements cost next to nothing (Ansor, table 1, rule 2).
+    """Inline a stage of negligible cost per element (Ansor, table 1, rule 2).
 
     Stage:
         S
@@ -35,12 +35,12 @@ class AlwaysInline:
     name: str = "always_inline"
 
     def meets(self, _policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """Strictly inlineable, and no result."""
+        """Apply to strictly inlineable stages that are not outputs."""
         op = state.stages[stage_id].op
         is_cheap = analyzer_of(state.current_dag).is_strictly_inlineable(op)
         is_met = is_cheap and may_be_inlined(state, stage_id)
         return Condition.APPLY_AND_SKIP_REST if is_met else Condition.PASS
 
     def apply(self, _context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """One state."""
+        """Return one state."""
         return ((state.compute_inline(stage_id), stage_id - 1),)

@@ -1,4 +1,4 @@
-"""Rules of the user."""
+"""User-defined sketch rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class CustomSketchRule:
-    """A rule of two functions (the field's PreloadCustomSketchRule).
+    """A rule of two functions (PreloadCustomSketchRule of TVM).
 
     Attributes:
-        meet_condition: From context, state and stage to a Condition, or its number.
-        apply_function: From the same to states, each with the stage that comes next.
-        name: What it is called in reports.
+        meet_condition: Function from context, state and stage number to a Condition, or its number.
+        apply_function: Function from the same arguments to states, each with its next stage number.
+        name: Name of the rule in reports.
     """
 
     meet_condition: Callable[[SketchContext, LoopState, int], Condition | int]
@@ -24,9 +24,9 @@ class CustomSketchRule:
     name: str = "custom_sketch_rule"
 
     def meets(self, policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """What the first function says."""
+        """Return the result of `meet_condition`."""
         return Condition(self.meet_condition(policy, state, stage_id))
 
     def apply(self, context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """What the second function makes."""
+        """Return the states of `apply_function`."""
         return tuple((after, next_id) for after, next_id in self.apply_function(context, state, stage_id))

@@ -1,4 +1,4 @@
-"""From a task to the structures that its loops may have."""
+"""Generation of the sketches of a task."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def generate_sketches(
     custom: Sequence[SketchRule] = (),
     structure: str = "SSRSRS",
 ) -> tuple[LoopState, ...]:
-    """The sketches of a task: states with the structure of loops, and open lengths (Ansor, section 4.1).
+    """Generate the sketches of a task: states with loop structure and open lengths (Ansor, section 4.1).
 
-    Goes through the stages from the last to the first, breadth first. The history of a sketch has None for
-    every length that is to be drawn, also where its loops show the number that a reduction in parts needs.
+    Stages are visited from the last to the first, breadth first. The history of a sketch has None for
+    every length that is drawn later, also where its loops show the 1 that rfactor needs.
 
     Args:
-        task: What is searched.
-        rules: In order; those for CPUs if not given.
-        custom: Tried before the others.
+        task: Search task.
+        rules: Rules in order; None for CPU_RULES.
+        custom: Rules that are tried before the others.
         structure: Levels of tiles, as in SketchContext.
     """
     context = SketchContext(task, structure)
@@ -59,34 +59,34 @@ def generate_sketches(
             if stage_id < 0:
                 finished.append(state)
             else:
-                following += _children(context, tried, state, stage_id)
+                following += _apply_rules(context, tried, state, stage_id)
         level = following
     return tuple(map(_with_open_factors, finished))
 
 
-def _children(
+def _apply_rules(
     context: SketchContext, rules: Sequence[SketchRule], state: LoopState, stage_id: int
 ) -> Children:
-    found: Children = ()
+    children: Children = ()
     for rule in rules:
         condition = rule.meets(context, state, stage_id)
         if condition is not Condition.PASS:
-            found += rule.apply(context, state, stage_id)
+            children += rule.apply(context, state, stage_id)
         if condition is Condition.APPLY_AND_SKIP_REST:
             break
-    return found
+    return children
 
 
 def _with_open_factors(state: LoopState) -> LoopState:
-    """With None for the length of each split directly before an rfactor of its stage."""
+    """Return a state with None for the length of each split directly before an rfactor of its stage."""
     steps = list(state.transform_steps)
-    for place, step in enumerate(steps):
-        before = steps[place - 1] if place else None
+    for index, step in enumerate(steps):
+        before = steps[index - 1] if index else None
         if (
             isinstance(step, RfactorStep)
             and isinstance(before, SplitStep)
             and before.stage_id == step.stage_id
         ):
-            steps[place - 1] = replace(before, lengths=(None,) * len(before.lengths))
+            steps[index - 1] = replace(before, lengths=(None,) * len(before.lengths))
     is_changed = tuple(steps) != state.transform_steps
     return state.with_fields(transform_steps=tuple(steps), concrete=False) if is_changed else state

@@ -1,4 +1,4 @@
-"""Tiles for caches and registers."""
+"""Sketch rule: multi-level tiling for caches and registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class MultiLevelTiling:
-    """Tile a stage whose inputs are used many times (Ansor, rule 3).
+    """Tile a stage with much data reuse (Ansor, rule 3).
 
     Stage:
         C
@@ -46,10 +46,10 @@ class MultiLevelTiling:
     name: str = "multi_level_tiling"
 
     def meets(self, _policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """Tiles pay."""
+        """Apply where tiling pays off."""
         is_met = needs_multi_level_tiling(state, stage_id)
         return Condition.APPLY_AND_SKIP_REST if is_met else Condition.PASS
 
     def apply(self, context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """One state."""
+        """Return one state."""
         return ((tile_loops(state, stage_id, context.structure).state, stage_id - 1),)

@@ -1,4 +1,4 @@
-"""Tiles whose reader computes on them at once."""
+"""Sketch rule: multi-level tiling with a fused element-wise reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.autoschedule.sketch.tile_loops import follow_tiling, tile_loops
 from intarsia.native.loop_state import LoopState
 
 FUSION_LEVELS: Final = (1, 2)
-"""Inside how many levels of the reader's tiles a stage is computed."""
+"""Numbers of tile levels of the reader inside which a stage is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +87,22 @@ class MultiLevelTilingWithFusion:
     name: str = "multi_level_tiling_with_fusion"
 
     def meets(self, _policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """Tiles pay, and its only reader reads element by element; a cache stage is always fused."""
+        """Apply where tiling pays off and the only reader is element-wise; a cache stage is always fused."""
         if not needs_multi_level_tiling(state, stage_id) or elementwise_consumer(state, stage_id) is None:
             return Condition.PASS
         is_cache = is_cache_stage(state, stage_id)
         return Condition.APPLY_AND_SKIP_REST if is_cache else Condition.APPLY
 
     def apply(self, context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """A state for each level of spatial tiles among the first two."""
+        """Return a state for each level of spatial tiles among the first two."""
         target = elementwise_consumer(state, stage_id)
         assert target is not None, "the rule applies"
         tiling = tile_loops(state, stage_id, context.structure)
-        found = []
+        children = []
         for level in FUSION_LEVELS:
-            place = level * len(tiling.split_step_ids) - 1
-            if context.structure[level - 1 : level] != "S" or place < 0:
+            loop_id = level * len(tiling.split_step_ids) - 1
+            if context.structure[level - 1 : level] != "S" or loop_id < 0:
                 continue
             after = follow_tiling(tiling.state, target, tiling.split_step_ids, level)
-            found.append((after.compute_at(stage_id, target, place), stage_id - 1))
-        return tuple(found)
+            children.append((after.compute_at(stage_id, target, loop_id), stage_id - 1))
+        return tuple(children)

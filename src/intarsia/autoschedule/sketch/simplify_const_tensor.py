@@ -1,4 +1,4 @@
-"""Transforms by constant matrices are written out."""
+"""Sketch rule: unroll transforms by constant matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intarsia.native.te import ComputeOp, IterKind
 
 @dataclass(frozen=True, slots=True)
 class SimplifyComputeWithConstTensor:
-    """Unroll the axes that index constant tensors, so that their numbers fold; tile the other axes in two.
+    """Unroll the axes that index constant tensors, so that these fold; tile the other axes in two.
 
     The axes are those of the attribute `auto_scheduler_simplify_const_tensor_indices`, as in Winograd's
     transforms; all others have to be spatial.
@@ -44,7 +44,7 @@ class SimplifyComputeWithConstTensor:
     name: str = "simplify_compute_with_const_tensor"
 
     def meets(self, _policy: SketchContext, state: LoopState, stage_id: int) -> Condition:
-        """The operation has the attribute."""
+        """Apply where the operation has the attribute."""
         stage = state.stages[stage_id]
         if not isinstance(stage.op, ComputeOp) or SIMPLIFY_CONST not in stage.op.attrs:
             return Condition.PASS
@@ -54,7 +54,7 @@ class SimplifyComputeWithConstTensor:
         return Condition.APPLY_AND_SKIP_REST if is_met else Condition.PASS
 
     def apply(self, _context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """One state: outer tiles, inner tiles, unrolled loops."""
+        """Return one state: outer tiles, inner tiles, unrolled loops."""
         listed = listed_axes(state.stages[stage_id], SIMPLIFY_CONST)
         outer, inner, unrolled = [], [], []
         for loop in state.stages[stage_id].iters:

@@ -1,4 +1,4 @@
-"""What sketch rules are."""
+"""The protocol of sketch rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.native.loop_state import LoopState
 
 
 class Condition(IntEnum):
-    """What a rule says of a stage; the numbers are the field's."""
+    """Decision of a rule for a stage; the numbers are Ansor's."""
 
     PASS = 0
     APPLY = 1
@@ -20,10 +20,10 @@ class Condition(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SketchContext:
-    """What rules know beside the state.
+    """Context of the rules beside the state.
 
     Attributes:
-        task: What is searched.
+        task: Search task.
         structure: Levels of tiles, outermost first: S of spatial axes, R of reduction axes.
     """
 
@@ -32,18 +32,18 @@ class SketchContext:
 
 
 Children: TypeAlias = tuple[tuple[LoopState, int], ...]
-"""States, each with the stage that comes next; one below 0 ends a sketch."""
+"""States, each with the number of its next stage; a negative number ends a sketch."""
 
 
 class SketchRule(Protocol):
-    """A way to give a stage its structure (Ansor, section 4.1)."""
+    """A rule that gives a stage its loop structure (Ansor, section 4.1)."""
 
     @property
     def name(self) -> str:
-        """What the rule is called in reports."""
+        """Name of the rule in reports."""
 
     def meets(self, policy: SketchContext, state: LoopState, stage_id: int, /) -> Condition:
-        """Whether it applies to a stage, and whether the rules behind it do too."""
+        """Decide whether the rule applies to a stage, and whether later rules are tried too."""
 
     def apply(self, context: SketchContext, state: LoopState, stage_id: int, /) -> Children:
-        """The states that come of it; asked only where the rule applies."""
+        """Return the states that the rule generates; called only where it applies."""

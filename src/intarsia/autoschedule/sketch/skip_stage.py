@@ -1,4 +1,4 @@
-"""Stages that stay as they are."""
+"""Sketch rule: skip a stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.native.loop_state import LoopState
 
 @dataclass(frozen=True, slots=True)
 class SkipStage:
-    """Leave a stage as it is, and go on with the one before (Ansor, rule 1).
+    """Leave a stage unchanged, and continue with the one before (Ansor, rule 1).
 
     Stage:
         C
@@ -37,9 +37,9 @@ class SkipStage:
     name: str = "skip_stage"
 
     def meets(self, _policy: SketchContext, _state: LoopState, _stage_id: int) -> Condition:
-        """Always, as the last rule."""
+        """Apply always, as the last rule."""
         return Condition.APPLY
 
     def apply(self, _context: SketchContext, state: LoopState, stage_id: int) -> Children:
-        """The same state."""
+        """Return the same state."""
         return ((state, stage_id - 1),)

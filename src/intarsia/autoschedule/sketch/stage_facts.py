@@ -1,4 +1,4 @@
-"""What rules ask about the stages of a state."""
+"""Predicates and facts about the stages of a state, for rules."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from intarsia.native.te import ComputeOp, ExternOp, IterKind
 
 @lru_cache(maxsize=128)
 def analyzer_of(dag: ComputeDAG) -> AccessAnalyzer:
-    """The facts about a DAG, kept for the DAGs that were asked for last."""
+    """Return the access analysis of a DAG, cached for the most recent DAGs."""
     return AccessAnalyzer(dag)
 
 
 def needs_multi_level_tiling(state: LoopState, stage_id: int) -> bool:
-    """Whether tiles of a stage pay."""
+    """Whether tiling a stage pays off."""
     return analyzer_of(state.current_dag).needs_multi_level_tiling(state.stages[stage_id].op)
 
 
 def is_tiled(stage: Stage) -> bool:
-    """Whether a stage has other loops than declared, by number."""
+    """Whether a stage has another number of loops than declared."""
     return len(stage.iters) != len(axes_of(stage.op))
 
 
 def is_placed(stage: Stage) -> bool:
-    """Whether a stage has loops of its own somewhere: it is neither given nor inlined."""
+    """Whether a stage has loops: it is neither a placeholder nor inlined."""
     return stage.kind is StageKind.COMPUTE and stage.compute_at is not ComputeAt.INLINED
 
 
@@ -40,26 +40,26 @@ def has_reduction(stage: Stage) -> bool:
 
 
 def may_be_inlined(state: LoopState, stage_id: int) -> bool:
-    """Whether a stage can stand in what reads it, at whatever cost: it computes element by element.
+    """Whether a stage can be inlined into its readers, at whatever cost: it is element-wise.
 
-    Statements of their own (ExternOp) read tensors, so that what they read stays one.
+    Readers with their own statements (ExternOp) need a materialised tensor.
     """
     stage, dag = state.stages[stage_id], state.current_dag
     if not isinstance(stage.op, ComputeOp) or has_reduction(stage) or dag.is_output(stage.op):
         return False
     readers = consumers(state, stage_id)
     has_inside = any(target == stage_id for target, _ in state.attach_map.places.values())
-    return not has_inside and not any(isinstance(state.stages[each].op, ExternOp) for each in readers)
+    return not has_inside and not any(isinstance(state.stages[reader].op, ExternOp) for reader in readers)
 
 
 def extents(stage: Stage, *, spatial: bool) -> int:
-    """The product of the extents of a stage's spatial loops, or of all others."""
+    """Return the product of the extents of a stage's spatial loops, or of all others."""
     loops = [loop for loop in stage.iters if (loop.kind is IterKind.SPATIAL) is spatial]
     return math.prod(loop.extent or 0 for loop in loops)
 
 
 def listed_axes(stage: Stage, attr: str) -> frozenset[str]:
-    """The names of the loops of the axes that an attribute of a stage's operation lists."""
+    """Return the loop names of the axes that an attribute of a stage's operation lists."""
     if not isinstance(stage.op, ComputeOp):
         return frozenset()
     listed = stage.op.attrs.get(attr, ())
@@ -68,7 +68,7 @@ def listed_axes(stage: Stage, attr: str) -> frozenset[str]:
 
 
 def is_cache_stage(state: LoopState, stage_id: int) -> bool:
-    """Whether a stage was made by cache_write: what it computes is copied by the stage behind it."""
+    """Whether a stage was created by cache_write: the next stage copies its result."""
     for step in reversed(state.transform_steps):
         if not step.adds_stage:
             continue
@@ -79,10 +79,10 @@ def is_cache_stage(state: LoopState, stage_id: int) -> bool:
 
 
 def elementwise_consumer(state: LoopState, stage_id: int) -> int | None:
-    """The only stage that reads a stage, if it does so element by element and can follow its tiles.
+    """Return the only reader of a stage, if it is element-wise and can follow the stage's tiles.
 
-    It is none that was tiled itself, a case where the field's first implementation stopped with an error. A
-    stage that is a result is not moved into another one.
+    A tiled reader is excluded (Ansor's first implementation stops with an error there). A
+    stage that is an output is not moved into another one.
     """
     stage, readers = state.stages[stage_id], consumers(state, stage_id)
     if len(readers) != 1 or state.current_dag.is_output(stage.op):

@@ -1,4 +1,4 @@
-"""Loops in levels of tiles."""
+"""Multi-level tiling of the loops of a stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Tiling:
 
     Attributes:
         state: The state.
-        split_step_ids: For the place of each spatial axis that was split, the step that did it.
+        split_step_ids: Number of the split step of each split spatial axis, by the number of the axis.
     """
 
     state: LoopState
@@ -25,15 +25,15 @@ class Tiling:
 
 
 def tile_loops(state: LoopState, stage_id: int, structure: str) -> Tiling:
-    """Split every loop of a stage, and order the parts by levels; lengths stay open.
+    """Split every loop of a stage, and order the parts by tile levels; lengths stay open.
 
     "SSRSRS" of the loops (i, j, k) is i0 j0 | i1 j1 | k0 | i2 j2 | k1 | i3 j3.
-    Axes listed as `auto_scheduler_no_split_at_inner` stay whole, first in the innermost level of their kind.
+    Axes listed as `auto_scheduler_no_split_at_inner` are not split, and come first in the innermost level.
 
     Args:
         state: The state.
-        stage_id: A stage whose loops are as declared.
-        structure: S for a level of spatial loops, R for one of reductions, outermost first.
+        stage_id: Number of a stage with loops as declared.
+        structure: Tile levels, outermost first: S for spatial loops, R for reduction loops.
     """
     whole = listed_axes(state.stages[stage_id], NO_SPLIT_AT_INNER)
     levels: dict[IterKind, list[list[str]]] = {
@@ -42,7 +42,7 @@ def tile_loops(state: LoopState, stage_id: int, structure: str) -> Tiling:
     }
     kept: dict[IterKind, list[str]] = {kind: [] for kind in levels}
     steps: dict[int, int] = {}
-    for place, loop in enumerate(state.stages[stage_id].iters):
+    for axis, loop in enumerate(state.stages[stage_id].iters):
         of_kind = levels[loop.kind]
         if loop.name in whole or not of_kind:
             kept[loop.kind].append(loop.name)
@@ -50,7 +50,7 @@ def tile_loops(state: LoopState, stage_id: int, structure: str) -> Tiling:
             of_kind[0].append(loop.name)
         else:
             if loop.kind is IterKind.SPATIAL:
-                steps[place] = len(state.transform_steps)
+                steps[axis] = len(state.transform_steps)
             state = state.split(stage_id, loop.name, [None] * (len(of_kind) - 1))
             for part, level in enumerate(of_kind):
                 level.append(f"{loop.name}.{part}")
@@ -61,35 +61,35 @@ def _order(
     structure: str, levels: Mapping[IterKind, list[list[str]]], kept: Mapping[IterKind, list[str]]
 ) -> list[str]:
     kinds = [IterKind.SPATIAL if level == "S" else IterKind.REDUCTION for level in structure]
-    found: list[str] = []
-    left = {kind: list(each) for kind, each in levels.items()}
+    order: list[str] = []
+    remaining = {kind: list(names) for kind, names in levels.items()}
     for kind in kinds:
-        level = left[kind].pop(0)
-        found += [*kept[kind], *level] if not left[kind] else level
-    return found + [name for kind, names in kept.items() if not levels[kind] for name in names]
+        level = remaining[kind].pop(0)
+        order += [*kept[kind], *level] if not remaining[kind] else level
+    return order + [name for kind, names in kept.items() if not levels[kind] for name in names]
 
 
 def follow_tiling(
     state: LoopState, stage_id: int, split_step_ids: Mapping[int, int], count: int
 ) -> LoopState:
-    """Split the loops of a stage as those of another one were, and order the parts by levels.
+    """Split the loops of a stage as those of another stage were, and order the parts by levels.
 
-    Loops that did not split there stay whole, in the innermost level. What was unrolled or vectorised is
-    so in its innermost part, what was parallel in its outermost.
+    Loops that were not split there stay whole, in the innermost level. An unrolled or vectorised loop stays
+    so in its innermost part, a parallel loop in its outermost part.
 
     Args:
         state: The state.
-        stage_id: A stage with spatial loops only, an axis for each of the other stage's.
-        split_step_ids: As in `Tiling`.
-        count: How many lengths are taken from each split.
+        stage_id: Number of a stage with spatial loops only, one for each axis of the other stage.
+        split_step_ids: Split steps of the other stage, as in `Tiling`.
+        count: Number of lengths that are taken from each split.
     """
     levels: list[list[str]] = [[] for _ in range(count + 1)]
     annotations: list[tuple[str, IteratorAnnotation]] = []
-    for place, loop in enumerate(state.stages[stage_id].iters):
-        if place not in split_step_ids:
+    for axis, loop in enumerate(state.stages[stage_id].iters):
+        if axis not in split_step_ids:
             levels[-1].append(loop.name)
             continue
-        state = state.follow_split(stage_id, loop.name, split_step_ids[place], count)
+        state = state.follow_split(stage_id, loop.name, split_step_ids[axis], count)
         for part, level in enumerate(levels):
             level.append(f"{loop.name}.{part}")
         if loop.annotation is not IteratorAnnotation.NONE:

@@ -1,4 +1,4 @@
-"""What is searched: a computation on hardware, names of workloads, and limits of the space."""
+"""Search tasks: a computation on hardware, workload names, and limits of the space."""
 
 from intarsia.autoschedule.task.hardware_params import HardwareParams
 from intarsia.autoschedule.task.search_task import SearchTask

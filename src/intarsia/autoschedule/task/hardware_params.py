@@ -1,4 +1,4 @@
-"""What a machine has, in the eight numbers of the field."""
+"""Ansor's eight hardware parameters of a machine."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import UsageError
 
 CACHE_LINE_BYTES = 64
-"""Of x86-64 and of the Arm cores that run Linux."""
+"""Bytes of a cache line of x86-64 and of Arm cores that run Linux."""
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareParams:
     """The parameters of a machine that rules and features read (Ansor; seed ansor_minimum).
 
-    The fields stand in the order of the v0.6 log; the last five are of GPUs, and 0 on CPUs.
+    Fields are in the order of the v0.6 log; the last five are for GPUs, and 0 on CPUs.
 
     Attributes:
-        num_cores: How many threads run kernels.
+        num_cores: Number of threads that run kernels.
         vector_unit_bytes: Bytes of a vector register.
         cache_line_bytes: Bytes that a cache loads at once.
-        max_shared_memory_per_block: Bytes.
-        max_local_memory_per_block: Bytes.
-        max_threads_per_block: Threads.
-        max_vthread_extent: Iterations of a loop over virtual threads.
-        warp_size: Threads that run in step.
+        max_shared_memory_per_block: Bytes of shared memory of a thread block.
+        max_local_memory_per_block: Bytes of local memory of a thread block.
+        max_threads_per_block: Number of threads of a thread block.
+        max_vthread_extent: Maximum extent of a loop over virtual threads.
+        warp_size: Number of threads of a warp.
 
     Raises:
         UsageError: There is no core, or a size is below what it can be.
@@ -43,15 +43,15 @@ class HardwareParams:
     def __post_init__(self) -> None:
         for field in fields(self)[:3]:
             if getattr(self, field.name) < 1:
-                found = getattr(self, field.name)
-                raise UsageError(f"hardware parameter {field.name} is {found}; expected at least 1")
+                size = getattr(self, field.name)
+                raise UsageError(f"hardware parameter {field.name} is {size}; expected at least 1")
 
     @classmethod
     def of_isa(cls, isa: Isa, threads: int) -> HardwareParams:
-        """The parameters of a CPU whose kernels run on a number of threads."""
+        """Return the parameters of a CPU that runs kernels on a number of threads."""
         return cls(threads, isa.vector_bytes, CACHE_LINE_BYTES)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The eight numbers, as the log has them."""
+        """All eight numbers, in the order of the log."""
         return tuple(map(int, astuple(self)))

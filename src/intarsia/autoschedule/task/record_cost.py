@@ -1,4 +1,4 @@
-"""What a line of a log says that a schedule costs."""
+"""The cost of a schedule in a record of a log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from intarsia.native.loop_state.record import Record
 
 
 def record_cost(record: Record) -> float:
-    """The mean of its costs in seconds; inf where it failed."""
+    """Return the mean of the record's costs in seconds; inf for a failure."""
     costs = record.result.costs
     return inf if record.result.error_no or not costs else sum(costs) / len(costs)

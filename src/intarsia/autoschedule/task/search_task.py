@@ -1,4 +1,4 @@
-"""What is searched: a computation, for a machine."""
+"""The search task: a computation on a machine."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SearchTask:
     """A computation to find a schedule for, on a machine (Ansor; seed ansor_minimum).
 
     Attributes:
-        dag: What is computed.
-        target: Who compiles it.
-        hardware: What the machine has.
+        dag: Computation to schedule.
+        target: Native target that compiles it.
+        hardware: Hardware parameters of the machine.
         workload_key: Name of the computation in logs.
-        layout_rewrite_option: What happens to placeholders whose layout is free. A task on its own packs
-            them in the kernel, so that packing counts in its time.
-        task_inputs: Contents of placeholders by name, where times depend on them.
+        layout_rewrite_option: Layout rewrite of placeholders with a free layout. A standalone task packs
+            them inside the kernel, so that packing is part of its time.
+        task_inputs: Contents, by name, of placeholders that times depend on.
 
     Raises:
         UsageError: A task input is no placeholder of the DAG, or has another shape or element type.
@@ -60,13 +60,13 @@ class SearchTask:
                 )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with a plain dictionary: tasks go to worker processes."""
+        """Pickle the task with a plain dictionary, to send it to worker processes."""
         fields = self.dag, self.target, self.hardware, self.workload_key, self.layout_rewrite_option
         return SearchTask, (*fields, dict(self.task_inputs))
 
     @classmethod
     def of_dag(cls, dag: ComputeDAG, target: Target, hardware: HardwareParams) -> SearchTask:
-        """The task of a DAG, under the field's key of its text."""
+        """Create the task of a DAG, with TVM's workload key of its text."""
         return cls(dag, target, hardware, key_of_dag(dag))
 
     @classmethod
@@ -77,17 +77,17 @@ class SearchTask:
         target: Target,
         hardware: HardwareParams,
     ) -> SearchTask:
-        """The task of a registered workload.
+        """Create the task of a registered workload.
 
         Raises:
-            UsageError: It is not registered.
+            UsageError: The workload is not registered.
         """
         key = WORKLOADS.make_workload_key(workload, args)
         return cls(ComputeDAG(WORKLOADS.workload_key_to_tensors(key)), target, hardware, key)
 
     @property
     def record_task(self) -> RecordTask:
-        """The task as it stands in a line of a log."""
+        """Fields of the task in a record of a log."""
         return RecordTask(
             self.workload_key,
             str(self.target),

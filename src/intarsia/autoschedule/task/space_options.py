@@ -9,31 +9,34 @@ from intarsia.native.machine.isa import Isa
 from intarsia.support.errors import UsageError
 
 UNROLL_STEPS: Final = (0, 16, 64, 512)
+"""Values of the pragma `auto_unroll_max_step` (Ansor's for CPUs)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceOptions:
-    """What rules of population and mutation may draw; the defaults are the field's (Ansor, SketchPolicy).
+    """Limits of population and mutation rules; the defaults are Ansor's (SketchPolicy).
 
     Attributes:
         structure: Levels of tiles, outermost first: S of spatial axes, R of reduction axes.
-        max_innermost_split_factor: Most iterations of the innermost part of a split.
-        max_vectorize_size: Most elements of a vectorised loop.
-        imperfect_share: How many splits, from 0 for none to 1 for all, may leave a rest, where few lengths
+        max_innermost_split_factor: Maximum extent of the innermost part of a split.
+        max_vectorize_size: Maximum extent of a vectorised loop.
+        imperfect_share: Share of splits, from 0 to 1, that may leave a remainder where few lengths
             divide an extent (1009, 17).
-        parallel_per_core: Loops are taken for a parallel one until it has more iterations than this times
+        parallel_per_core: Loops are fused to a parallel one until it has more iterations than this times
             the number of cores.
         unroll_steps: Values for `auto_unroll_max_step`.
         disable_change_compute_location: Whether stages stay where sketches put them.
-        tile_size_weight: How often, against the other weights, a mutation is one of tile sizes.
-        auto_unroll_weight: Of the hint for unrolling.
-        compute_location_weight: Of the place of a stage.
-        parallel_weight: Of how many loops are one parallel loop.
-        most_failures: After so many samples in a row that are invalid or known, the space counts as used up.
-        micro_kernels: If given, the schedules that native's rules can make for this instruction set are
-            searched too (`MicroKernelSketch`); the field has no such thing.
-        micro_kernel_share: Which share of the samples are these, from 0 to 1, where there are any.
-        micro_kernel_weight: How often, against the other weights, a mutation is another of their decisions.
+        tile_size_weight: Relative probability of tile size mutations.
+        auto_unroll_weight: Relative probability of unroll pragma mutations.
+        compute_location_weight: Relative probability of compute location mutations.
+        parallel_weight: Relative probability of mutations of the fused parallel loop.
+        most_failures: Number of consecutive invalid or repeated samples after which the space counts as
+            exhausted.
+        micro_kernels: Instruction set for which native's schedule families are
+            searched too (`MicroKernelSketch`), or None; not in Ansor.
+        micro_kernel_share: Share of the samples that are of the schedule family, from 0 to 1, where there is
+            one.
+        micro_kernel_weight: Relative probability of mutations of a knob of the family.
 
     Raises:
         UsageError: A limit is below 1, a share is not from 0 to 1, no unroll step is given, or a weight is
@@ -69,14 +72,14 @@ class SpaceOptions:
         if not self.unroll_steps:
             raise UsageError("option unroll_steps is empty; expected at least one number, 0 for no unrolling")
         if self.micro_kernel_weight < 0 or min(self.weights) < 0 or not any(self.weights):
-            found = *self.weights, self.micro_kernel_weight
+            weights = *self.weights, self.micro_kernel_weight
             raise UsageError(
-                f"weights {found} of mutations; expected none below 0, and one of the field's above"
+                f"mutation weights {weights}; expected none below 0, and one of the first four above"
             )
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Of the field's mutations: tile size, unrolling, place, parallel loop."""
+        """Weights of Ansor's mutations: tile size, unrolling, compute location, parallel loop."""
         return (
             self.tile_size_weight,
             self.auto_unroll_weight,

@@ -1,4 +1,4 @@
-"""Computations by name, so that a text in a log says what was measured."""
+"""Registered workloads, so that a key in a log names the measured computation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from intarsia.support.errors import UsageError
 
 Tensors: TypeAlias = tuple[Tensor, ...]
 Argument: TypeAlias = "int | float | str | bool | Tensor | Sequence[Argument] | None"
-"""What a workload is made with; a tensor stands for a placeholder of its shape and type."""
+"""An argument of a workload; a tensor stands for a placeholder of its shape and element type."""
 Make = TypeVar("Make", bound=Callable[..., Tensors])
 
 TENSOR: Final = "TENSOR"
-"""Begins the list that stands for a tensor in a key: `["TENSOR", [8, 8], "float32"]`."""
+"""First item of the list that stands for a tensor in a key: `["TENSOR", [8, 8], "float32"]`."""
 
 
 class WorkloadRegistry:
@@ -42,9 +42,9 @@ class WorkloadRegistry:
         register_workload("matmul", function)
 
         Args:
-            name: What it is called in keys; the name of the function if only that is given.
-            function: From arguments to tensors.
-            override: Whether it takes the place of another one of that name.
+            name: Name of the workload in keys; by default the name of the function.
+            function: Function from arguments to tensors.
+            override: Whether it replaces another workload of that name.
 
         Raises:
             UsageError: The name is taken.
@@ -53,51 +53,51 @@ class WorkloadRegistry:
             return self._add(str(getattr(name, "__name__", name)), name, override)
         if function is not None:
             return self._add(name, function, override)
-        return lambda given: self._add(name, given, override)
+        return lambda decorated: self._add(name, decorated, override)
 
     def _add(self, name: str, function: Make, override: bool) -> Make:
         if not override and self._functions.get(name, function) is not function:
-            help_text = "choose another name, or say override=True"
+            help_text = "choose another name, or pass override=True"
             raise UsageError(f"workload {name!r} is already registered", help=help_text)
         self._functions[name] = function
         return function
 
     def register_workload_tensors(self, key: str, tensors: Sequence[Tensor], override: bool = False) -> str:
-        """Register tensors under a key, such as that of a DAG; the key.
+        """Register tensors under a key, such as that of a DAG; return the key.
 
         Raises:
             UsageError: The key is taken by other tensors.
         """
         if not override and self._tensors.get(key, tuple(tensors)) != tuple(tensors):
-            help_text = "a key stands for one computation; say override=True to replace it"
+            help_text = "a key stands for one computation; pass override=True to replace it"
             raise UsageError(f"workload {key!r:.80} is already registered", help=help_text)
         self._tensors[key] = tuple(tensors)
         return key
 
     def make_workload_key(self, workload: str | Callable[..., Tensors], args: Sequence[Argument] = ()) -> str:
-        """The JSON text `[name, argument ...]` of a workload.
+        """Return the workload key, the JSON text `[name, argument ...]`.
 
         Args:
-            workload: A name, or a registered function.
-            args: Its arguments.
+            workload: Name of a workload, or a registered function.
+            args: Arguments of the function.
 
         Raises:
-            UsageError: It is not registered, or an argument cannot be written.
+            UsageError: The workload is not registered, or an argument cannot be written as JSON.
         """
         return json.dumps([self._name_of(workload), *map(_plain, args)])
 
     def workload_key_to_tensors(self, key: str) -> Tensors:
-        """The tensors of a key: those registered under it, or what the function that it names makes.
+        """Return the tensors of a key: those registered under it, or the result of the function it names.
 
         Raises:
-            UsageError: The key is no list that begins with a name, or nothing is registered there.
+            UsageError: The key is not a list that begins with a name, or its workload is not registered.
         """
         if key in self._tensors:
             return self._tensors[key]
         try:
             name, *args = json.loads(key)
         except (ValueError, TypeError):
-            raise UsageError(f"{key!r:.80} is no workload key; expected [name, argument ...]") from None
+            raise UsageError(f"{key!r:.80} is not a workload key; expected [name, argument ...]") from None
         if not isinstance(name, str):
             raise UsageError(f"workload key {key!r:.80} begins with {name!r:.40}; expected a name")
         return tuple(self._function(name)(*map(_argument, args)))
@@ -106,7 +106,7 @@ class WorkloadRegistry:
         if isinstance(workload, str):
             self._function(workload)
             return workload
-        names = [name for name, each in self._functions.items() if each is workload]
+        names = [name for name, function in self._functions.items() if function is workload]
         if not names:
             name = getattr(workload, "__name__", repr(workload))
             raise UsageError(f"function {name} is not registered", help="decorate it with @register_workload")
@@ -134,14 +134,14 @@ def _plain(value: object) -> object:
         case None | bool() | int() | float() | str():
             return value
         case list() | tuple():
-            return [_plain(each) for each in cast("Sequence[object]", value)]
+            return [_plain(item) for item in cast("Sequence[object]", value)]
         case _:
             expected = "expected numbers, texts, tensors, and lists of them"
             raise UsageError(f"a workload cannot have the argument {value!r:.60}; {expected}")
 
 
 def _argument(value: Any) -> Any:
-    """What a function gets: lists as tuples, and a placeholder for a tensor."""
+    """Return an argument as functions get it: a tuple for a list, a placeholder for a tensor."""
     match value:
         case [str(mark), list(shape), str(dtype)] if mark == TENSOR:
             return placeholder(shape, DType(dtype), name="placeholder")

@@ -6,7 +6,7 @@ from tests.native_workloads import matmul
 from intarsia.autoschedule.features import Machine
 from intarsia.autoschedule.features.machine_features import MACHINE_FEATURES, machine_features
 from intarsia.autoschedule.features.machine_fit import MachineFit, machine_fit
-from intarsia.autoschedule.features.store_analysis import analysed_stores
+from intarsia.autoschedule.features.store_analysis import analyse_stores
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
@@ -25,7 +25,7 @@ def _tiled(rows: int, columns: int, kind: str = "vectorize") -> LoopState:
 
 
 def _fit(state: LoopState, machine: Machine = AVX2) -> MachineFit:
-    return machine_fit(analysed_stores(lower(DAG, state))[-1], machine)
+    return machine_fit(analyse_stores(lower(DAG, state))[-1], machine)
 
 
 @pytest.mark.parametrize(("columns", "fit"), [(8, 1.0), (16, 1.0), (4, 0.5), (12, 0.75)])
@@ -60,7 +60,7 @@ def test_a_vectorised_loop_around_the_reduction_is_part_of_the_tile() -> None:
 
 def test_too_large_a_tile_spills() -> None:
     def spill(state: LoopState) -> float:
-        store = analysed_stores(lower(DAG, state))[-1]
+        store = analyse_stores(lower(DAG, state))[-1]
         return dict(zip(MACHINE_FEATURES, machine_features(store, AVX2), strict=True))["machine_tile_spill"]
 
     assert spill(_tiled(4, 16)) == 0

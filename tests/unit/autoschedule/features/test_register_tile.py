@@ -3,9 +3,9 @@
 from tests.native_workloads import matmul
 
 from intarsia.autoschedule.features import Machine
-from intarsia.autoschedule.features.covered_work import cover, covers
+from intarsia.autoschedule.features.covered_work import padding_ratio, padding_ratios
 from intarsia.autoschedule.features.register_tile import RegisterTile
-from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analysed_stores
+from intarsia.autoschedule.features.store_analysis import StoreAnalysis, analyse_stores
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import lower
@@ -20,7 +20,7 @@ def tiled(rows: int, columns: int) -> LoopState:
 
 
 def product_of(state: LoopState) -> StoreAnalysis:
-    (store,) = [each for each in analysed_stores(lower(DAG, state)) if each.record.loads]
+    (store,) = [each for each in analyse_stores(lower(DAG, state)) if each.record.loads]
     return store
 
 
@@ -57,7 +57,7 @@ def test_lanes_apart_are_scattered_and_read_one_by_one() -> None:
 
 def test_rests_are_known_to_all_that_is_inside() -> None:
     store = product_of(tiled(7, 16))
-    known = covers([store])
+    known = padding_ratios([store])
     assert sorted(known.values()) == [42 / 40, 48 / 40]
-    assert cover(store, known) == 42 / 40 * (48 / 40)
-    assert covers([product_of(tiled(8, 8))]) == {}
+    assert padding_ratio(store, known) == 42 / 40 * (48 / 40)
+    assert padding_ratios([product_of(tiled(8, 8))]) == {}

@@ -68,7 +68,7 @@ def test_it_has_stalled_some_trials_after_the_best() -> None:
 
 def test_finalists_are_compared_with_one_another_only() -> None:
     found = known((A, 1.0), (B, 1.1), (C, 1.2))
-    found.settle([A, B], [1.5, 1.4])
+    found.confirm([A, B], [1.5, 1.4])
     assert (found.best_state, found.best_cost) == (B, 1.4)
     found.add(D, 1.3)
     assert found.best_state == D
@@ -76,9 +76,9 @@ def test_finalists_are_compared_with_one_another_only() -> None:
 
 def test_a_finalist_that_fails_is_out() -> None:
     found = known((A, 1.0), (B, 1.1), (C, 1.2))
-    found.settle([A, B], [inf, 2.0])
+    found.confirm([A, B], [inf, 2.0])
     assert found.best_state == B
-    found.settle([B], [inf])
+    found.confirm([B], [inf])
     assert (found.best_state, found.best_cost) == (C, 1.2)
 
 
@@ -90,5 +90,5 @@ def test_the_preferred_finalist_is_beaten_by_what_is_clearly_faster(cost: float,
     for state, first in ((A, 1.0), (B, 0.5)):
         found.add(state, first)
     assert found.best_state == B
-    found.settle([B, A], [cost, 1.0])
+    found.confirm([B, A], [cost, 1.0])
     assert found.best_state == best

@@ -11,7 +11,7 @@ from tests.searched_programs import task_of
 from intarsia.autoschedule.cost_model import DraftModel, RandomModel, Scores, ridge_model
 from intarsia.autoschedule.policy import MeasuredStates, PolicyOptions
 from intarsia.autoschedule.policy.program_search import ProgramSearch
-from intarsia.autoschedule.policy.speaking import speaking
+from intarsia.autoschedule.policy.scoring_model import scoring_model
 from intarsia.autoschedule.population import sample_initial_population
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
@@ -78,18 +78,18 @@ def test_a_model_that_knows_nothing_is_asked_for_few_generations(iterations: int
 def test_a_learned_model_speaks_when_it_is_warm() -> None:
     before = DraftModel(SMALL_MACHINE)
     model = ridge_model(before, warm_up=5)
-    assert speaking(model) is before
-    assert speaking(ridge_model(ridge_model(before))) is before
+    assert scoring_model(model) is before
+    assert scoring_model(ridge_model(ridge_model(before))) is before
     states = sampled(5)
     model.update(TASK, states, [draft_seconds(state) for state in states])
-    assert speaking(model) is model
-    assert speaking(before) is before
+    assert scoring_model(model) is model
+    assert scoring_model(before) is before
 
 
 def test_the_most_promising_program_is_the_best_that_was_seen() -> None:
     model = FunctionModel(lambda state: 1 / draft_seconds(state))
-    found = search(model).most_promising((), MeasuredStates())
+    found = search(model).find_most_promising((), MeasuredStates())
     assert found is not None
     assert draft_seconds(found) == min(map(draft_seconds, model.asked))
     nothing = ProgramSearch(TASK, model, QUICK, SpaceOptions(), Random(0), ())
-    assert nothing.most_promising((), MeasuredStates()) is None
+    assert nothing.find_most_promising((), MeasuredStates()) is None

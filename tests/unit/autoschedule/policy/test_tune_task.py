@@ -62,7 +62,7 @@ def test_a_policy_that_is_given_searches() -> None:
     measurer = FakeMeasurer()
     assert tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer)) == LoopState.initial(TASK.dag)
     assert len(measurer.measured) == 4
-    with pytest.raises(UsageError, match="a policy that is given has its own log and callbacks"):
+    with pytest.raises(UsageError, match="a log or callbacks were given beside a policy"):
         tune(TASK, TuningOptions(4), EmptyPolicy(TASK, measurer), log=Path("log.json"))
 
 

@@ -11,7 +11,7 @@ from intarsia.autoschedule.scheduler import (
     ScheduledTask,
     SchedulerOptions,
     SchedulerTable,
-    Strategy,
+    SchedulingStrategy,
     TaskScheduler,
 )
 from intarsia.support.errors import UsageError
@@ -55,7 +55,7 @@ def test_golden_gradient(trials: int) -> None:
 
 
 def test_round_robin_takes_turns() -> None:
-    options = SchedulerOptions(Strategy.ROUND_ROBIN, trials_per_round=4)
+    options = SchedulerOptions(SchedulingStrategy.ROUND_ROBIN, trials_per_round=4)
     order: list[int] = []
     scheduler = _scheduler(
         [Tuner(), Tuner(), Tuner()], options, on_round=[lambda table: order.append(table.tuned)]

@@ -29,7 +29,7 @@ def sketch_of(name: str) -> MicroKernelSketch:
 
 def draws(name: str, count: int, seed: int = 0) -> list[LoopState]:
     rng, sketch = Random(seed), sketch_of(name)
-    return [state for _ in range(count) if (state := sketch.drawn(rng)) is not None]
+    return [state for _ in range(count) if (state := sketch.draw(rng)) is not None]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,7 +46,7 @@ def test_what_is_drawn_and_moved_computes_the_right_result(name: str) -> None:
     rng, sketch = Random(1), sketch_of(name)
     found = {state.text: state for state in draws(name, 6, seed=2)}
     for state in tuple(found.values()):
-        moved = sketch.moved(state, rng)
+        moved = sketch.draw_neighbour(state, rng)
         assert moved is not None
         assert moved != state
         found[moved.text] = moved
@@ -83,7 +83,7 @@ def test_moves_reach_other_choices_of_every_knob(name: str) -> None:
         choice = sketch.family.choice_of(state)
         assert choice is not None
         seen |= set(enumerate(choice))
-        state = sketch.moved(state, rng) or sketch.default
+        state = sketch.draw_neighbour(state, rng) or sketch.default
     for place, knob in enumerate(sketch.family.knobs):
         reached = {value for at, value in seen if at == place}
         assert len(reached) >= min(2, len(knob.values)), knob
@@ -102,7 +102,7 @@ def test_states_of_other_sketches_have_no_choice_and_are_not_moved() -> None:
     task = program_task("packed_product")
     sketch = sketch_of("packed_product")
     assert sketch.family.choice_of(LoopState.initial(task.dag)) is None
-    assert sketch.moved(LoopState.initial(task.dag), Random(0)) is None
+    assert sketch.draw_neighbour(LoopState.initial(task.dag), Random(0)) is None
     assert list(sketch.neighbours(LoopState.initial(task.dag))) == []
 
 

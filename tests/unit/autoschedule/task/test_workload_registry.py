@@ -74,9 +74,9 @@ def test_tensors_are_found_by_the_key_they_were_registered_under() -> None:
 @pytest.mark.parametrize(
     ("key", "problem"),
     [
-        ("no json", "is no workload key"),
-        ("3", "is no workload key"),
-        ("[]", "is no workload key"),
+        ("no json", "is not a workload key"),
+        ("3", "is not a workload key"),
+        ("[]", "is not a workload key"),
         ("[3]", "begins with 3; expected a name"),
         ('["unknown", 1]', "workload 'unknown' is not registered"),
     ],
