@@ -56,6 +56,9 @@ ALLOWED: Final = (
     ("name", "checks/language.py", ""),
     # The argument is stored in traces under this name.
     ("name", "src/intarsia/tune/substitution/substitute.py", "place"),
+    # Fields of stored explanations: their names are JSON keys.
+    ("name", "src/intarsia/driver/explain/explained_function.py", "known"),
+    ("name", "src/intarsia/driver/explain/explanation.py", "own"),
 )
 LEFT_TO_ISSUE_23: Final = (
     # These modules are about to be replaced, their language with them.

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from intarsia.driver.explain.explained_function import (
     Compared,
+    ExplainedRegion,
     Fate,
     FunctionRecord,
     NodeRecord,
-    Region,
     Rival,
     RivalPart,
     SearchRecord,
@@ -35,7 +35,7 @@ def tried(
     return Tried(spec, f"cpu -toolchain={spec}", nodes, label, "", fate, message, seconds, low, high, *losses)
 
 
-FIRST = Region(
+FIRST = ExplainedRegion(
     "fast",
     FAST,
     "1..2",
@@ -58,7 +58,7 @@ FIRST = Region(
     ),
     3,
 )
-SECOND = Region(
+SECOND = ExplainedRegion(
     "slow",
     SLOW,
     "3",

@@ -111,17 +111,17 @@ def test_a_plan_of_several_toolchains_is_carried_out(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "a locked run needs a plan\nhelp: give the file of one: --plan FILE\n"),
+        ((), "a locked run needs a plan\nhelp: pass the file of a plan: --plan FILE\n"),
         (("--plan", "no.plan"), f"there is no plan no.plan\n{OTHER}"),
         (
             ("--plan", "mnist.plan", "--target", "openvino"),
-            "a locked run takes no target: the plan says all of it\n"
-            "help: leave that out, or run without --locked to search again\n",
+            "a locked run takes no target: the plan fixes it\n"
+            "help: drop that option, or run without --locked to search again\n",
         ),
         (
             ("--plan", "mnist.plan", "--threads", "1"),
-            "a locked run takes no threads: the plan says all of it\n"
-            "help: leave that out, or run without --locked to search again\n",
+            "a locked run takes no threads: the plan fixes it\n"
+            "help: drop that option, or run without --locked to search again\n",
         ),
     ],
 )

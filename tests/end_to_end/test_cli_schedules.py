@@ -83,8 +83,8 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
     assert (child.returncode, out) == (130, "")
     assert "note: stopping after the current candidate; Ctrl-C again stops now\n" in err
     assert err.endswith(
-        "error: stopped before a candidate was found right\n"
-        "help: what has been measured is kept: run the same command again to go on\n"
+        "error: stopped before any candidate was verified\n"
+        "help: measurements are stored in the database: run the same command again to continue\n"
     )
     again = process(
         *words, *place, "--schedule-trials", "1", "--budget", "10m", "--json", cwd=tmp_path, env=cache

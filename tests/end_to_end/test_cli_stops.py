@@ -54,7 +54,7 @@ def test_ctrl_c_ends_with_the_best_so_far(tmp_path: Path) -> None:
     assert "note: stopping after the current candidate; Ctrl-C again stops now\n" in err
     assert err.endswith(
         "error: stopped before the end; the best so far was saved\n"
-        "help: what has been measured is kept: run the same command again to go on\n"
+        "help: measurements are stored in the database: run the same command again to continue\n"
     )
     assert "wrote mnist.intarsia" in out
     assert process("run", "mnist.intarsia", cwd=tmp_path).code == 0

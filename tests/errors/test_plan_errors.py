@@ -12,7 +12,7 @@ from tests.collage_programs import program
 from tests.faulty_toolchains import Missing
 
 from intarsia.collage.placement.plan import Plan, PlanError
-from intarsia.driver.plans import kept_plan, refuse_choices
+from intarsia.driver.plans import read_plan, refuse_choices
 from intarsia.driver.tune import tune
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.runtime.kernel import TOOLCHAINS
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 def message(path: Path, error: type[IntarsiaError] = PlanError) -> str:
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(error) as caught:
-        kept_plan(path, MODEL, this_host(), None, must_exist=True)
+        read_plan(path, MODEL, this_host(), None, must_exist=True)
     assert type(caught.value) is error
     assert caught.value.exit_code == 2
     assert (path.read_bytes() if path.is_file() else None) == before
@@ -54,8 +54,8 @@ def changed(path: Path, **values: Any) -> None:
 def test_no_plan(tmp_path: Path) -> None:
     path = tmp_path / "no.plan"
     assert message(path) == f"there is no plan {path}{OTHER}"
-    assert kept_plan(path, MODEL, this_host(), None) is None
-    assert kept_plan(None, MODEL, this_host(), None) is None
+    assert read_plan(path, MODEL, this_host(), None) is None
+    assert read_plan(None, MODEL, this_host(), None) is None
 
 
 def test_a_folder(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_damaged_partitions(path: Path) -> None:
 
 def test_another_program(path: Path) -> None:
     with pytest.raises(PlanError) as caught:
-        kept_plan(path, program("def @main(%x: T) { Exp(%x) }"), this_host(), None)
+        read_plan(path, program("def @main(%x: T) { Exp(%x) }"), this_host(), None)
     assert str(caught.value) == (
         f"the plan {path} is for another program (net): "
         f"it has Exp 0 times, the model 1; Relu 1 times, the model 0{LOST}"
@@ -156,7 +156,7 @@ def test_a_missing_toolchain(path: Path) -> None:
 def test_another_machine_is_a_note(path: Path) -> None:
     changed(path, host={"digest": "0", "cpu": "Z80"})
     notes: list[str] = []
-    assert kept_plan(path, MODEL, this_host(), notes.append) is not None
+    assert read_plan(path, MODEL, this_host(), notes.append) is not None
     assert notes == [f"the plan {path} was made on another machine, or with other toolchains (Z80)"]
 
 
@@ -168,14 +168,14 @@ def usage(function: Callable[[], object]) -> str:
 
 def test_a_locked_run_leaves_nothing_to_choose(path: Path) -> None:
     assert usage(lambda: refuse_choices(None)) == (
-        "a locked run needs a plan\nhelp: give the file of one: --plan FILE"
+        "a locked run needs a plan\nhelp: pass the file of a plan: --plan FILE"
     )
     assert usage(lambda: tune(MODEL, locked=True)) == (
-        "a locked run needs a plan\nhelp: give the file of one: --plan FILE"
+        "a locked run needs a plan\nhelp: pass the file of a plan: --plan FILE"
     )
     assert usage(lambda: tune(MODEL, plan=path, locked=True, targets=["cpu -toolchain=openvino"])) == (
-        "a locked run takes no targets: the plan says all of it"
-        "\nhelp: leave that out, or run without --locked to search again"
+        "a locked run takes no targets: the plan fixes it"
+        "\nhelp: drop that option, or run without --locked to search again"
     )
 
 

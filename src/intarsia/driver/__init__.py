@@ -1,21 +1,21 @@
-"""Whole jobs: a model in, the fastest right artifact out.
+"""Tuning jobs: from a model to its fastest correct executable.
 
 tune      the public function
 baselines each toolchain alone
 partition the search for partitions, on both levels
 evolve    the second level: the whole model's latency as fitness
-booked_targets   native with searched schedules as one more toolchain
-schedules        the search of all kernels' schedules; kernel_search: of one; schedule_allowance: how long
-schedule_history, schedule_model   what was found before, and what the cost model has learned
-schedule_records   what was found, as plain data
+booked_targets   native with searched schedules as one more candidate
+schedules        the schedule search of all kernels; kernel_search: of one; schedule_allowance: its limits
+schedule_history, schedule_model   stored schedules, and the stored cost model
+schedule_records   results of schedule searches as plain data
 tune_schedule      searched schedules as a decision of a tuning pass
-plans     what an earlier run has found, and keeping what this one finds
-entrant   a way to run the whole model
-contest   entrants measured one by one, the fast ones raced end to end
-records   what became of each, as plain data
-result    what `tune` returns
-explain   why the winner runs what where: in the artifact, of a run, of a model
-budget    times as people write them
+plans     reading the plan of an earlier run, and writing that of this run
+entrant   a candidate for the whole model
+contest   measurement of all candidates, and the end-to-end race of the fast ones
+records   results of candidates as plain data
+result    the result of `tune`
+explain   explanations of a run, of a model, and in the artifact
+budget    parsing of time budgets
 """
 
 from intarsia.driver.tune import tune

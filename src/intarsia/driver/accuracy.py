@@ -1,4 +1,4 @@
-"""How exact results have to be: what a user allows beyond rounding, and what he forbids within it."""
+"""Accuracy requirements: errors allowed beyond rounding, and algorithms forbidden within it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _LESS_ACCURATE: Final = "winograd_6"
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What results may be.
+    """Accuracy requirements of a user.
 
     Attributes:
-        exact: Whether sums are computed as engines do: no algorithm takes fewer operations by other sums,
+        exact: Whether sums must be computed directly, without algorithms that save operations,
             such as Winograd's.
-        tolerance: The largest error of an output allowed, as a fraction of its largest value; with one that
-            is larger than rounding, narrower types and less accurate algorithms take part. None: as exact as
-            types allow, by rounding error analysis.
+        tolerance: Largest allowed error of an output, as a fraction of its largest value; with one that
+            is larger than rounding, narrower types and less accurate algorithms take part. None for the bound
+            of rounding error analysis.
 
     Raises:
-        UsageError: The tolerance is no positive number.
+        UsageError: The tolerance is not a positive number.
     """
 
     exact: bool = False
@@ -41,14 +41,14 @@ class Accuracy:
             with_error_bound(IRModule({}), self.tolerance)
 
     def program(self, mod: IRModule) -> IRModule:
-        """A program that carries the bound, by which everything made of it is judged."""
+        """Return the program with the error bound that all its candidates are checked against."""
         return mod if self.tolerance is None else with_error_bound(mod, self.tolerance)
 
     def targets(self, targets: Sequence[Target]) -> tuple[Target, ...]:
-        """Targets that compute as is allowed.
+        """Return the targets with forbidden algorithms switched off.
 
         Raises:
-            UsageError: One asks for an algorithm that is forbidden.
+            UsageError: A target requests a forbidden algorithm.
         """
         return tuple(map(self._target, targets)) if self.exact else tuple(targets)
 
@@ -57,27 +57,27 @@ class Accuracy:
             return target
         if target.option("convolutions", _DIRECT) not in ("auto", _DIRECT):
             raise UsageError(
-                f"results are to be exact, and the target {str(target)!r} asks for another algorithm",
-                help="leave out -convolutions, or --exact",
+                f"exact results are required, but the target {str(target)!r} requests another algorithm",
+                help="remove -convolutions from the target, or drop --exact",
             )
         return target.with_options(convolutions=_DIRECT)
 
     def passes(self, passes: Sequence[Pass], *, are_given: bool) -> tuple[Pass, ...]:
-        """The passes that decide on the program: without what is forbidden, with what is allowed.
+        """Return the tuning passes without forbidden decisions, and with those that the tolerance allows.
 
         Args:
-            passes: Those of the pipeline, or of the user.
-            are_given: Whether they are the user's: then nothing is added.
+            passes: Passes of the pipeline, or of the user.
+            are_given: Whether the user chose them: then none is added.
 
         Raises:
-            UsageError: The user's are forbidden.
+            UsageError: A pass of the user is forbidden.
         """
         if self.exact:
             kept = tuple(item for item in passes if not isinstance(item, TuneConvolutions))
             if are_given and len(kept) < len(passes):
                 raise UsageError(
-                    "results are to be exact, and TuneConvolutions chooses other algorithms",
-                    help="leave out one of them",
+                    "exact results are required, but TuneConvolutions chooses other algorithms",
+                    help="drop either --exact or the pass",
                 )
             return kept
         if self.tolerance is None or are_given:

@@ -1,4 +1,4 @@
-"""Each toolchain alone: the candidates that every run measures, and that the result is never worse than."""
+"""Baselines: each toolchain alone, which every run measures, so that the result is never slower."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchain
 
 
 def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None) -> tuple[Target, ...]:
-    """The candidates' targets; without a request, those that are unusable here take part to say why.
+    """Return the targets of the baselines; by default also unusable toolchains, to report the reason.
 
     Raises:
-        UsageError: There is none, or one names no toolchain.
+        UsageError: There is no target, or one names no toolchain.
     """
     if targets is None:
         chosen = [Target.for_toolchain(status.name) for status in installed_toolchains()]
@@ -27,12 +27,13 @@ def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None
         chosen = [item if isinstance(item, Target) else Target.parse(item) for item in targets]
     if not chosen:
         raise UsageError(
-            "there is no target to tune for", help="pass at least one, or none for all toolchains"
+            "the list of targets is empty", help="pass at least one target, or None for all toolchains"
         )
     unnamed = [str(target) for target in chosen if target.toolchain is None]
     if unnamed:
         raise UsageError(
-            f"the target {unnamed[0]!r} names no toolchain", help='such as "cpu -toolchain=openvino"'
+            f"the target {unnamed[0]!r} names no toolchain",
+            help='write for example "cpu -toolchain=openvino"',
         )
     if threads is not None:
         chosen = [target.with_options(threads=threads) for target in chosen]
@@ -40,7 +41,7 @@ def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None
 
 
 def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
-    """The whole model on each target."""
+    """Return the entrants that run the whole model on each target."""
     is_quick = is_small(workload.module)
     entrants = []
     for target in targets:
@@ -56,28 +57,28 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
 
 
 def whole_name(target: Target) -> str:
-    """What the whole model on a target is called: the toolchain, and the target's options if it has any."""
+    """Return the name of the whole-program candidate of a target: its toolchain and its options."""
     options = " ".join(f"{key}={value}" for key, value in target.options)
     return f"{target.toolchain} {options}".strip()
 
 
 def engines(targets: Sequence[Target]) -> list[Target]:
-    """Those that can be given parts of a model; the reference is the last resort in any case."""
-    usable = {each.name for each in usable_toolchains()} - {REFERENCE}
+    """Return the targets that partitions can run on; the reference is always the fallback."""
+    usable = {status.name for status in usable_toolchains()} - {REFERENCE}
     return [target for target in targets if target.toolchain in usable]
 
 
 def without_slower(targets: Sequence[Target], seconds: Callable[[Target], float]) -> list[Target]:
-    """The targets, but of native with a book and without one only the faster.
+    """Return the targets, with only the faster one of native with and without schedule records.
 
     Args:
-        targets: Who may run parts of a model.
-        seconds: What the whole model takes on a target; infinite if it does not run.
+        targets: Targets that may run partitions.
+        seconds: Function from a target to the whole model's latency in seconds; infinite if it does not run.
     """
     best: dict[Target, Target] = {}
-    for each in targets:
-        plain = each.with_options(schedules=None)
-        known = best.setdefault(plain, each)
-        if seconds(each) < seconds(known):
-            best[plain] = each
+    for target in targets:
+        plain = target.with_options(schedules=None)
+        fastest = best.setdefault(plain, target)
+        if seconds(target) < seconds(fastest):
+            best[plain] = target
     return list(best.values())

@@ -9,7 +9,7 @@ from typing import Final
 from intarsia.autoschedule.extraction import ExtractedTask, extract_tasks
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.schedule_history import ScheduleHistory
 from intarsia.driver.schedule_records import BookedTargets, ScheduleRequest, ScheduleRow
 from intarsia.driver.schedules import ScheduleSearch, tune_schedules
@@ -94,7 +94,9 @@ class BookedRun:
             IntarsiaError: Measuring is impossible, or a result cannot be kept.
         """
         history = ScheduleHistory(self.database, self.host)
-        book, rows = (history.book(tasks), ()) if request is None else self._tuned(tasks, history, request)
+        book, rows = (
+            (history.make_book(tasks), ()) if request is None else self._tuned(tasks, history, request)
+        )
         if len(book):
             book.save(schedule_folder())
         return book, rows
@@ -102,7 +104,7 @@ class BookedRun:
     def _tuned(
         self, tasks: Sequence[ExtractedTask], history: ScheduleHistory, request: ScheduleRequest
     ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
-        self.report(Progress(Stage.SCHEDULES))
+        self.report(Progress(TuneStage.SCHEDULES))
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         peak = measured_peak(isa, threads)
         options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
@@ -122,7 +124,7 @@ class BookedRun:
                 seed=self.seed,
                 samples=schedule_folder() / f"samples-{self.host.digest}-{threads}.npz",
                 on_progress=lambda each: self.report(
-                    Progress(Stage.SCHEDULES, each.fraction, scheduled=each)
+                    Progress(TuneStage.SCHEDULES, each.fraction, scheduled=each)
                 ),
                 should_stop=self.should_stop,
             )

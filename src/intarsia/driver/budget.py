@@ -1,4 +1,4 @@
-"""Time budgets as people write them."""
+"""Parsing of time budgets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
 
 
 def parse_budget(budget: str | float) -> float:
-    """Seconds of a budget: a number of seconds, or text such as "90s", "5m", "1.5h".
+    """Parse a budget to seconds: a number of seconds, or text such as "90s", "5m", "1.5h".
 
     Raises:
-        UsageError: Anything else, or nothing at all.
+        UsageError: The budget is not a positive time.
     """
     seconds = math.nan
     if isinstance(budget, str):

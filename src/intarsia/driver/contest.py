@@ -1,4 +1,4 @@
-"""The end-to-end contest: each candidate for the whole model by itself, then the fast ones in turns."""
+"""The end-to-end contest: single measurements of all candidates, then an interleaved race of the best."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from intarsia.driver.entrant import Entrant
-from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Stage, Status
+from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Status, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
@@ -20,15 +20,15 @@ from intarsia.measure.timing.timing import Timing
 from intarsia.support.errors import StoppedError, UnsupportedModelError, VerificationError
 
 HOPELESS = 3.0
-"""A candidate that takes this many times as long as the fastest one does not race."""
+"""Ratio to the fastest latency above which a candidate does not race."""
 
 FINAL = RacePolicy(margin=0.005, min_rounds=20, max_rounds=400)
-"""How the race is held: what is within half a percent counts as equal."""
+"""Policy of the race: a difference of half a percent counts as equal."""
 
 
 @dataclass(slots=True)
 class _Fate:
-    """What is known of one entrant so far."""
+    """State of one entrant so far."""
 
     status: Status
     reason: str = ""
@@ -40,11 +40,11 @@ class Contest:
     """A contest of candidates for one model.
 
     Attributes:
-        measurer: Measures them.
-        report: Told what is being done.
-        should_stop: A yes ends the contest where it stands.
-        random_text: What to say of a model that draws random numbers; "" if it draws none.
-        entrants: Who takes part so far.
+        measurer: Measurer of candidates.
+        report: Function that is called with each progress event.
+        should_stop: Function that returns true to end the contest where it stands.
+        random_text: Hint for a model that draws random numbers; "" if it draws none.
+        entrants: Candidates so far.
     """
 
     measurer: Measurer
@@ -64,11 +64,11 @@ class Contest:
             self.enter(new, MeasureBudget())
 
     def enter(self, entrants: Sequence[Entrant], budget: MeasureBudget) -> None:
-        """Let candidates take part, and measure each by itself.
+        """Add candidates, and measure each by itself.
 
         Args:
-            entrants: Their names are different from all others.
-            budget: For measuring them.
+            entrants: Candidates with names that are different from all others.
+            budget: Limits of measuring them.
 
         Raises:
             IntarsiaError: The reference cannot be computed, or measuring is impossible.
@@ -79,7 +79,7 @@ class Contest:
             self._fates[item.name] = _Fate(item.status, item.refusal)
         self.measurer.should_stop = self.should_stop
         self.measurer.on_progress = lambda progress: self.report(
-            Progress(Stage.MEASURE, progress.done / max(1, progress.total), progress)
+            Progress(TuneStage.MEASURE, progress.done / max(1, progress.total), progress)
         )
         results = self.measurer.measure([item.input for item in able], budget)
         for item, result in zip(able, results, strict=True):
@@ -89,58 +89,59 @@ class Contest:
                 self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
 
     def results(self) -> dict[tuple[str, str], MeasureResult]:
-        """What each entrant took by itself, or how it failed, by `Entrant.key`."""
-        found = ((item.key, self._fates[item.name].result) for item in self.entrants)
-        return {key: result for key, result in found if result is not None}
+        """Return the single measurement or failure of each entrant, by `Entrant.key`."""
+        pairs = ((item.key, self._fates[item.name].result) for item in self.entrants)
+        return {key: result for key, result in pairs if result is not None}
 
     def decide(self, race_seconds: float, seed: int) -> Entrant:
-        """Race the entrants that are right and fast.
+        """Race the correct and fast entrants, and choose the winner.
 
         Args:
-            race_seconds: For the race.
-            seed: Of the order in the race.
+            race_seconds: Seconds for the race.
+            seed: Random seed of the order in the race.
 
         Returns:
             The winner: the best of the race, or the best by itself if there was no time for one. Where the
-            race does not tell a mix from the best toolchain that runs the whole, that toolchain wins.
+            race shows no difference between a partition and the best whole-program candidate, the latter
+            wins.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
-            VerificationError: Those that run it compute something else than the reference.
-            StoppedError: There was a wish to stop before any candidate was measured.
+            VerificationError: All candidates that run differ from the reference.
+            StoppedError: `should_stop` returned true before any candidate was measured.
             IntarsiaError: Measuring is impossible.
 
-        A candidate that falls in the race takes nobody with it: whoever was hopeless or slower beside it
-        comes back, and races again.
+        A candidate that fails in the race does not eliminate others: those that were excluded because of it
+        race again.
         """
         finalists = self._finalists()
         if not finalists and self.should_stop():
             raise StoppedError(
-                "stopped before a candidate was found right",
-                help="what has been measured is kept: run the same command again to go on",
+                "stopped before any candidate was verified",
+                help="measurements are stored in the database: run the same command again to continue",
             )
         while len(finalists) > 1 and not self.should_stop():
             raced = finalists
-            self._hold_race(raced, race_seconds, seed)
+            self._run_race(raced, race_seconds, seed)
             finalists = self._finalists()
-            if not self._is_unfair(raced, finalists):  # else one more has fallen: this ends
+            if not self._is_unfair(raced, finalists):  # each repetition loses an entrant, so the loop ends
                 break
             self._race = None
         if not finalists:
-            raise self._nothing_right()
-        winner = self._plainer(min(finalists, key=self._rank), finalists)
+            raise self._failure_of_all()
+        winner = self._prefer_whole(min(finalists, key=self._rank), finalists)
         self._winner = winner.name
         return winner
 
     def records(self) -> tuple[CandidateRecord, ...]:
-        """All entrants: the winner, then the measured ones by latency, then the others."""
+        """Return records of all entrants: the winner, then the measured ones by latency, then the others."""
         records = [self._record(item) for item in self.entrants]
         return tuple(sorted(records, key=_order))
 
     def _finalists(self) -> list[Entrant]:
-        """The entrants that are right and not hopeless beside the fastest that is right so far.
+        """Return the correct entrants that are not far slower than the fastest correct one.
 
-        Who was hopeless beside one that has fallen since comes back.
+        Entrants that were far slower than one that has failed since are included again.
         """
         fates = self._fates
         right = [
@@ -157,19 +158,19 @@ class Contest:
             slow = replace(fate, status=Status.SLOW, reason=text)
             fair = replace(fate, status=Status.MEASURED, reason="")
             self._fates[item.name] = slow if ratio > HOPELESS else fair
-        return self._right(right)
+        return self._measured(right)
 
-    def _right(self, entrants: Sequence[Entrant]) -> list[Entrant]:
+    def _measured(self, entrants: Sequence[Entrant]) -> list[Entrant]:
         return [item for item in entrants if self._fates[item.name].status is Status.MEASURED]
 
     def _is_unfair(self, raced: Sequence[Entrant], finalists: Sequence[Entrant]) -> bool:
-        """Whether a race says too little, because a candidate that fell in it or after it led it.
+        """Whether a race must be repeated because a candidate that failed in or after it was leading.
 
         Args:
             raced: Entrants of the race.
-            finalists: Those that are right after it, and not hopeless beside each other.
+            finalists: Correct and fast entrants after the race.
         """
-        fallen = [item for item in raced if item not in self._right(raced)]
+        fallen = [item for item in raced if item not in self._measured(raced)]
         if not fallen:
             return False
         if self._race is None or any(item not in raced for item in finalists):
@@ -179,18 +180,18 @@ class Contest:
         has_led = any(samples(item.name).median < best for item in fallen)
         return has_led and any(samples(item.name).dropped is not None for item in finalists)
 
-    def _hold_race(self, finalists: Sequence[Entrant], seconds: float, seed: int) -> None:
+    def _run_race(self, finalists: Sequence[Entrant], seconds: float, seed: int) -> None:
         limits = RaceLimits(
             replace(FINAL, seed=seed), seconds, self.should_stop, partial(self._on_turn, seconds)
         )
-        self.report(Progress(Stage.RACE))
+        self.report(Progress(TuneStage.RACE))
         raced = self.measurer.race({item.name: item.input for item in finalists}, limits)
         self._note_race(raced)
-        self.report(Progress(Stage.RACE, 1.0))
+        self.report(Progress(TuneStage.RACE, 1.0))
 
     def _on_turn(self, most: float, rounds: int, seconds: float) -> None:
         share = max(seconds / most, rounds / FINAL.max_rounds)
-        self.report(Progress(Stage.RACE, min(1.0, share)))
+        self.report(Progress(TuneStage.RACE, min(1.0, share)))
 
     def _note_race(self, raced: Raced) -> None:
         self._race = raced.result
@@ -204,14 +205,14 @@ class Contest:
         return math.inf if result is None else result.cost
 
     def _rank(self, item: Entrant) -> tuple[bool, float]:
-        """Who stayed to the end of the race before who dropped out; else by the single measurement."""
+        """Return the sort key of an entrant: finishers of the race first, by latency; else by cost."""
         samples = None if self._race is None else self._race.candidate(item.name)
         if samples is None or not samples.samples:
             return self._race is not None, self._cost(item)
         return samples.dropped is not None, samples.median
 
-    def _plainer(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
-        """The best toolchain for all, if the winner is a mix that the race has not shown to be faster."""
+    def _prefer_whole(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
+        """Return the best whole-program candidate unless the race has shown the winner to be faster."""
         wholes = [item for item in finalists if item.input.candidate.kind == WHOLE.kind]
         if self._race is None or winner in wholes or not wholes:
             return winner
@@ -219,7 +220,7 @@ class Contest:
         stayed = {plain.name, winner.name} <= set(self._race.left)
         return plain if stayed and self._race.ratio(plain.name, winner.name).low <= 1.0 else winner
 
-    def _nothing_right(self) -> VerificationError | UnsupportedModelError:
+    def _failure_of_all(self) -> VerificationError | UnsupportedModelError:
         fates = "; ".join(
             f"{item.name}: {self._fates[item.name].status.value}: {self._fates[item.name].reason}"
             for item in self.entrants
@@ -234,7 +235,7 @@ class Contest:
         timing = ratio = None
         if fate.result is not None and fate.result.is_ok:
             timing = Timing(fate.result.costs, len(fate.result.costs))
-        if self._race is not None and item.name in {each.name for each in self._race.candidates}:
+        if self._race is not None and item.name in {candidate.name for candidate in self._race.candidates}:
             samples = self._race.candidate(item.name).samples
             is_raced = bool(samples) and bool(self._race.candidate(self._winner).samples)
         if is_raced and self._race is not None:

@@ -1,4 +1,4 @@
-"""By which algorithm an executable computes its convolutions, and how exact that is, measured."""
+"""Algorithms of the convolutions of an executable, with their measured errors."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ from intarsia.toolchain.native.toolchain import Native
 
 _DIRECT: Final = ConvolutionAlgorithm.DIRECT.value
 _CROP: Final = 18
-"""Errors come from sums over channels: so many rows and columns have tiles of all kinds."""
+"""Maximum rows and columns of the test input. Errors come from sums over channels, and an image of this size
+has tiles of all kinds (inner, border, masked)."""
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionLayer:
-    """Convolutions of 3 by 3 of one shape, for which there are several algorithms.
+    """The 3x3 convolutions of one shape, which have several algorithms.
 
     Attributes:
-        shape: Channels of the input, rows and columns and channels of the result: "64x56x56x64".
-        count: How many there are.
-        algorithm: Which one native takes.
+        shape: Input channels, output rows, columns and channels: "64x56x56x64".
+        count: Number of convolutions of this shape.
+        algorithm: Algorithm that native uses.
         error: Largest difference from float64, relative to the largest result, with the weights of the first
-            of them and normally distributed inputs.
-        direct_error: The same of direct sums.
+            convolution
+            and normally distributed inputs.
+        direct_error: Error of the direct algorithm, measured likewise.
     """
 
     shape: str
@@ -52,26 +54,26 @@ class ConvolutionLayer:
     direct_error: float
 
     def to_json(self) -> dict[str, Any]:
-        """As data."""
+        """Return the layer as plain data."""
         return asdict(self)
 
 
-def convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLayer, ...]:
-    """The convolutions that native computes, those with most products first; some are built and run.
+def measure_convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLayer, ...]:
+    """Measure the convolutions that native computes, largest first; one of each shape is built and run.
 
     Args:
-        kernels: Of an executable; those of other toolchains say nothing.
+        kernels: Kernels of an executable; those of other toolchains are skipped.
 
     Raises:
         IntarsiaError: A layer cannot be built here.
     """
-    found: dict[tuple[ConvolutionShape, str], list[Array]] = {}
+    weights_of: dict[tuple[ConvolutionShape, str], list[Array]] = {}
     for kernel in kernels:
         if kernel.source.toolchain == Native.name:
             for shape, algorithm, weight in _convolutions(kernel.source):
-                found.setdefault((shape, algorithm), []).append(weight)
-    ordered = sorted(found.items(), key=lambda item: -np.prod(item[0][0]) * len(item[1]))
-    return tuple(_layer(shape, algorithm, weights) for (shape, algorithm), weights in ordered)
+                weights_of.setdefault((shape, algorithm), []).append(weight)
+    ordered = sorted(weights_of.items(), key=lambda item: -np.prod(item[0][0]) * len(item[1]))
+    return tuple(_measure_layer(shape, algorithm, weights) for (shape, algorithm), weights in ordered)
 
 
 def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str, Array]]:
@@ -85,28 +87,28 @@ def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str,
             yield shape, f"winograd_{tile}" if tile else _DIRECT, weight.data
 
 
-def _layer(shape: ConvolutionShape, algorithm: str, weights: Sequence[Array]) -> ConvolutionLayer:
+def _measure_layer(shape: ConvolutionShape, algorithm: str, weights: Sequence[Array]) -> ConvolutionLayer:
     weight, size = weights[0], (1, shape.read, min(shape.rows, _CROP), min(shape.columns, _CROP))
     data = np.random.default_rng(0).standard_normal(size).astype(np.float32)
-    expected = _sums(data, weight)
+    expected = _compute_float64(data, weight)
     largest = float(np.abs(expected).max()) or 1.0
     errors = {
-        each: float(np.abs(_computed(data, weight, each) - expected).max()) / largest
-        for each in {algorithm, _DIRECT}
+        tested: float(np.abs(_compute_native(data, weight, tested) - expected).max()) / largest
+        for tested in {algorithm, _DIRECT}
     }
     return ConvolutionLayer(str(shape), len(weights), algorithm, errors[algorithm], errors[_DIRECT])
 
 
-def _sums(data: Array, weight: Array) -> Array:
-    """The convolution in float64, with a border of one zero."""
+def _compute_float64(data: Array, weight: Array) -> Array:
+    """Compute the convolution in float64, with a padding of 1."""
     wide = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     cut = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
-    made: Array = np.tensordot(cut[0], weight.astype(np.float64), axes=((0, 3, 4), (1, 2, 3)))
-    return np.moveaxis(made, -1, 0)[None]
+    result: Array = np.tensordot(cut[0], weight.astype(np.float64), axes=((0, 3, 4), (1, 2, 3)))
+    return np.moveaxis(result, -1, 0)[None]
 
 
-def _computed(data: Array, weight: Array, algorithm: str) -> Array:
-    """The same by native."""
+def _compute_native(data: Array, weight: Array, algorithm: str) -> Array:
+    """Compute the convolution by native with an algorithm."""
     x = Var("x", checked_type=TensorType.of(data))
     module = IRModule.from_expr(Function((x,), call("Conv", x, Constant(weight), pads=(1, 1, 1, 1))))
     target = Target.for_toolchain(Native.name, threads=1, convolutions=algorithm)

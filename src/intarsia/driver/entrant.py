@@ -1,4 +1,4 @@
-"""Who takes part in the end-to-end contest: a way to run the whole model."""
+"""Entrants of the end-to-end contest: candidates for the whole model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from intarsia.tune.tuned_candidate import apply_decisions, decisions_and_base
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A way to run the whole model.
+    """A candidate for the whole model.
 
     Attributes:
-        name: For tables, different for each.
-        input: The candidate for the whole model.
-        refusal: Why it is not measured at all; "" if it is.
-        status: What it is called then.
+        name: Unique name for tables.
+        input: Measure input of the candidate.
+        refusal: Reason why it is not measured; "" if it is.
+        status: Status of an entrant that is not measured.
     """
 
     name: str
@@ -27,12 +27,12 @@ class Entrant:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Equal for entrants that are the same program: the target, and the digest of the candidate."""
+        """Target and candidate digest: equal for entrants that are the same program."""
         return candidate_key(self.input)
 
 
 def after_decisions(item: MeasureInput) -> MeasureInput:
-    """The same behind its decisions: the program that they lead to, and what is done with it."""
+    """Return the measure input with the candidate's decisions applied to the program."""
     decisions, base = decisions_and_base(item.candidate)
     if not decisions:
         return item
@@ -41,5 +41,5 @@ def after_decisions(item: MeasureInput) -> MeasureInput:
 
 
 def candidate_key(item: MeasureInput) -> tuple[str, str]:
-    """The target, and the digest of the candidate: what tells apart the ways to run one model."""
+    """Return the target and the candidate digest, which identify a candidate of one model."""
     return str(item.target), item.candidate.digest

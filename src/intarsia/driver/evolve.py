@@ -16,7 +16,7 @@ from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.placement.placement import Placement
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import candidate_key
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
@@ -62,7 +62,7 @@ def evolved_placements(
     fitness = MeasuredFitness(contest.measurer, workload, space, seconds, known)
 
     def tell(progress: MeasureProgress) -> None:
-        contest.report(Progress(Stage.SEARCH, min(1.0, fitness.spent / seconds), progress))
+        contest.report(Progress(TuneStage.SEARCH, min(1.0, fitness.spent / seconds), progress))
 
     contest.measurer.on_progress = tell
     begin = [*(record.placement for record in found.placements), *seeds]

@@ -1,4 +1,4 @@
-"""Finished runs of `tune`: the same question again is answered from the database, with nothing searched."""
+"""Finished runs of `tune`: an identical run is answered from the database, without a search."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WHERE: Final = "a finished run in the database"
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """What came of a run that was not stopped.
+    """Result of a run that was not stopped.
 
     Attributes:
         candidates: All candidates, the winner first.
-        plan: The winner.
-        explanation: Why it won.
+        plan: Plan of the winner.
+        explanation: Explanation of the result.
     """
 
     candidates: tuple[CandidateRecord, ...]
@@ -37,7 +37,7 @@ class KeptRun:
     explanation: Explanation
 
     def to_text(self) -> str:
-        """As JSON in ASCII, on one line."""
+        """Return the run as ASCII JSON on one line."""
         document = {
             "candidates": to_plain(self.candidates),
             "plan": self.plan.to_json(),
@@ -47,10 +47,10 @@ class KeptRun:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """What `to_text` wrote.
+        """Parse a run that `to_text` wrote.
 
         Raises:
-            ValueError: It did not, or another version of it did.
+            ValueError: The text is damaged, or of another version.
         """
         try:
             document = json.loads(text)
@@ -78,28 +78,36 @@ def question_digest(
     passes: Sequence[Pass],
     plan: Plan | None,
 ) -> str:
-    """Digest of all that a run is asked; equal for runs of which the second one has nothing to do.
+    """Return the digest of all options of a run; a second run with an equal digest has nothing to do.
 
     Args:
         workload: The model, with its inputs.
         host: The machine, with its toolchains.
-        targets: Who is measured.
-        seconds: Time for the search and for the race.
-        trials: Candidates that are measured at most.
-        seed: Of inputs, of the evolution and of the order in the race.
+        targets: Targets of the baselines.
+        seconds: Seconds for the search and the race.
+        trials: Maximum number of measured candidates.
+        seed: Random seed of inputs, of the evolution and of the order in the race.
         searches: Whether partitions are searched.
-        passes: What decides on the program.
-        plan: What takes part besides.
+        passes: Tuning passes.
+        plan: Plan that is a further candidate.
     """
-    own = None if plan is None else (str(plan.whole), plan.candidate.digest)
+    plan_key = None if plan is None else (str(plan.whole), plan.candidate.digest)
     searched = searches, list(map(repr, passes))
-    asked = (list(map(str, targets)), seconds, trials, seed, *searched, own, sorted(declared_conflicts()))
-    return digest_text((VERSION, workload.digest, host.digest, json.dumps(asked)))
+    options = (
+        list(map(str, targets)),
+        seconds,
+        trials,
+        seed,
+        *searched,
+        plan_key,
+        sorted(declared_conflicts()),
+    )
+    return digest_text((VERSION, workload.digest, host.digest, json.dumps(options)))
 
 
 def family_question_digest(
     host: Host, targets: Sequence[Target], *, searches: bool, passes: Sequence[Pass]
 ) -> str:
-    """Digest of what runs of several models have in common: what one may choose, the others may."""
-    asked = (list(map(str, targets)), searches, list(map(repr, passes)), sorted(declared_conflicts()))
-    return digest_text((VERSION, host.digest, json.dumps(asked)))
+    """Return the digest of the options that runs of similar models share: each may choose the same plans."""
+    options = (list(map(str, targets)), searches, list(map(repr, passes)), sorted(declared_conflicts()))
+    return digest_text((VERSION, host.digest, json.dumps(options)))

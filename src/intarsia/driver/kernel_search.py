@@ -1,4 +1,4 @@
-"""The search for a schedule of one kernel, as the scheduler of all kernels sees it."""
+"""The schedule search of one kernel, a task of the scheduler of all kernels."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from intarsia.support.errors import ExecutionError
 
 
 class KernelSearch:
-    """A sketch policy that begins with the default schedule, within what the whole search may spend.
+    """A sketch policy seeded with the default schedule, within the allowance of the whole search.
 
     Attributes:
-        extracted: The kernel.
-        policy: Searches.
-        failed: Failures by kind.
-        default_seconds: What the default schedule took last; inf while it was not measured.
+        extracted: Task of the kernel.
+        policy: Search policy.
+        failed: Number of failures by kind.
+        default_seconds: Last measured seconds of the default schedule; inf before.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class KernelSearch:
         on_measured: Sequence[OnMeasured] = (),
         hints: Sequence[LoopState] = (),
     ) -> None:
-        """A search that has measured nothing.
+        """Create a search without measurements.
 
         Args:
-            extracted: The kernel.
-            model: Shared by all kernels.
-            draft: Ranks candidates before the model does.
-            measurer: Measures schedules.
-            allowance: Shared by all kernels.
-            seed: Of the search.
-            options: How it searches.
-            on_measured: Told of each round's measurements.
-            hints: Schedules that were good elsewhere.
+            extracted: Task of the kernel.
+            model: Cost model, shared by all kernels.
+            draft: Draft model that prunes candidates before the cost model.
+            measurer: Measurer of schedules.
+            allowance: Allowance of time and trials, shared by all kernels.
+            seed: Random seed of the search.
+            options: Options of the policy.
+            on_measured: Callbacks that are called with each round's measurements.
+            hints: Schedules that were fast on other machines, as further seeds.
         """
         self.extracted = extracted
         self.failed: Counter[MeasureError] = Counter()
         self.default_seconds = math.inf
         self._allowance = allowance
         self._default = _text(extracted.default_state)
-        self._known: dict[str, float] = {}
+        self._costs: dict[str, float] = {}
         self._has_begun = False
         self.policy = SketchPolicy(
             extracted.task,
@@ -81,46 +81,46 @@ class KernelSearch:
 
     @property
     def trials(self) -> int:
-        """How many schedules were measured, in this run and before."""
-        return len(self._known)
+        """Number of measured schedules, in this run and before."""
+        return len(self._costs)
 
     @property
     def expected_gain(self) -> float:
-        """Seconds of a run of the model that the best schedule saves, as far as is known."""
-        found = math.isfinite(self.default_seconds) and math.isfinite(self.policy.best_cost)
-        return self.extracted.weight * (self.default_seconds - self.policy.best_cost) if found else 0.0
+        """Seconds per run of the model that the best schedule saves; 0 while unknown."""
+        is_known = math.isfinite(self.default_seconds) and math.isfinite(self.policy.best_cost)
+        return self.extracted.weight * (self.default_seconds - self.policy.best_cost) if is_known else 0.0
 
     def preload(self, records: Sequence[Record], *, teach: bool) -> tuple[float, ...]:
-        """Count what was measured before; the costs, inf for failures.
+        """Add earlier measurements; return all costs, inf for failures.
 
         Args:
-            records: Of the kernel.
-            teach: Whether the model does not know them yet.
+            records: Records of the kernel.
+            teach: Whether to update the model with them.
         """
         if self.policy.preload(records, teach=teach):
-            self._known |= {state.text: cost for state, cost in known_records(self.extracted.task, records)}
-            self.default_seconds = self._known.get(self._default, math.inf)
-            self._has_begun = self._default in self._known
-        return tuple(self._known.values())
+            self._costs |= {state.text: cost for state, cost in known_records(self.extracted.task, records)}
+            self.default_seconds = self._costs.get(self._default, math.inf)
+            self._has_begun = self._default in self._costs
+        return tuple(self._costs.values())
 
     def tune_round(self, n: int) -> Sequence[float]:
-        """Measure up to `n` schedules, the default alone first; none if all is spent."""
+        """Measure up to `n` schedules, the default alone first; none if the allowance is used up."""
         granted = self._allowance.granted(n)
         if not granted:
             return ()
         try:
             costs = self.policy.tune_round(granted if self._has_begun else 1)
-        except ExecutionError:  # there is nothing to compare results with: the kernel stays as it is
+        except ExecutionError:  # no reference result: the kernel keeps its default schedule
             self.failed[MeasureError.UNKNOWN] += 1
             return ()
         self._has_begun = True
         self._allowance.used += len(costs)
         return costs
 
-    def settle(self) -> KeptSchedule | None:
-        """Race the best few against the default; None while the default was not measured.
+    def race_finalists(self) -> KeptSchedule | None:
+        """Re-measure the finalists against the default; None while the default was not measured.
 
-        The default wins where nothing is clearly faster.
+        The default wins unless a finalist is clearly faster.
         """
         if not math.isfinite(self.default_seconds):
             return None
@@ -130,12 +130,12 @@ class KernelSearch:
             return KeptSchedule(None, default, default, self.trials)
         return KeptSchedule(history_text(best), cost, default, self.trials)
 
-    def row(self, peak: float, kept: KeptSchedule | None = None) -> ScheduleRow:
-        """How far it has come.
+    def progress_row(self, peak: float, kept: KeptSchedule | None = None) -> ScheduleRow:
+        """Return the progress of the search.
 
         Args:
-            peak: Floating-point operations in a second that the machine reaches.
-            kept: What the race has said.
+            peak: Peak floating-point operations per second of the machine.
+            kept: Result of the finalists' race, if it was run.
         """
         default, cost, flop = self.default_seconds, self.policy.best_cost, self.extracted.flop_count
         if kept is not None:
@@ -157,7 +157,7 @@ class KernelSearch:
         self, _: SearchTask, states: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
     ) -> None:
         for state, measurement in zip(states, measurements, strict=True):
-            self._known[state.text] = measurement.cost
+            self._costs[state.text] = measurement.cost
             if not measurement.is_ok:
                 self.failed[measurement.error] += 1
             elif state.text == self._default:
@@ -165,6 +165,6 @@ class KernelSearch:
 
 
 def _text(state: LoopState) -> str:
-    """What a policy knows a state by."""
+    """Return the text that identifies a state in a policy."""
     bounded = with_bounds(state)
     return (state if bounded is None else bounded).text

@@ -12,7 +12,7 @@ from intarsia.collage.search_placements import LEAST_SEARCH, mixed_placements, s
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.evolve import evolved_placements
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.support.free_names import free_name
@@ -103,10 +103,10 @@ def search_partitions(
 
     def tell(progress: MeasureProgress) -> None:
         fraction = min(1.0, (measurer.spent - begun) / seconds)
-        report(Progress(Stage.SEARCH, fraction, progress))
+        report(Progress(TuneStage.SEARCH, fraction, progress))
 
     measurer.on_progress = tell
-    report(Progress(Stage.SEARCH))
+    report(Progress(TuneStage.SEARCH))
     return search_placements(measurer, workload, targets, seconds)
 
 

@@ -1,4 +1,4 @@
-"""Plans in a tuning run: one that was kept takes part, and the winner is kept as one."""
+"""Plans in a tuning run: a stored plan is a candidate, and the winner is stored as a plan."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from intarsia.target import Host
 
 
 def refuse_choices(plan: Path | None, **choices: object) -> None:
-    """A locked run carries a plan out as it is: it needs one, and nothing is left to choose.
+    """Refuse options that contradict a locked run, which builds a plan without any choice.
 
     Args:
         plan: The file of the plan.
-        choices: What was asked for by name; None for what was not.
+        choices: Requested options by name; None for those that were not requested.
 
     Raises:
-        UsageError: There is no plan, or something was asked for.
+        UsageError: There is no plan, or an option was requested.
     """
     if plan is None:
-        raise UsageError("a locked run needs a plan", help="give the file of one: --plan FILE")
-    asked = [name for name, choice in choices.items() if choice is not None]
-    if asked:
+        raise UsageError("a locked run needs a plan", help="pass the file of a plan: --plan FILE")
+    requested = [name for name, choice in choices.items() if choice is not None]
+    if requested:
         raise UsageError(
-            f"a locked run takes no {asked[0]}: the plan says all of it",
-            help="leave that out, or run without --locked to search again",
+            f"a locked run takes no {requested[0]}: the plan fixes it",
+            help="drop that option, or run without --locked to search again",
         )
 
 
-def kept_plan(
+def read_plan(
     path: Path | None,
     module: IRModule,
     host: Host,
@@ -44,18 +44,18 @@ def kept_plan(
     *,
     must_exist: bool = False,
 ) -> Plan | None:
-    """The plan of a file, if there is one; it fits the program, and its toolchains are usable here.
+    """Read the plan of a file, if it exists, and check that it fits the program and this machine.
 
     Args:
-        path: The file.
+        path: File of the plan, or None.
         module: The program.
         host: This machine.
-        on_note: Told if the plan was made on another machine.
-        must_exist: Whether it is an error if there is none.
+        on_note: Function that is called with a note if the plan is from another machine.
+        must_exist: Whether a missing file is an error.
 
     Raises:
-        PlanError: It is damaged, or for another program; or it is missing.
-        MissingToolchainError: It needs a toolchain that is not usable here.
+        PlanError: The plan is damaged, for another program, or missing.
+        MissingToolchainError: The plan needs a toolchain that is not usable here.
     """
     if path is None or not (must_exist or path.exists()):
         return None
@@ -67,28 +67,28 @@ def kept_plan(
 
 
 def plan_entrant(workload: Workload, plan: Plan, others: Sequence[Entrant]) -> Entrant | None:
-    """A plan as a candidate for the whole model; None if one of the others is the same program."""
+    """Return a plan as an entrant; None if one of the others is the same program."""
     if plan.whole is not None:
         name = f"{whole_name(plan.whole)}{' tuned' if plan.decisions else ''}"
         entrant = Entrant(name, MeasureInput(workload, plan.whole, plan.candidate))
     else:
-        placed = placement_entrant(workload, plan.placement, [each.name for each in others])
+        placed = placement_entrant(workload, plan.placement, [other.name for other in others])
         entrant = replace(placed, input=replace(placed.input, candidate=plan.candidate))
-    is_known = any(candidate_key(each.input) == entrant.key for each in others)
+    is_known = any(candidate_key(other.input) == entrant.key for other in others)
     return None if is_known else entrant
 
 
 def winning_plan(
     winner: Entrant, model: str, host: Host, seconds: float | None, searched: SearchedPartitions | None
 ) -> Plan:
-    """The winner as a plan.
+    """Return the winner as a plan.
 
     Args:
-        winner: Who won.
+        winner: Winner of the contest.
         model: Name of the model.
         host: This machine.
-        seconds: What the whole took.
-        searched: What the search has found, if there was one.
+        seconds: Measured latency of the winner, if there is one.
+        searched: Result of the search for partitions, if there was one.
     """
     item = winner.input
     return Plan.of_candidate(

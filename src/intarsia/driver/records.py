@@ -1,4 +1,4 @@
-"""What a tuning run found, as plain records: the command line and the reports read these, nothing else."""
+"""Results of a tuning run as plain records, which the command line and the reports read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from intarsia.measure.timing.timing import Timing
 
 
 class Status(StrEnum):
-    """What became of a candidate."""
+    """Outcome of a candidate."""
 
     MEASURED = "measured"
     UNAVAILABLE = "unavailable"
     """The toolchain is not usable on this machine."""
     UNSUPPORTED = "unsupported"
-    """The toolchain refuses the model."""
+    """The toolchain does not support the model."""
     FAILED = "failed"
-    """It compiled, and failed while loading or running."""
+    """It compiled, but failed while loading or running."""
     WRONG = "wrong"
-    """Its result differs from the reference: it can not win."""
+    """Its result differs from the reference: it cannot win."""
     CRASHED = "crashed"
     """Its process ended."""
     TIMED_OUT = "timed out"
@@ -48,11 +48,11 @@ STATUS_OF: Final = {
     MeasureError.OUT_OF_MEMORY: Status.OUT_OF_MEMORY,
     MeasureError.UNKNOWN: Status.FAILED,
 }
-"""How candidates whose measurement ended so are called."""
+"""Status of a candidate by the outcome of its measurement."""
 
 
-class Stage(StrEnum):
-    """What a tuning run is doing."""
+class TuneStage(StrEnum):
+    """Stages of a tuning run."""
 
     IMPORT = "import"
     REFERENCE = "reference"
@@ -65,16 +65,16 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One report of progress.
+    """A progress event.
 
     Attributes:
-        stage: What is being done.
-        fraction: How much of the stage is done, from 0 to 1.
-        measured: While measuring: how far it has come.
-        scheduled: While searching schedules: how far that has come.
+        stage: Current stage.
+        fraction: Completed share of the stage, from 0 to 1.
+        measured: Progress of the measurements, while measuring.
+        scheduled: Progress of the schedule search, while searching schedules.
     """
 
-    stage: Stage
+    stage: TuneStage
     fraction: float = 0.0
     measured: MeasureProgress | None = None
     scheduled: ScheduleProgress | None = None
@@ -82,19 +82,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRecord:
-    """One candidate: a way to run the whole model.
+    """A candidate for the whole model.
 
     Attributes:
-        name: The toolchain, and the options of its target if it has any.
-        target: Text of its target.
-        status: What became of it.
-        reason: Why, where it was not measured or cannot win.
-        measure_seconds: Time that building, checking and timing it took, None if it did not get there.
-        max_error: Largest difference to the reference result relative to its largest value, if compared.
-        timing: Its latency in the race, or by itself if it did not get there.
-        ratio: Its latency over that of the winner in the rounds that both have run, with interval.
+        name: Toolchain, and the options of the target if it has any.
+        target: Text of the target.
+        status: Outcome.
+        reason: Reason why it was not measured or cannot win.
+        measure_seconds: Seconds of building, checking and timing it; None if it was not measured.
+        max_error: Largest difference from the reference relative to its largest value, if compared.
+        timing: Latency in the race, or by itself if it did not race.
+        ratio: Latency relative to the winner's in common rounds, with its interval.
         chosen: Whether it won.
-        is_whole: Whether one toolchain runs the whole model; else the name says how many parts each runs.
+        is_whole: Whether one toolchain runs the whole model; otherwise the name contains the parts of each.
     """
 
     name: str
@@ -109,7 +109,7 @@ class CandidateRecord:
     is_whole: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """The record as plain data; seconds, and errors relative to the largest expected value."""
+        """Return the record as plain data: seconds, and errors relative to the largest expected value."""
         return {
             "toolchain": self.name.partition(" ")[0] if self.is_whole else self.name,
             "target": self.target,

@@ -1,7 +1,8 @@
-"""Models of one family: what was decided for one takes part in the contest of the next.
+"""Models of one family: the plan of one is a candidate for the next.
 
-Networks come in families: deeper ones, for longer sequences or larger images, with other weights. Their
-layers are the same, but for how often they occur. So decisions that made one of them fast are likely to be
+Networks come in families: deeper ones, ones for longer sequences or larger images, ones with other weights.
+Their
+layers are the same, but occur more or less often. So decisions that made one of them fast are likely to be
 good for the next, and are tried for it before anything is searched.
 """
 
@@ -22,38 +23,38 @@ from intarsia.support.errors import IntarsiaError
 from intarsia.tune.tuned_candidate import Decision, tuned_candidate
 
 LEAST_LIKENESS: Final = 0.5
-"""Models with fewer layers in common are no relatives."""
+"""Minimum Jaccard similarity of the layers of relatives."""
 
 _MOST_MODELS: Final = 256
-"""So many of the newest runs are looked at."""
+"""Maximum number of runs, newest first, that are compared."""
 
 
 def layers_of(mod: IRModule) -> frozenset[str]:
-    """Digests of what is computed with weights: operators, attributes, and the shapes of weights.
+    """Return the digests of all layers with weights: operator, attributes, and weight shapes.
 
-    Shapes of what flows between them are left out: the same network for other images has the same layers.
+    Shapes of activations are left out: the same network for other image sizes has the same layers.
     """
     calls = (expr for expr in post_order(*mod.graph_functions.values()) if isinstance(expr, Call))
     return frozenset(digest for call in calls if (digest := _layer(call)) is not None)
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """The share of all their layers that both have, 0 to 1."""
-    return len(one & other) / len(one | other) if one | other else 0.0
+def likeness(first: frozenset[str], second: frozenset[str]) -> float:
+    """Return the Jaccard similarity of two sets of layers, 0 to 1."""
+    return len(first & second) / len(first | second) if first | second else 0.0
 
 
-def nearest_plan(database: Database, asked: str, mod: IRModule) -> Plan | None:
-    """The plan that won for the most similar model; of equally similar ones the newest.
+def nearest_plan(database: Database, question: str, mod: IRModule) -> Plan | None:
+    """Return the winning plan of the most similar model; of equally similar ones the newest.
 
     Args:
-        database: Has finished runs.
-        asked: By `family_question_digest`.
-        mod: The model that is tuned.
+        database: Database with finished runs.
+        question: Digest of the options, by `family_question_digest`.
+        mod: Model to tune.
     """
     layers = layers_of(mod)
-    known = database.find_models(asked, _MOST_MODELS)
-    near = [(likeness(layers, frozenset(each.layers.split())), each.run) for each in known]
-    best, key = max(near, key=lambda each: each[0], default=(0.0, ""))
+    models = database.find_models(question, _MOST_MODELS)
+    similarities = [(likeness(layers, frozenset(model.layers.split())), model.run) for model in models]
+    best, key = max(similarities, key=lambda model: model[0], default=(0.0, ""))
     record = database.find_run(key) if best >= LEAST_LIKENESS else None
     try:
         return None if record is None else KeptRun.from_text(record.outcome).plan
@@ -62,14 +63,14 @@ def nearest_plan(database: Database, asked: str, mod: IRModule) -> Plan | None:
 
 
 def relative_entrant(workload: Workload, plan: Plan) -> Entrant | None:
-    """What was decided for a relative, as a candidate; None if nothing of it can be decided here.
+    """Return the decisions of a relative's plan as an entrant; None if none of them applies here.
 
-    Decisions that do not fit this model are left out. Which toolchains run parts is not taken over: parts
-    are found by what they compute, and their measurements are shared anyway.
+    Decisions that do not fit this model are dropped. Partitions are not taken over: they
+    are identified by what they compute, so their measurements are shared anyway.
 
     Args:
-        workload: The model that is tuned.
-        plan: The relative's.
+        workload: Model to tune.
+        plan: Plan of the relative.
     """
     if plan.whole is None:
         return None
@@ -77,7 +78,7 @@ def relative_entrant(workload: Workload, plan: Plan) -> Entrant | None:
     for decision in plan.decisions:
         try:
             after = decision[1].apply(mod)
-        except IntarsiaError:  # it names a place that this model lacks
+        except IntarsiaError:  # it refers to an expression that this model lacks
             continue
         if after is not mod:
             mod = after

@@ -1,4 +1,4 @@
-"""What `tune` returns."""
+"""The result of `tune`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from intarsia.target import Host
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """The fastest correct executable, and how it was found.
+    """The fastest correct executable, with the candidates and the explanation.
 
     Attributes:
-        model: What was tuned: the file's or graph's name.
-        executable: The winner, ready to run or save.
+        model: Name of the model's file or graph.
+        executable: Winner, ready to run or save.
         candidates: All candidates, the winner first, then by latency, then those that were not measured.
-        reference: How the reference result was made, in words.
-        self_test: The inputs that were used, with the reference result.
-        host: The machine that was measured on.
+        reference: Description of how the reference result was computed.
+        self_test: Inputs that were used, with the reference result.
+        host: Machine of the measurements.
         seconds: Duration of the whole run.
-        seed: Of the random inputs and of the order of measurement.
-        explanation: Why the winner runs the parts of the model as it does, and what else was tried.
-        stopped: Whether it was ended before its time, on request.
-        plan: The winner as a plan, which `Plan.write` saves and a later run takes up.
-        schedules: Native kernels whose schedules were searched, those with the most time first.
-        finished_at: When an earlier run has found all this, in seconds since 1970 (UTC), if it was only said
-            again: the winner was built anew and found right, and nothing was measured.
+        seed: Random seed of the inputs and of the order of measurement.
+        explanation: Regions of the winner, with the alternatives that were tried.
+        stopped: Whether the run was stopped early on request.
+        plan: Winner as a plan, which `Plan.write` saves for later runs.
+        schedules: Native kernels with a schedule search, those with the most time first.
+        finished_at: Unix time in seconds of the earlier run that this result repeats, or None. The winner
+            was built again and verified, but nothing was measured.
     """
 
     model: str
@@ -53,25 +53,25 @@ class TuneResult:
 
     @property
     def chosen(self) -> CandidateRecord:
-        """The winner's record."""
+        """Record of the winner."""
         return next(record for record in self.candidates if record.chosen)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the winner with its self test and its explanation; see `Executable.save`.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The artifact cannot be written.
         """
         self.executable.save(path, self_test=self.self_test, explanation=self.explanation.to_text())
 
     def explain(self) -> str:
-        """In a few sentences: who won, by how much, and why each other candidate did not."""
+        """Return a few sentences: the winner, its lead, and the outcome of each other candidate."""
         lines = [f"{self.model}: {self.chosen.name} was chosen."]
         lines += [f"  {_fate(record)}" for record in self.candidates if not record.chosen]
         return "\n".join([*lines, f"  The reference result: {self.reference}."])
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data."""
+        """Return the result as plain data."""
         return {
             "model": self.model,
             "chosen": self.chosen.name,

@@ -1,4 +1,4 @@
-"""How much a search for schedules may spend, over all kernels of a model."""
+"""Limits of the schedule search of all kernels of a model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from intarsia.support.callbacks import never
 
 @dataclass(slots=True)
 class ScheduleAllowance:
-    """Seconds and trials, and the wish to stop.
+    """Limits of time and trials, with a stop flag.
 
     Attributes:
-        seconds: No round begins later than this after the allowance was made.
-        trials: So many schedules are measured, at most.
-        should_stop: Asked before each round; a yes ends the search.
-        clock: Seconds from any time on.
-        used: Schedules that were measured.
+        seconds: Seconds after creation from which on no round begins.
+        trials: Maximum number of measured schedules.
+        should_stop: Function that is called before each round; true ends the search.
+        clock: Monotonic clock in seconds.
+        used: Number of measured schedules.
     """
 
     seconds: float = math.inf
@@ -34,21 +34,21 @@ class ScheduleAllowance:
 
     @property
     def spent(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since creation."""
         return self.clock() - self._begun
 
     @property
     def fraction(self) -> float:
-        """How much of it is used, from 0 to 1."""
+        """Used share of the allowance, from 0 to 1."""
         if not (self.trials and self.seconds):
             return 1.0
         return min(1.0, max(self.used / self.trials, self.spent / self.seconds))
 
     @property
     def is_over(self) -> bool:
-        """Whether no more time is left, or there was a wish to stop."""
+        """Whether the time is used up, or `should_stop` returned true."""
         return self.spent >= self.seconds or self.should_stop()
 
     def granted(self, trials: int) -> int:
-        """How many of so many trials may be begun now."""
+        """Return how many of a number of trials may start now."""
         return 0 if self.is_over else max(0, int(min(trials, self.trials - self.used)))

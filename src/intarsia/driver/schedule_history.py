@@ -1,4 +1,4 @@
-"""Schedules that have won their race on this machine, in the database: each kernel's best is found again."""
+"""The schedule log of a machine: the best schedule of each kernel, stored in the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
 from intarsia.target import Host
 
-if TYPE_CHECKING:  # the search is not loaded by those who only ask whether there was one
+if TYPE_CHECKING:  # importing the search is slow, and `is_empty` does not need it
     from intarsia.autoschedule.extraction import ExtractedTask
     from intarsia.autoschedule.measuring import OnMeasured, ScheduleDatabase
     from intarsia.native.loop_state import LoopState
@@ -21,18 +21,18 @@ if TYPE_CHECKING:  # the search is not loaded by those who only ask whether ther
 
 _VERSION: Final = 1
 _HINTS: Final = 3
-"""So many schedules of other machines are measured of each kernel."""
+"""Maximum number of schedules of other machines that are measured per kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptSchedule:
-    """What a search has found of a kernel.
+    """Result of the schedule search of a kernel.
 
     Attributes:
         history: JSON text of the steps of the best schedule; None where none is faster than the default.
-        seconds: What a call takes with it.
-        default_seconds: What it takes with the default schedule, measured in turns with the other.
-        trials: How many schedules had been measured then.
+        seconds: Seconds per call with the best schedule.
+        default_seconds: Seconds per call with the default schedule, measured interleaved with the best.
+        trials: Number of schedules that had been measured then.
     """
 
     history: str | None
@@ -43,12 +43,12 @@ class KeptSchedule:
 
 @dataclass(frozen=True)
 class ScheduleHistory:
-    """The kept schedules of one machine.
+    """The schedule log of one machine.
 
     Attributes:
-        database: Where they are kept; None for nowhere.
-        host: The machine, with its toolchains: what another version has found is not taken.
-        wall_clock: Seconds since 1970.
+        database: Database of the log, or None.
+        host: Machine with its toolchains: results of other versions are ignored.
+        wall_clock: Clock of Unix time in seconds.
     """
 
     database: Database | None
@@ -56,7 +56,7 @@ class ScheduleHistory:
     wall_clock: Callable[[], float] = time.time
 
     def find(self, task: ExtractedTask) -> KeptSchedule | None:
-        """What is known of a kernel."""
+        """Return the stored result of a kernel."""
         data = self._read(self._key("schedule", task.key, task.task.hardware.num_cores))
         try:
             return None if data is None else KeptSchedule(**data)
@@ -64,26 +64,26 @@ class ScheduleHistory:
             return None
 
     def keep(self, task: ExtractedTask, kept: KeptSchedule) -> None:
-        """Keep what a search has found of a kernel.
+        """Store the result of the schedule search of a kernel.
 
         Raises:
-            DatabaseError: It cannot be kept.
+            DatabaseError: It cannot be written.
         """
         key = self._key("schedule", task.key, task.task.hardware.num_cores)
         self._write(key, task, asdict(kept))
         self._write(self._key("any schedule"), task, {})
 
     def records(self, task: ExtractedTask) -> tuple[Record, ...]:
-        """What was measured of a kernel."""
+        """Return the measurements of a kernel."""
         return () if self._measured is None else self._measured.records(task.task)
 
     def hints(self, task: ExtractedTask) -> tuple[LoopState, ...]:
-        """Schedules of a kernel that were good on other machines."""
+        """Return schedules of a kernel that were fast on other machines."""
         return () if self._measured is None else self._measured.hints(task.task, _HINTS)
 
     @property
     def on_measured(self) -> tuple[OnMeasured, ...]:
-        """What keeps measurements, if there is a database."""
+        """Callback that stores measurements, if there is a database."""
         return () if self._measured is None else (self._measured.keep,)
 
     @property
@@ -94,26 +94,26 @@ class ScheduleHistory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever kept on this machine: then no kernel needs to be looked up."""
+        """Whether this machine has no stored schedule at all: then no kernel needs to be looked up."""
         return self._read(self._key("any schedule")) is None
 
-    def book(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
-        """The best known schedules of kernels, without those whose default is the best."""
+    def make_book(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
+        """Return a book of the best stored schedules of kernels, without those where the default is best."""
         from intarsia.native.schedule import ScheduleBook
 
-        found = ((task.key, self.find(task)) for task in tasks)
-        return ScheduleBook({key: kept.history for key, kept in found if kept is not None and kept.history})
+        results = ((task.key, self.find(task)) for task in tasks)
+        return ScheduleBook({key: kept.history for key, kept in results if kept is not None and kept.history})
 
     def spent(self, tasks: Sequence[ExtractedTask]) -> float:
-        """Seconds that were spent on searching schedules of a model's kernels."""
+        """Return the seconds spent so far on the schedule search of a model's kernels."""
         data = self._read(self._key("spent", *sorted(task.key for task in tasks)))
         return float(data["seconds"]) if data and isinstance(data.get("seconds"), int | float) else 0.0
 
     def keep_spent(self, tasks: Sequence[ExtractedTask], seconds: float) -> None:
-        """Keep how long a model's kernels were searched, in all.
+        """Store the total seconds spent on the schedule search of a model's kernels.
 
         Raises:
-            DatabaseError: It cannot be kept.
+            DatabaseError: It cannot be written.
         """
         keys = sorted(task.key for task in tasks)
         self._write(self._key("spent", *keys), tasks[0], {"seconds": seconds})

@@ -1,4 +1,4 @@
-"""The cost model that all kernels of a model share, and what it has learned on this machine before."""
+"""The cost model that all kernels of a model share, with its samples of earlier runs on this machine."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from intarsia.autoschedule.features import Machine
 from intarsia.support.errors import DatabaseError, OutputError
 
 GROWTH: Final = 0.1
-"""Share by which samples must have grown before the model learns from all of them again."""
+"""Relative growth of the samples that triggers a refit."""
 MOST_SAMPLES: Final = 20_000
-"""With more than these, what was learned is not taken up: learning anew begins with the model at hand."""
+"""Maximum number of stored samples that are loaded: fitting more takes too long, so training restarts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleModel:
-    """A learned model with a file of what it knows.
+    """A learned model with a file of its samples.
 
     Attributes:
-        model: Boosted trees, or ridge regression where the library for trees is missing.
-        path: Where its samples are kept; None for nowhere.
-        learned: Keys of the workloads that it has samples of from before.
+        model: Boosted trees, or ridge regression where LightGBM is missing.
+        path: File of its samples, or None.
+        learned: Keys of the workloads with loaded samples.
     """
 
     model: LearnedModel
@@ -34,12 +34,12 @@ class ScheduleModel:
 
     @classmethod
     def open(cls, machine: Machine, seed: int, path: Path | None) -> Self:
-        """A model that knows what is in a file, if it can be read; until it is warm, a draft stands in.
+        """Create a model with the samples of a file, if it can be read; a draft predicts until it is warm.
 
         Args:
-            machine: What loops are to fit.
-            seed: Of the model.
-            path: The file; None for none.
+            machine: Vector width, registers, caches and threads of the machine.
+            seed: Random seed of the model.
+            path: File of samples, or None.
         """
         model = usual_model(machine, seed)
         model.growth = GROWTH
@@ -50,12 +50,12 @@ class ScheduleModel:
             if len(samples) <= MOST_SAMPLES:
                 model.load(path)
                 return cls(model, path, frozenset(samples.tasks))
-        except DatabaseError:  # damaged, or with the features of another version: it learns again
+        except DatabaseError:  # damaged, or with the features of another version: training restarts
             pass
         return cls(model, path, frozenset())
 
     def save(self) -> None:
-        """Keep what it knows, if there is a place that can be written."""
+        """Write the samples to the file, if that is possible."""
         if self.path is not None and len(self.model):
             with suppress(OutputError, OSError):
                 self.path.parent.mkdir(parents=True, exist_ok=True)

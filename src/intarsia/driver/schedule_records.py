@@ -1,4 +1,4 @@
-"""What a search for schedules has found, as plain records."""
+"""Results of schedule searches as plain records."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from intarsia.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRequest:
-    """That schedules are searched, and how long.
+    """Request of a schedule search, with its limits.
 
     Attributes:
-        seconds: Time of all searches for this model's kernels on this machine, also of those before.
-        trials: Schedules that are measured, those of before counted; None for as many as there is time for.
+        seconds: Total seconds of schedule search of this model's kernels on this machine, earlier runs
+            included.
+        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
     """
 
     seconds: float
@@ -25,18 +26,20 @@ class ScheduleRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
-    """A kernel of a model, and how far the search of its schedule has come.
+    """Progress of the schedule search of a kernel.
 
     Attributes:
-        name: Of the kernel.
-        weight: How many calls of the model's plan run it.
-        trials: Schedules that were measured, in this run and before.
-        failed: How many of those of this run failed, by kind.
-        default_seconds: What a call takes with the default schedule, if measured.
-        seconds: What it takes with the best one, if measured; compared with the default in turns if that is
-            what the book has.
-        flop_per_second: At `seconds`; None if the operations are not known.
-        share_of_peak: `flop_per_second` over what multiply-adds in registers reach on as many threads.
+        name: Name of the kernel.
+        weight: Number of calls of the kernel in the model's plan.
+        trials: Number of measured schedules, in this run and before.
+        failed: Number of failures of this run, by kind.
+        default_seconds: Seconds per call with the default schedule, if measured.
+        seconds: Seconds per call with the best schedule, if measured; measured interleaved with the default
+            if it is
+            in the book.
+        flop_per_second: FLOP/s at `seconds`; None if the operations are unknown.
+        share_of_peak: `flop_per_second` relative to the measured peak of FMAs in registers on as many
+            threads.
         is_chosen: Whether the book has a schedule for it, which is faster than the default.
     """
 
@@ -51,7 +54,7 @@ class ScheduleRow:
     is_chosen: bool
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as plain data."""
         return {
             "name": self.name,
             "weight": self.weight,
@@ -66,11 +69,11 @@ class ScheduleRow:
 
 
 class BookedTargets(NamedTuple):
-    """Who is measured.
+    """Targets of a run, with the rows of their schedule search.
 
     Attributes:
-        targets: Those that were asked for, and native with a schedule book if there is one.
-        rows: The kernels, if their schedules were searched.
+        targets: Requested targets, and native with schedule records if there are any.
+        rows: Kernels of the schedule search, if there was one.
     """
 
     targets: tuple[Target, ...]
@@ -79,14 +82,14 @@ class BookedTargets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleProgress:
-    """How far a search for schedules has come, after a round of one kernel.
+    """Progress of a schedule search after a round of one kernel.
 
     Attributes:
-        row: That kernel.
-        trials: Schedules of all kernels that were measured in this run.
-        objective: Seconds that all kernels of a run of the model take, each with its best schedule; None
-            while one of them has none that works.
-        fraction: How much of what may be spent is spent, from 0 to 1.
+        row: Kernel of the round.
+        trials: Number of schedules of all kernels that were measured in this run.
+        objective: Seconds of all kernels in a run of the model, each with its best schedule; None
+            while a kernel has no working schedule.
+        fraction: Used share of the allowance, from 0 to 1.
     """
 
     row: ScheduleRow

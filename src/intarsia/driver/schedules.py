@@ -171,7 +171,7 @@ class _Run:
             if self.search.should_stop() or (has_raced and self.allowance.is_over):
                 return
             has_raced = True
-            kept = kernel.settle()
+            kept = kernel.race_finalists()
             if kept is not None:
                 self.search.history.keep(kernel.extracted, kept)
                 self.kept[kernel.extracted.key] = kept
@@ -185,7 +185,9 @@ class _Run:
 
     def result(self) -> TunedSchedules:
         """What was found, in this search and in those before."""
-        rows = [each.row(self.search.peak, self.kept.get(each.extracted.key)) for each in self.kernels]
+        rows = [
+            each.progress_row(self.search.peak, self.kept.get(each.extracted.key)) for each in self.kernels
+        ]
         book = ScheduleBook({key: kept.history for key, kept in self.kept.items() if kept.history})
         return TunedSchedules(book, tuple(sorted(rows, key=_time)), self.allowance.used, self.allowance.spent)
 
@@ -193,7 +195,7 @@ class _Run:
         used, fraction = self.allowance.used, self.allowance.fraction
         if used > self.told:
             self.told = used
-            row = self.kernels[table.tuned].row(self.search.peak)
+            row = self.kernels[table.tuned].progress_row(self.search.peak)
             self.search.on_progress(ScheduleProgress(row, used, table.objective, fraction))
 
 

@@ -1,4 +1,4 @@
-"""`tune`: find the fastest right way to run a model on this machine.
+"""`tune`: find the fastest correct executable of a model on this machine.
 
 Imports stand inside the functions: `import intarsia` binds `tune` without loading the compiler.
 """
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from intarsia.transform import Pass
 
 JUDGE_SHARE: Final = 0.1
-"""Share of the budget that onnx.reference may take as a judge for one input set, by estimate."""
+"""Share of the budget that onnx.reference may take to compute the reference of one input set, by estimate."""
 
 SCHEDULE_SHARE: Final = 0.5
-"""Share of the budget for searching schedules, where that is asked for."""
+"""Share of the budget for the schedule search, if requested."""
 
 
 def tune(
@@ -60,55 +60,55 @@ def tune(
     on_note: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TuneResult:
-    """Find the fastest right way to run a model: one toolchain for all of it, or several for parts of it.
+    """Find the fastest correct executable of a model: one toolchain for all of it, or several for its parts.
 
-    Candidates are built and run in processes of their own: one that crashes, hangs or takes all memory
-    loses only itself.
+    Candidates are built and run in separate processes: one that crashes, hangs or exhausts the memory
+    does not affect the others.
 
     Args:
-        model: What `from_onnx` takes, or a module.
-        budget: Time for searching partitions and for the race, in seconds or as text ("90s", "5m").
-        trials: Candidates that are measured at most; all if not given.
-        targets: Candidates; every registered toolchain if not given.
-        shapes: Shapes of inputs to fix, by name.
-        inputs: Arrays to verify and measure with, by name; seeded random ones for the others.
-        seed: Of random inputs and of the order of measurement.
-        threads: Threads of each candidate; all usable cores if not given.
-        database: Where measurements are looked up and kept.
-        cluster: Address of a Dask scheduler whose workers measure, such as "tcp://10.0.0.1:8786".
-        partitions: Whether parts of the model may be given to different toolchains.
-        exact: Whether sums are computed as engines do, without algorithms that take fewer operations.
-        tolerance: The largest error of an output allowed, as a fraction of its largest value, in place of
-            what rounding explains; narrower types and less accurate algorithms then take part.
-        pipeline: Name of the sequence of passes that decide on the program by measuring; "default_tuning" if
+        model: ONNX model as `from_onnx` takes it, or a module.
+        budget: Time for the search and the race, in seconds or as text ("90s", "5m").
+        trials: Maximum number of measured candidates; None for all.
+        targets: Targets to compare; None for every registered toolchain.
+        shapes: Static shapes of inputs, by name.
+        inputs: Input arrays for verification and measurements, by name; others are random.
+        seed: Random seed of the inputs and of the order of measurement.
+        threads: Number of threads of each candidate; None for all usable cores.
+        database: Database of measurements, or None.
+        cluster: Address of a Dask scheduler with workers that measure, such as "tcp://10.0.0.1:8786".
+        partitions: Whether different toolchains may run parts of the model.
+        exact: Whether sums must be computed directly, without algorithms such as Winograd's.
+        tolerance: Largest allowed error of an output, as a fraction of its largest value, in place of
+            the rounding error bound; narrower types and less accurate algorithms then take part.
+        pipeline: Name of a pipeline of tuning passes; "default_tuning" if
             neither this nor `passes` is given.
-        passes: The passes themselves, or their names, in its place; none for no such decisions.
-        schedules: Whether schedules of native kernels are searched first, with half of the budget. Those
-            that earlier runs have found on this machine take part in any case.
-        schedule_trials: Schedules that are measured at most, those of earlier runs counted.
-        plan: A file of what an earlier run has found. If it exists, it takes part, and the search goes on
-            from it; the winner is written to it.
-        locked: Build and verify the plan as it is, and measure nothing else: no search, no race, no database.
-        on_progress: Told what is being done.
-        on_note: Told on the side, when another process keeps this machine busy for example.
-        should_stop: Asked again and again; a yes ends the run with what has been measured.
+        passes: Tuning passes, or their names, in place of a pipeline; an empty list for none.
+        schedules: Whether to search schedules of native kernels first, with half of the budget. Schedules
+            that earlier runs found on this machine are used in any case.
+        schedule_trials: Maximum number of measured schedules, earlier runs included.
+        plan: Plan file of an earlier run. If it exists, the plan is a candidate, and the search continues
+            from it; the winner is written to the file.
+        locked: Whether to build and verify the plan as it is, without search, race and database.
+        on_progress: Function that is called with each progress event.
+        on_note: Function that is called with notes, for example that another process keeps this machine busy.
+        should_stop: Function that is called repeatedly; true ends the run with the measurements so far.
 
     Returns:
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
         UsageError: Bad budget, tolerance, targets, shapes or inputs; targets or passes that are not exact
-            where results are to be; a plan that is missing, damaged or for another
+            although `exact` is set; a plan that is missing, damaged or for another
             program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
-        DatabaseError: A measurement cannot be kept.
+        DatabaseError: A measurement cannot be stored.
     """
     from intarsia.collage.gather_specs import gather_partition_specs
     from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
     from intarsia.driver.budget import parse_budget
-    from intarsia.driver.plans import kept_plan, refuse_choices
-    from intarsia.driver.records import Progress, Stage
+    from intarsia.driver.plans import read_plan, refuse_choices
+    from intarsia.driver.records import Progress, TuneStage
     from intarsia.driver.schedule_history import ScheduleHistory
     from intarsia.driver.schedule_records import BookedTargets
     from intarsia.driver.tune_run import TuneRun
@@ -122,22 +122,22 @@ def tune(
     start = time.perf_counter()
     seconds = parse_budget(budget)
     if locked:
-        asked = schedules or schedule_trials is not None or None
-        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked, "exact": exact or None}
+        requested = schedules or schedule_trials is not None or None
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
     accuracy = Accuracy(exact, tolerance)
     chosen = () if locked else accuracy.targets(baseline_targets(targets, threads))
     deciding = () if locked else deciding_passes(pipeline, passes)
     deciding = accuracy.passes(deciding, are_given=locked or passes is not None)
-    gather_partition_specs(engines(chosen))  # an unknown partition rule is told before anything is measured
+    gather_partition_specs(engines(chosen))  # fails for an unknown partition rule before anything is measured
     report = on_progress or silent
-    report(Progress(Stage.IMPORT))
+    report(Progress(TuneStage.IMPORT))
     module = accuracy.program(model if isinstance(model, IRModule) else from_onnx(model, shapes))
     for note in import_notes(module):
         (on_note or silent)(note)
     name = str(module.attrs.get("name", "model"))
     host = this_host()
-    kept = kept_plan(plan, module, host, on_note, must_exist=locked)
+    kept = read_plan(plan, module, host, on_note, must_exist=locked)
     request = (
         _request(seconds, schedule_trials, cluster) if schedules or schedule_trials is not None else None
     )
@@ -147,8 +147,8 @@ def tune(
     if request is not None or is_known:
         from intarsia.driver.booked_targets import BookedRun
 
-        tell, stop = on_note or silent, should_stop or never
-        booking = BookedRun(module, host, database, seed, report, tell, stop)
+        note_to, stop = on_note or silent, should_stop or never
+        booking = BookedRun(module, host, database, seed, report, note_to, stop)
         candidates, rows = booking.booked(chosen, request)
     limits = TestbedLimits.of_budget(seconds)
     with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
@@ -168,19 +168,21 @@ def tune(
             report=report,
             should_stop=should_stop or never,
         )
-        result = replace(run.result(start), schedules=rows)
+        result = replace(run.tune(start), schedules=rows)
     if plan is not None and not locked:
         result.plan.write(plan)
     return result
 
 
 def _request(seconds: float, trials: int | None, cluster: str | None) -> ScheduleRequest:
-    """That schedules are searched, with their share of the budget."""
+    """Return the request of a schedule search with its share of the budget."""
     from intarsia.driver.schedule_records import ScheduleRequest
     from intarsia.support.errors import UsageError
 
     if cluster is not None:
-        raise UsageError("schedules are searched on this machine", help="leave out the cluster")
+        raise UsageError(
+            "schedules are searched on this machine only", help="drop the cluster, or the search of schedules"
+        )
     return ScheduleRequest(seconds * SCHEDULE_SHARE, trials)
 
 

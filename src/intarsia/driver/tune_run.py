@@ -1,4 +1,4 @@
-"""One run of `tune`: baselines, a plan, a search, the race, and what came of it."""
+"""One run of `tune`: baselines, a plan, the search, the race, and the result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
-from intarsia.driver.explain.run import explain_run, kernel_seconds
+from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
 from intarsia.driver.plans import plan_entrant, winning_plan
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
@@ -42,39 +42,38 @@ from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass
 
 SEARCH_SHARE = 0.6
-"""Share of the budget for searching; the rest is for the race of the best."""
+"""Share of the budget for the search; the rest is for the race of the best."""
 
 FREE_JUDGING: Final = 10.0
-"""Seconds of judging that do not count against the budget: small models need less, even on a busy machine."""
+"""Seconds of computing the reference that do not count against the budget: enough for small models."""
 
 LEAST_LEFT: Final = 0.5
-"""Share of the budget that is left for searching and the race, however long judging has taken."""
+"""Minimum share of the budget for the search and the race, however long the reference has taken."""
 
 TUNE_SHARE: Final = 1 / 3
-"""Share of the time for searching that decisions on the program get, if partitions are searched as well."""
+"""Share of the search time for tuning passes, if partitions are searched as well."""
 
-"""Who runs what no partition of a plan has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TuneRun:
-    """What is tuned, with what, and how long.
+    """A tuning run: the model, the candidates and the limits.
 
     Attributes:
         workload: The model, with its inputs.
-        testbed: Where candidates are measured.
-        patience: Seconds that one run of a candidate may take.
-        build_patience: Seconds that one build of a candidate may take.
-        database: Where measurements are looked up and kept, or None.
-        targets: Who is measured.
-        seconds: Time for the search and for the race.
-        trials: Candidates that are measured at most, or None.
-        seed: Of the evolution and of the order in the race.
+        testbed: Testbed that measures candidates.
+        patience: Maximum seconds of one run of a candidate.
+        build_patience: Maximum seconds of one build of a candidate.
+        database: Database of measurements, or None.
+        targets: Targets of the baselines.
+        seconds: Seconds for the search and the race.
+        trials: Maximum number of measured candidates, or None.
+        seed: Random seed of the evolution and of the order in the race.
         searches: Whether partitions are searched.
-        passes: What decides on the program before, by measuring; those that are no tuning passes just run.
-        plan: What an earlier run has found, or None.
-        report: Told what is being done.
-        should_stop: A yes ends the run with what has been measured.
+        passes: Tuning passes that run before the search for partitions; other passes are just applied.
+        plan: Plan of an earlier run, or None.
+        report: Function that is called with each progress event.
+        should_stop: Function that returns true to end the run with the measurements so far.
     """
 
     workload: Workload
@@ -92,50 +91,50 @@ class TuneRun:
     report: Callable[[Progress], object]
     should_stop: Callable[[], bool]
 
-    def result(self, start: float) -> TuneResult:
-        """Find the winner.
+    def tune(self, start: float) -> TuneResult:
+        """Measure all candidates, and return the winner.
 
         Args:
-            start: When tuning began, by `time.perf_counter`.
+            start: Start of tuning, by `time.perf_counter`.
 
         Raises:
             ModelError: No candidate computes the model right.
-            StoppedError: There was a wish to stop before any candidate was measured.
-            DatabaseError: A measurement cannot be kept.
+            StoppedError: `should_stop` returned true before any candidate was measured.
+            DatabaseError: A measurement cannot be stored.
         """
-        self.report(Progress(Stage.REFERENCE))
-        repeated = self._repeated(start)
+        self.report(Progress(TuneStage.REFERENCE))
+        repeated = self._repeat_finished(start)
         if repeated is not None:
             return repeated
         begun = time.perf_counter()
         self.testbed.prepare(self.workload)
-        result = self._after_judging(time.perf_counter() - begun)._measured(start)
-        self._keep(result)
+        result = self._after_judging(time.perf_counter() - begun)._measure(start)
+        self._store(result)
         return result
 
     def _after_judging(self, seconds: float) -> TuneRun:
-        """The run with what judging has left of the budget, half of it at least."""
+        """Return the run with the budget that computing the reference has left, at least half of it."""
         counted = max(0.0, seconds - FREE_JUDGING)
         return replace(self, seconds=max(LEAST_LEFT * self.seconds, self.seconds - counted))
 
-    def _measured(self, start: float) -> TuneResult:
-        """Measure candidates, search, and hold the race."""
-        contest = self._contest()
+    def _measure(self, start: float) -> TuneResult:
+        """Measure the baselines, search, and race the best."""
+        contest = self._open_contest()
         begun = contest.measurer.spent
         tuned = self._tune(contest)
         searched = self._search(contest, self._search_seconds - (contest.measurer.spent - begun))
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
-        return self._told(contest, winner, searched, tuned, start)
+        return self._finish(contest, winner, searched, tuned, start)
 
-    def _repeated(self, start: float) -> TuneResult | None:
-        """What came of the same question before, if its winner still computes the model right.
+    def _repeat_finished(self, start: float) -> TuneResult | None:
+        """Repeat the result of an identical earlier run, if its winner is still correct.
 
-        All of it was built and run before, so this process does it itself.
+        The winner was built and run before, so it is built in this process.
         """
-        found = self._kept_run()
-        if found is None:
+        finished = self._find_finished()
+        if finished is None:
             return None
-        run, finished_at = found
+        run, finished_at = finished
         module, target = self.workload.module, REFERENCE_TARGET if run.plan.whole is None else run.plan.whole
         inputs = self.workload.inputs(self.seed)
         trials = trials_for(module, inputs, JudgeLimits(self.workload.judge_seconds), self.seed)
@@ -144,33 +143,33 @@ class TuneRun:
             executable = build(program)
             bound = error_bound(program)
             is_right = examine(executable, [trial.loosened(bound) for trial in trials]).passed
-        except (CompileError, ExecutionError):  # a whole run tells why, and finds another winner
+        except (CompileError, ExecutionError):  # a full run reports the reason, and finds another winner
             return None
         if not is_right:
             return None
         return self._result(executable, run, trials[0].gate, inputs, start, finished_at)
 
-    def _kept_run(self) -> tuple[KeptRun, float] | None:
-        """The finished run of the same question, and when that was.
+    def _find_finished(self) -> tuple[KeptRun, float] | None:
+        """Return the finished run of the same question, and its time.
 
-        A plan that an earlier run without one has found adds nothing to the question.
+        A plan that an earlier run without a plan has found adds nothing to the question.
         """
-        found = self._answer(self.plan)
-        if found is not None or self.plan is None:
-            return found
-        without = self._answer(None)
+        with_plan = self._find_answer(self.plan)
+        if with_plan is not None or self.plan is None:
+            return with_plan
+        without = self._find_answer(None)
         return without if without is not None and without[0].plan.is_same(self.plan) else None
 
-    def _answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
+    def _find_answer(self, plan: Plan | None) -> tuple[KeptRun, float] | None:
         record = None if self.database is None else self.database.find_run(self._question(plan))
         if record is None:
             return None
         try:
             return KeptRun.from_text(record.outcome), record.finished_at
-        except ValueError:  # of another version: it is asked again
+        except ValueError:  # of another version: the run is repeated
             return None
 
-    def _keep(self, result: TuneResult) -> None:
+    def _store(self, result: TuneResult) -> None:
         if self.database is None or result.stopped:
             return
         run = KeptRun(result.candidates, result.plan, result.explanation)
@@ -201,13 +200,13 @@ class TuneRun:
     def _search_seconds(self) -> float:
         return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
 
-    def _contest(self) -> Contest:
-        """Each toolchain alone, whatever the time: the result is never worse than the best of them."""
-        drawn = random_text(self.workload.module)
+    def _open_contest(self) -> Contest:
+        """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
+        random_hint = random_text(self.workload.module)
         measurer = Measurer(
             self.testbed, self.database, patience=self.patience, build_patience=self.build_patience
         )
-        contest = Contest(measurer, self.report, self.should_stop, drawn)
+        contest = Contest(measurer, self.report, self.should_stop, random_hint)
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []
@@ -217,7 +216,7 @@ class TuneRun:
         return contest
 
     def _enter_relative(self, contest: Contest) -> None:
-        """What an earlier run has decided for a model of the same family, if there is one."""
+        """Add the plan of a model of the same family, if there is one, to the contest."""
         mod = self.workload.module
         plan = None if self.database is None else nearest_plan(self.database, self._family_question, mod)
         entrant = None if plan is None else relative_entrant(self.workload, plan)
@@ -225,15 +224,17 @@ class TuneRun:
             contest.enter([entrant], MeasureBudget())
 
     def _tune(self, contest: Contest) -> TunedPrograms | None:
-        """Decisions on the program, if there is time, and a way to check the result."""
+        """Run the tuning passes, if there is time and the result can be checked."""
         seconds = self._search_seconds * (TUNE_SHARE if self.searches else 1.0)
         if not self.passes or seconds < LEAST_TUNING_SECONDS or not self._is_free(contest):
             return None
-        return enter_tuned_programs(contest, self.workload, self._able(contest), self.passes, seconds)
+        return enter_tuned_programs(
+            contest, self.workload, self._usable_targets(contest), self.passes, seconds
+        )
 
     def _search(self, contest: Contest, seconds: float) -> SearchedPartitions | None:
-        """Partitions, if there is time, something to choose, and a way to check the result."""
-        able = self._able(contest)
+        """Search partitions, if there is time, a choice of toolchains, and the result can be checked."""
+        able = self._usable_targets(contest)
         if not self.searches or len(able) < 2 or seconds < LEAST_SECONDS or not self._is_free(contest):
             return None
         plan = self.plan
@@ -242,17 +243,17 @@ class TuneRun:
         return enter_partitions(contest, self.workload, able, seconds, self.seed, seeds)
 
     def _is_free(self, contest: Contest) -> bool:
-        """Whether there may be more candidates than toolchains alone, and their results can be checked."""
+        """Whether candidates beside the baselines are allowed, and their results can be checked."""
         return self.trials is None and not contest.random_text and not self.should_stop()
 
-    def _able(self, contest: Contest) -> list[Target]:
-        """Who may run parts of the model: of native with and without a schedule book the faster one."""
-        found = contest.results()
-        results = {target: found.get((str(target), WHOLE.digest)) for target in self.targets}
-        costs = {target: math.inf if each is None else each.cost for target, each in results.items()}
+    def _usable_targets(self, contest: Contest) -> list[Target]:
+        """Return the targets that may run partitions: of native, the faster one with or without records."""
+        measured = contest.results()
+        results = {target: measured.get((str(target), WHOLE.digest)) for target in self.targets}
+        costs = {target: math.inf if result is None else result.cost for target, result in results.items()}
         return without_slower(engines(self.targets), costs.__getitem__)
 
-    def _told(
+    def _finish(
         self,
         contest: Contest,
         winner: Entrant,
@@ -262,11 +263,11 @@ class TuneRun:
     ) -> TuneResult:
         name, host = self.workload.name, self.testbed.host
         folder = self.testbed.prepare(self.workload)
-        executable, arrays = self._executable(winner), folder.inputs()
+        executable, arrays = self._load_winner(winner), folder.inputs()
         records = contest.records()
         timing = next(record.timing for record in records if record.chosen)
-        given = [arrays[item.name] for item in executable.inputs]
-        times = kernel_seconds(executable, given, timing.median if timing else math.inf)
+        ordered = [arrays[item.name] for item in executable.inputs]
+        times = measure_kernel_seconds(executable, ordered, timing.median if timing else math.inf)
         run = KeptRun(
             records,
             winning_plan(winner, name, host, timing.median if timing else None, searched),
@@ -283,13 +284,13 @@ class TuneRun:
         start: float,
         finished_at: float | None = None,
     ) -> TuneResult:
-        given = tuple(arrays[item.name].copy() for item in executable.inputs)
+        ordered = tuple(arrays[item.name].copy() for item in executable.inputs)
         return TuneResult(
             model=self.workload.name,
             executable=executable,
             candidates=run.candidates,
             reference=gate.reference,
-            self_test=SelfTest(given, tuple(array.copy() for array in gate.expected)),
+            self_test=SelfTest(ordered, tuple(array.copy() for array in gate.expected)),
             host=self.testbed.host,
             seconds=time.perf_counter() - start,
             seed=self.seed,
@@ -299,8 +300,8 @@ class TuneRun:
             finished_at=finished_at,
         )
 
-    def _executable(self, winner: Entrant) -> Executable:
-        """The winner, in this process: as it was built for the race, or built here."""
+    def _load_winner(self, winner: Entrant) -> Executable:
+        """Load the winner's artifact of the race, or build the winner in this process."""
         artifact = self.testbed.artifact(winner.input)
         if artifact is not None:
             return load(artifact)

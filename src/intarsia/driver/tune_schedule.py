@@ -27,30 +27,31 @@ if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
 
 DEFAULT: Final = "default schedules"
-"""The decision for the schedules that native chooses by rule; it stands first, and wins ties."""
+"""Name of the decision for native's default schedules; it comes first, and wins ties."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class TuneSchedule(TuningPass, opt_level=0):
-    """Decides whether native's kernels have their default schedules, or the best that a search has found.
+    """Decides between the default schedules of native's kernels and the best searched ones.
 
-    The kernels are those of the functions that the program gives to native; of a program that gives nothing
-    to anybody, those that it has when native gets the whole. Where there are none, nothing is decided. Each
-    search goes on where earlier ones on this machine have ended, if the context's evaluator has a database;
-    without one it begins anew (docs/schedule_search.md). Then the program with the schedules found, as a
-    book, is a candidate beside the program as it is.
+    The kernels are those of the functions that are partitioned for native; of a program without partitions,
+    those of the whole program on native. Without kernels, nothing is decided. Each
+    search continues earlier ones on this machine, if the context's evaluator has a database;
+    without one it starts from scratch (docs/schedule_search.md). The program with the best schedules, as a
+    schedule record, is then a candidate beside the unchanged program.
 
     Attributes:
-        target: A target of native that gets the whole of a program that gives nothing to anybody; if empty,
-            native gets it where the evaluator's target is native.
-        seconds: Time of all searches for these kernels on this machine, also of those before. 0 for no
-            search: then what has won before is tried.
-        trials: Schedules that are measured, those of before counted; None for as many as there is time for.
-        seed: Of the search.
+        target: Native target for the whole of a program without partitions; if empty,
+            the evaluator's target, if that is native.
+        seconds: Total seconds of schedule search of these kernels on this machine, earlier runs included. 0
+            for no
+            search: then stored schedules are tried.
+        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
+        seed: Random seed of the search.
 
     Raises:
-        UsageError: The target is not native's, or there is no time or trial to search with.
+        UsageError: The target is not native's, or a limit leaves no time or trials.
     """
 
     target: str = ""
@@ -70,35 +71,35 @@ class TuneSchedule(TuningPass, opt_level=0):
             raise UsageError(f"a search of {self.trials} trials in {self.seconds} s measures nothing")
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
-        """The one decision; with one choice where no schedule is faster than the default one.
+        """Return the one decision; it has one choice where no schedule is faster than the default.
 
         Raises:
-            MissingToolchainError: Schedules are to be searched, and native is not usable here.
-            IntarsiaError: Measuring is impossible, or a result cannot be kept.
+            MissingToolchainError: Schedules must be searched, but native is not usable here.
+            IntarsiaError: Measuring is impossible, or a result cannot be stored.
         """
         mod = infer_types(trace.out_mod)
-        is_given = any(True for _ in marked_functions(mod))
-        whole = None if is_given else self._whole(ctx)
+        is_partitioned = any(True for _ in marked_functions(mod))
+        whole = None if is_partitioned else self._whole_target(ctx)
         default = Choice("PartitionWhole", {"target": str(whole)}) if whole and self.target else Choice()
-        digest = self._book(mod, whole, ctx) if is_given or whole else ""
+        digest = self._search_book(mod, whole, ctx) if is_partitioned or whole else ""
         if not digest:
             return [Instruction("schedules", {DEFAULT: default})]
         if whole is None:
             options = {"toolchain": Native.name, "options": {"schedules": digest}}
-            booked = Choice(set_target_options, options)
+            scheduled = Choice(set_target_options, options)
         else:
-            booked = Choice("PartitionWhole", {"target": str(whole.with_options(schedules=digest))})
-        return [Instruction("schedules", {DEFAULT: default, f"book {digest}": booked})]
+            scheduled = Choice("PartitionWhole", {"target": str(whole.with_options(schedules=digest))})
+        return [Instruction("schedules", {DEFAULT: default, f"book {digest}": scheduled})]
 
-    def _whole(self, ctx: TuningContext) -> Target | None:
-        """Who gets a program that gives nothing to anybody, if that is native."""
+    def _whole_target(self, ctx: TuningContext) -> Target | None:
+        """Return the target of a program without partitions, if it is native's."""
         from intarsia.tune.whole_evaluator import whole_target
 
         target = Target(self.target) if self.target else whole_target(ctx.evaluator)
         return target if target is not None and target.toolchain == Native.name else None
 
-    def _book(self, mod: IRModule, whole: Target | None, ctx: TuningContext) -> str:
-        """Digest of the book of native's best schedules; "" if none is better than the default one."""
+    def _search_book(self, mod: IRModule, whole: Target | None, ctx: TuningContext) -> str:
+        """Search schedules; return the digest of the book of the best ones, "" if the defaults are best."""
         from intarsia.driver.booked_targets import BookedRun
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
@@ -119,7 +120,7 @@ class TuneSchedule(TuningPass, opt_level=0):
 
 
 def _kernels(mod: IRModule, whole: Target | None) -> tuple[ExtractedTask, ...]:
-    """Native's kernels of a program; none if it cannot compile it, as its candidates then tell."""
+    """Return native's kernels of a program; none if it cannot compile it: its candidates report the error."""
     from intarsia.autoschedule.extraction import extract_tasks
 
     try:

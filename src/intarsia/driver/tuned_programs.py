@@ -1,4 +1,4 @@
-"""Tuning passes in a run: programs after their decisions as candidates for the whole model."""
+"""Tuning passes in a run: their best programs as candidates for the whole model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.settled import settled
 from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import structural_digest
@@ -34,31 +34,31 @@ from intarsia.tune.tuning_pass import TuningPass
 from intarsia.tune.tuning_tree import TuningNode
 
 LEAST_TUNING_SECONDS: Final = 1.0
-"""With less time nothing is tried."""
+"""Minimum seconds for tuning passes."""
 
 MOST_TARGETS: Final = 2
-"""So many targets are tuned for at most."""
+"""Maximum number of targets that are tuned for."""
 
 _CLOSE: Final = 1.3
-"""A target that takes this many times as long as the best one with the program as it is is not tuned for."""
+"""Ratio to the fastest baseline above which a target is not tuned for."""
 
 _FINALISTS: Final = 2
-"""So many programs for each target enter the contest at most."""
+"""Maximum number of programs per target that enter the contest."""
 
 _PROMISING: Final = 1.02
-"""A program that took this many times as long as the one as it is is left out."""
+"""Ratio to the unchanged program above which a program is dropped."""
 
 _SLICE: Final = 4
-"""Trials of a slice of a tuning pass: a trial of a whole model takes seconds."""
+"""Trials per slice of a tuning pass: few, because a trial of a whole model takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedPrograms:
-    """What tuning passes have found for some targets.
+    """Results of tuning passes for some targets.
 
     Attributes:
-        tree: What they tried.
-        shares: What each got of the time, and what came of it, in lines for people.
+        tree: Candidates of each target.
+        shares: Lines of text with the time share and the result of each pass.
     """
 
     tree: tuple[TuningRecord, ...]
@@ -72,38 +72,42 @@ def enter_tuned_programs(
     passes: Sequence[Pass],
     seconds: float,
 ) -> TunedPrograms:
-    """Run tuning passes for the fastest targets, and let the best programs take part in a contest.
+    """Run tuning passes for the fastest targets, and enter the best programs into a contest.
 
     The time is divided among targets, and for each among the passes by expected gain.
 
     Args:
-        contest: Each toolchain alone has taken part already.
+        contest: Contest in which the baselines were measured.
         workload: The program, with its inputs.
-        targets: Who may run it.
-        passes: In order; those that are no tuning passes just run.
+        targets: Targets that may run it.
+        passes: Passes in order; those that are no tuning passes are just applied.
         seconds: Time for measuring.
 
     Raises:
         IntarsiaError: Measuring is impossible.
     """
     results = contest.results()
-    known = {target: results.get((str(target), WHOLE.digest)) for target in targets}
-    chosen = _fastest({target: each for target, each in known.items() if each is not None and each.is_ok})
-    tree, lines, made = [], [], ProgramMemo()
+    baselines = {target: results.get((str(target), WHOLE.digest)) for target in targets}
+    chosen = _fastest(
+        {target: result for target, result in baselines.items() if result is not None and result.is_ok}
+    )
+    tree, lines, programs_once = [], [], ProgramMemo()
     begun = contest.measurer.spent
 
-    def tell(progress: MeasureProgress) -> None:
-        contest.report(Progress(Stage.TUNE, min(1.0, (contest.measurer.spent - begun) / seconds), progress))
+    def report_progress(progress: MeasureProgress) -> None:
+        contest.report(
+            Progress(TuneStage.TUNE, min(1.0, (contest.measurer.spent - begun) / seconds), progress)
+        )
 
     for target in chosen:
         if contest.should_stop():
             break
-        contest.measurer.on_progress = tell
-        run = _Run(contest, workload, target, seconds / len(chosen), made)
-        found = run.tuned(known[target], passes)
-        tree.append(_record(found))
+        contest.measurer.on_progress = report_progress
+        run = _Run(contest, workload, target, seconds / len(chosen), programs_once)
+        root = run.run_passes(baselines[target], passes)
+        tree.append(_record(root))
         lines += [f"{whole_name(target)}: {share}" for share in run.shares]
-        contest.enter_new(run.entrants(found))
+        contest.enter_new(run.entrants(root))
     return TunedPrograms(tuple(tree), tuple(lines))
 
 
@@ -111,10 +115,10 @@ class _Run:
     """Tuning for one target."""
 
     def __init__(
-        self, contest: Contest, workload: Workload, target: Target, seconds: float, made: ProgramMemo
+        self, contest: Contest, workload: Workload, target: Target, seconds: float, programs_once: ProgramMemo
     ) -> None:
         self.shares: list[PassShare] = []
-        self._made = made
+        self._programs_once = programs_once
         self._contest = contest
         self._target = target
         self._seconds = seconds
@@ -122,17 +126,17 @@ class _Run:
             workload, target, contest.measurer, budget=MeasureBudget(seconds), by_decisions=True
         )
 
-    def tuned(self, whole: MeasureResult | None, passes: Sequence[Pass]) -> TuningNode:
-        """What was tried."""
+    def run_passes(self, whole: MeasureResult | None, passes: Sequence[Pass]) -> TuningNode:
+        """Run the passes, and return the tree of candidates."""
         evaluator, measurer = self._evaluator, self._contest.measurer
         mod = evaluator.workload.module
         if whole is not None:
             evaluator.learn(mod, whole)
-        ctx = TuningContext(evaluator, self._made, on_wait=measurer.testbed.on_wait)
+        ctx = TuningContext(evaluator, self._programs_once, on_wait=measurer.testbed.on_wait)
         ctx.node.name = whole_name(self._target)
         if any(isinstance(item, TuningPass) for item in passes):
             limits = SearchLimits(seconds=self._seconds, should_stop=self._is_over)
-            clock = lambda: measurer.spent  # noqa: E731  # what is known counts as when it was measured
+            clock = lambda: measurer.spent  # noqa: E731  # known measurements cost what they cost when they were taken
             TuneInTurns(tuple(passes), limits, _SLICE, self.shares.extend, clock)(mod, ctx)
         else:
             inner = ctx.recording(Trace(mod))
@@ -142,29 +146,32 @@ class _Run:
         return ctx.node
 
     def _is_over(self) -> bool:
-        """Whether candidates would not be measured any more: then none are made."""
+        """Whether no candidate would be measured any more: then none is generated."""
         return self._evaluator.is_spent or self._contest.should_stop()
 
     def entrants(self, tree: TuningNode) -> list[Entrant]:
-        """The best programs that are not the one as it is, nor much slower."""
+        """Return the best changed programs that are not much slower than the unchanged one."""
         mod = self._evaluator.workload.module
         traces: dict[str, Trace] = {}
-        for each in sorted(_evaluated(tree), key=lambda each: len(decisions_of(each))):
-            traces.setdefault(structural_digest(each.out_mod), each)
+        for trace in sorted(_evaluated(tree), key=lambda trace: len(decisions_of(trace))):
+            traces.setdefault(structural_digest(trace.out_mod), trace)
         whole = traces.pop(structural_digest(mod), None)
         most = math.inf if whole is None or whole.perf is None else whole.perf * _PROMISING
-        ranked = sorted((each.perf or 0.0, digest) for digest, each in traces.items())
+        ranked = sorted((trace.perf or 0.0, digest) for digest, trace in traces.items())
         best = [traces[digest] for cost, digest in ranked if cost < min(most, math.inf)][:_FINALISTS]
-        found: list[Entrant] = []
-        for each in best:
-            item = settled(self._evaluator.input(each))
-            names = [*(one.name for one in self._contest.entrants), *(one.name for one in found)]
-            found.append(Entrant(_name(item, names), item))
-        return found
+        chosen: list[Entrant] = []
+        for trace in best:
+            item = settled(self._evaluator.input(trace))
+            names = [
+                *(entrant.name for entrant in self._contest.entrants),
+                *(entrant.name for entrant in chosen),
+            ]
+            chosen.append(Entrant(_name(item, names), item))
+        return chosen
 
 
 def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:
-    """A tree as records."""
+    """Return a tree as records."""
     trace, best = node.trace, node.best
     works = trace is not None and trace.perf is not None and math.isfinite(trace.perf)
     fate = "" if trace is None or works else trace.fate or "not evaluated"
@@ -177,15 +184,15 @@ def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:
 
 def _fastest(results: dict[Target, MeasureResult]) -> list[Target]:
     ranked = sorted(results, key=lambda target: results[target].cost)
-    limit = _CLOSE * min((each.cost for each in results.values()), default=math.inf)
+    limit = _CLOSE * min((result.cost for result in results.values()), default=math.inf)
     return [target for target in ranked if results[target].cost <= limit][:MOST_TARGETS]
 
 
 def _name(item: MeasureInput, taken: Sequence[str]) -> str:
-    """Who runs it, and that decisions come before; a number if that is taken."""
+    """Return a free name: the toolchains, "tuned" after decisions, and a number if the name is taken."""
     decisions, base = decisions_and_base(item.candidate)
-    who = Placement.of_candidate(base).summary if base.kind == KIND else whole_name(item.target)
-    return free_name(f"{who} tuned" if decisions else who, taken, " ({})", 2)
+    toolchains = Placement.of_candidate(base).summary if base.kind == KIND else whole_name(item.target)
+    return free_name(f"{toolchains} tuned" if decisions else toolchains, taken, " ({})", 2)
 
 
 def _evaluated(node: TuningNode) -> Iterator[Trace]:

@@ -20,15 +20,15 @@ from intarsia.tune.passes import (
 from intarsia.tune.strategy import SearchLimits
 
 DEFAULT: Final = "default_tuning"
-"""What `tune` runs."""
+"""Name of the pipeline that `tune` runs by default."""
 
 _TRIALS_OF_A_PART: Final = 16
-"""Rewrites that are tried on a part that occurs often."""
+"""Maximum number of rewrites that are tried on a repeated subgraph."""
 
 
 @register_pipeline(DEFAULT)
 def default_tuning() -> Sequential:
-    """Decisions on the program that are soon measured, one after the other."""
+    """Return the passes with cheap decisions, one after the other."""
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions()]
@@ -37,24 +37,24 @@ def default_tuning() -> Sequential:
 
 @register_pipeline("experiment_tuning")
 def experiment_tuning() -> Sequential:
-    """Decisions jointly, made anew for each candidate of those before, and placement: it takes long."""
+    """Return passes with nested decisions, and placement: thorough, but slow."""
     joint = TuneCombineParallel(eval_passes=(TuneLayout(),))
     placed = TunePlacement(placed_passes=(TuneFlags(),))
     return Sequential([TunePipeline(eval_passes=(joint,)), TuneRewrite(), placed])
 
 
 def deciding_passes(pipeline: str | None, passes: Sequence[Pass | str] | None) -> tuple[Pass, ...]:
-    """The passes of a pipeline, or those that are given; those of the default pipeline if nothing is.
+    """Return the passes of a pipeline, or the given passes; by default those of the default pipeline.
 
     Args:
-        pipeline: Name of a sequence.
-        passes: Passes, or their names.
+        pipeline: Name of a pipeline, or None.
+        passes: Passes or their names, or None.
 
     Raises:
-        UsageError: Both are given, or there is nothing of a name.
+        UsageError: Both are given, or a name is unknown.
     """
     if passes is not None:
         if pipeline is not None:
             raise UsageError("give either a pipeline or passes", help="a pipeline is a sequence of passes")
-        return tuple(get_pass(each) if isinstance(each, str) else each for each in passes)
+        return tuple(get_pass(item) if isinstance(item, str) else item for item in passes)
     return tuple(load_pass_sequence(pipeline or DEFAULT).passes)

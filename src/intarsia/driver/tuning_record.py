@@ -1,4 +1,4 @@
-"""What tuning passes tried, as plain records that an explanation keeps."""
+"""Candidates of tuning passes, as plain records of an explanation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TuningRecord:
-    """A pass, or a candidate of the pass around it, with what is inside.
+    """A tuning pass, or a candidate of its parent pass, with its children.
 
     Attributes:
-        name: Of the pass, or what a candidate decides.
-        is_candidate: Which of both.
-        seconds: Of a candidate, if it works.
-        fate: Why it does not; "" if it does.
-        is_chosen: Whether the pass around it has chosen it.
-        children: Of a pass its candidates, of a candidate the passes that it went through.
+        name: Name of the pass, or the decision of the candidate.
+        is_candidate: Whether it is a candidate, not a pass.
+        seconds: Latency of a candidate, if it works.
+        fate: Reason why it does not work; "" if it does.
+        is_chosen: Whether its parent pass has chosen it.
+        children: Candidates of a pass, or the passes that a candidate went through.
     """
 
     name: str
@@ -28,12 +28,12 @@ class TuningRecord:
 
     @property
     def candidates(self) -> int:
-        """How many candidates are in it, those of passes inside and those without a time included."""
-        own = int(self.is_candidate and (self.seconds is not None or bool(self.fate)))
-        return own + sum(child.candidates for child in self.children)
+        """Number of candidates in the tree, including those of nested passes and those without a time."""
+        self_count = int(self.is_candidate and (self.seconds is not None or bool(self.fate)))
+        return self_count + sum(child.candidates for child in self.children)
 
     def lines(self, depth: int = 0) -> Iterator[str]:
-        """A line a record, what is inside indented; what a pass has chosen is marked."""
+        """Yield a line per record, children indented, chosen candidates marked."""
         cost = f": {1e3 * self.seconds:.4g} ms" if self.seconds is not None else ""
         reason = f": {self.fate}" if self.fate else ""
         yield f"{'  ' * depth}{self.name}{cost}{reason}{'  <- chosen' if self.is_chosen else ''}"

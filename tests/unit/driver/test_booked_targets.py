@@ -14,7 +14,7 @@ from intarsia.autoschedule.extraction import ExtractedTask, extract_tasks
 from intarsia.driver import booked_targets
 from intarsia.driver.baselines import without_slower
 from intarsia.driver.booked_targets import BookedRun
-from intarsia.driver.records import Progress, Stage, Status
+from intarsia.driver.records import Progress, Status, TuneStage
 from intarsia.driver.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.driver.schedule_records import ScheduleRequest
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
@@ -135,7 +135,7 @@ def test_tune_searches_schedules_and_goes_on_where_it_was(database: Database) ->
     seen.clear()
     (again,) = tuned(3).schedules
     assert (again.trials, again.is_chosen) == (row.trials, row.is_chosen)
-    assert Stage.SCHEDULES in {each.stage for each in seen}
+    assert TuneStage.SCHEDULES in {each.stage for each in seen}
     assert all(each.scheduled is None for each in seen)
 
 

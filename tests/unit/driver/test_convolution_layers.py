@@ -11,7 +11,7 @@ import pytest
 from intarsia.build import build
 from intarsia.cli.reports.layers_report import layers_report
 from intarsia.cli.reports.table import Table
-from intarsia.driver.convolution_layers import convolution_layers
+from intarsia.driver.convolution_layers import measure_convolution_layers
 from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var
 from intarsia.op import call
 from intarsia.passes import PartitionWhole
@@ -45,7 +45,7 @@ LARGE, LAST = "32x24x24x32", "32x24x24x16"
 )
 def test_layers_by_algorithm(options: str, algorithms: list[str]) -> None:
     with build(PartitionWhole(NATIVE + options)(program())) as executable:
-        found = convolution_layers(executable.kernels)
+        found = measure_convolution_layers(executable.kernels)
     assert [(each.shape, each.count) for each in found] == [(LARGE, 2), (LAST, 1)]
     assert [each.algorithm for each in found] == algorithms
     for each in found:
@@ -55,7 +55,7 @@ def test_layers_by_algorithm(options: str, algorithms: list[str]) -> None:
 
 def test_other_toolchains_have_none() -> None:
     with build(PartitionWhole("cpu -toolchain=reference")(program())) as executable:
-        assert convolution_layers(executable.kernels) == ()
+        assert measure_convolution_layers(executable.kernels) == ()
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from intarsia.collage.rules.typical_rules import graph_style_rule
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.evolve import FINALISTS, MeasuredFitness, evolved_placements
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
@@ -156,7 +156,7 @@ def test_the_best_new_placements_enter() -> None:
     assert len(best) == FINALISTS
     assert seconds == sorted(seconds)
     assert seconds[0] == 8 * 1.5  # each operator where it is the fastest
-    searching = [each for each in seen if each.stage is Stage.SEARCH]
+    searching = [each for each in seen if each.stage is TuneStage.SEARCH]
     assert [each.fraction for each in searching] == sorted(each.fraction for each in searching)
     assert 0 < searching[-1].fraction <= 1
 

@@ -12,7 +12,7 @@ import tests.picky_toolchains as picky
 
 import intarsia as ia
 from intarsia.collage.placement.placement import Placement
-from intarsia.driver.records import Progress, Stage, Status
+from intarsia.driver.records import Progress, Status, TuneStage
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, PlainData
@@ -70,7 +70,7 @@ def test_what_nobody_runs_alone_is_divided(tmp_path: Path) -> None:
     np.testing.assert_allclose(result.executable(x), reference(x), rtol=1e-5)
     result.save(tmp_path / "planted.intarsia")
     np.testing.assert_allclose(ia.load(tmp_path / "planted.intarsia")(x), reference(x), rtol=1e-5)
-    assert Stage.SEARCH in {progress.stage for progress in seen}
+    assert TuneStage.SEARCH in {progress.stage for progress in seen}
 
 
 @pytest.mark.parametrize("budget", ["6s", "20s"])

@@ -14,7 +14,7 @@ from tests.faulty_toolchains import faulty_toolchains
 import intarsia as ia
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.records import Progress, Stage, Status
+from intarsia.driver.records import Progress, Status, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
 from intarsia.measure.testbed import local
@@ -119,7 +119,7 @@ class TestLocked:
             assert database.statistics().records == 0
         assert [record.name for record in result.candidates] == ["no_tanh 1, no_relu 1"]
         assert result.chosen.max_error is not None
-        assert {each.stage for each in seen} == {Stage.IMPORT, Stage.REFERENCE, Stage.MEASURE}
+        assert {each.stage for each in seen} == {TuneStage.IMPORT, TuneStage.REFERENCE, TuneStage.MEASURE}
         np.testing.assert_allclose(result.executable(X), np.tanh(-np.maximum(X, 0)), rtol=1e-6)
         result.save(tmp_path / "net.intarsia")
         assert ia.load(tmp_path / "net.intarsia").self_test() < 1e-6

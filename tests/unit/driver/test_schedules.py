@@ -197,12 +197,12 @@ def test_a_model_without_native_kernels_is_an_error() -> None:
 def test_what_has_won_is_found_again(database: Database) -> None:
     task, other, history = kernel(32), kernel(16), ScheduleHistory(database, this_host())
     assert history.is_empty
-    assert len(history.book([task, other])) == 0
+    assert len(history.make_book([task, other])) == 0
     tuned = tune_schedules([task], search(FakeMeasurer(slow_default(task)), database, trials=12))
     assert not history.is_empty
-    assert history.book([task, other]) == tuned.book
+    assert history.make_book([task, other]) == tuned.book
     history.keep(task, KeptSchedule(None, 1.0, 1.0, 21))
-    assert len(history.book([task])) == 0
+    assert len(history.make_book([task])) == 0
     elsewhere = ScheduleHistory(database, replace(this_host(), cpu_model="another"))
     assert elsewhere.is_empty
     assert elsewhere.find(task) is None

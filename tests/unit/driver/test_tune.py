@@ -12,7 +12,7 @@ from tests.faulty_toolchains import FORGETFUL, Forgetful, faulty_toolchains
 from tests.onnx_models import model_of
 
 import intarsia as ia
-from intarsia.driver.records import CandidateRecord, Progress, Stage, Status
+from intarsia.driver.records import CandidateRecord, Progress, Status, TuneStage
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database, MeasureRecord
@@ -140,10 +140,10 @@ def test_progress_goes_through_all_stages() -> None:
     targets = [target("onnxruntime"), target("onnxruntime") + " -threads=1"]
     ia.tune(relu(), budget="2s", targets=targets, on_progress=seen.append)
     assert list(dict.fromkeys(item.stage for item in seen)) == [
-        Stage.IMPORT,
-        Stage.REFERENCE,
-        Stage.MEASURE,
-        Stage.RACE,
+        TuneStage.IMPORT,
+        TuneStage.REFERENCE,
+        TuneStage.MEASURE,
+        TuneStage.RACE,
     ]
     assert seen[-1].fraction == 1.0
 
@@ -169,7 +169,7 @@ def test_the_result_is_plain_data() -> None:
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        ([], "there is no target to tune for"),
+        ([], "the list of targets is empty"),
         (["cpu"], "the target 'cpu' names no toolchain"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.faulty_toolchains import faulty_toolchains
 
 import intarsia as ia
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
@@ -57,7 +57,7 @@ def test_the_winner_is_what_was_decided(tmp_path: Path, database: Database) -> N
     )
     assert (result.chosen.name, result.chosen.is_whole) == ("right tuned", False)
     assert result.explanation.decisions == ("pipeline: default_heuristic",)
-    assert Stage.TUNE in {progress.stage for progress in seen}
+    assert TuneStage.TUNE in {progress.stage for progress in seen}
     x = np.ones((1, SIZE), np.float32)
     np.testing.assert_allclose(result.executable(x), x / 16, rtol=1e-6)
 

@@ -72,13 +72,13 @@ def test_tune_goes_on_without_a_judge_that_crashes(monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_judging_counts_against_the_budget_and_leaves_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
-    measured = tune_run.TuneRun._measured
+    measured = tune_run.TuneRun._measure
 
     def noted(run: tune_run.TuneRun, start: float) -> object:
         seconds.append(run.seconds)
         return measured(run, start)
 
-    monkeypatch.setattr(tune_run.TuneRun, "_measured", noted)
+    monkeypatch.setattr(tune_run.TuneRun, "_measure", noted)
     monkeypatch.setattr(tune_run, "FREE_JUDGING", 0.0)
     for budget in (0.01, 60.0):
         ia.tune(

@@ -127,7 +127,7 @@ def tune(
     from intarsia.cli.reports.tune_report import tune_report
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import refuse_choices
-    from intarsia.driver.records import Progress, Stage
+    from intarsia.driver.records import Progress, TuneStage
     from intarsia.driver.tune import tune as tune_model
     from intarsia.measure.inputs import with_input_ranges
 
@@ -137,14 +137,14 @@ def tune(
     seconds, fixed = parse_budget(budget), parse_shapes(shapes)
     fixed_ranges = parse_ranges(ranges)
     candidates = [parse_target(text, threads) for text in targets] or None
-    kept_plan = None if plan is None else Path(plan)
+    plan_path = None if plan is None else Path(plan)
     if locked:
         asked = schedules or schedule_trials is not None or None
         choices = {"pipeline": pipeline, "passes": passes, "schedules": asked, "exact": exact or None}
-        refuse_choices(kept_plan, target=candidates, threads=threads, trials=trials, **choices)
+        refuse_choices(plan_path, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(place), argument.place)
-    if kept_plan is not None and not locked:
-        check_plan_place(kept_plan, argument.place, Path(place))
+    if plan_path is not None and not locked:
+        check_plan_place(plan_path, argument.place, Path(place))
     with (
         open_database(database, create=True, on_wait=console.note) as kept,
         stoppable(
@@ -152,7 +152,7 @@ def tune(
         ) as stop,
         console.progress() as report,
     ):
-        report(Progress(Stage.IMPORT))
+        report(Progress(TuneStage.IMPORT))
         module = with_input_ranges(argument.import_model(fixed), fixed_ranges)
         result = tune_model(
             module,
@@ -170,7 +170,7 @@ def tune(
             passes=_pass_names(passes),
             schedules=schedules,
             schedule_trials=schedule_trials,
-            plan=kept_plan,
+            plan=plan_path,
             locked=locked,
             on_progress=report,
             on_note=console.note,

@@ -13,7 +13,7 @@ from intarsia.cli.console.flags import Flags
 from intarsia.cli.console.progress import BarProgress, LineProgress
 from intarsia.cli.reports.report import Block, Report, error_document, plain_data
 from intarsia.cli.reports.table import Table, plain_table, rich_table
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.timing.interleaved import Round
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError, OutputError
@@ -87,8 +87,8 @@ class Console:
     def measuring(self) -> Iterator[Callable[[Round], None]]:
         """As `progress`, for a measurement alone: what to call after each of its rounds."""
         with self.progress() as report:
-            report(Progress(Stage.MEASURE))
-            yield lambda done: report(Progress(Stage.MEASURE, done.fraction))
+            report(Progress(TuneStage.MEASURE))
+            yield lambda done: report(Progress(TuneStage.MEASURE, done.fraction))
 
     def _print_document(self, document: object) -> None:
         text = json.dumps(plain_data(document), indent=2, ensure_ascii=False, allow_nan=False)

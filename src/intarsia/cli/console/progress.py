@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from intarsia.cli.reports.schedule_table import schedule_text
 from intarsia.cli.reports.units import duration_text
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from intarsia.measure.measurer import MeasureProgress
 
 _WORDS = {
-    Stage.IMPORT: "importing the model",
-    Stage.REFERENCE: "computing the reference result",
-    Stage.SCHEDULES: "searching schedules:",
-    Stage.TUNE: "tuning the program:",
-    Stage.SEARCH: "searching for partitions:",
-    Stage.MEASURE: "measuring",
-    Stage.RACE: "racing the best",
+    TuneStage.IMPORT: "importing the model",
+    TuneStage.REFERENCE: "computing the reference result",
+    TuneStage.SCHEDULES: "searching schedules:",
+    TuneStage.TUNE: "tuning the program:",
+    TuneStage.SEARCH: "searching for partitions:",
+    TuneStage.MEASURE: "measuring",
+    TuneStage.RACE: "racing the best",
 }
 
 LINE_SECONDS = 5.0
@@ -67,7 +67,7 @@ class LineProgress:
         self._clock = clock
         self._start = clock()
         self._last = ""
-        self._stage: Stage | None = None
+        self._stage: TuneStage | None = None
         self._told = self._start
 
     def __call__(self, progress: Progress) -> None:

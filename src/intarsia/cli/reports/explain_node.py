@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from intarsia.driver.explain.explained_function import FunctionRecord, NodeRecord, Region, Tried
+from intarsia.driver.explain.explained_function import ExplainedRegion, FunctionRecord, NodeRecord, Tried
 from intarsia.driver.explain.explanation import Explanation
 from intarsia.support.errors import UsageError
 from intarsia.support.number_ranges import parse_ranges
@@ -29,7 +29,7 @@ class NodeMatch:
 
     function: str
     node: NodeRecord
-    regions: tuple[Region, ...]
+    regions: tuple[ExplainedRegion, ...]
     tried: tuple[Tried, ...]
     silent: tuple[str, ...]
 

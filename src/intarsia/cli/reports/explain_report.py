@@ -12,7 +12,7 @@ from intarsia.cli.reports.report import Block, Report
 from intarsia.cli.reports.search_line import loss_line, search_line
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, duration_text, interval_text
-from intarsia.driver.explain.explained_function import Compared, Fate, Region, Rival, Tried
+from intarsia.driver.explain.explained_function import Compared, ExplainedRegion, Fate, Rival, Tried
 from intarsia.driver.explain.explanation import ContestRecord, Explanation
 
 SHOWN: Final = 5
@@ -33,7 +33,7 @@ class _Numbered:
     """A region with what it is called in tables."""
 
     name: str
-    region: Region
+    region: ExplainedRegion
 
 
 def explain_report(explanation: Explanation, node: str | None, *, everything: bool) -> Report:

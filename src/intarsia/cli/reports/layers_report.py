@@ -8,7 +8,7 @@ from intarsia.cli.arguments.trust import TRUSTED, Trust
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import error_text
-from intarsia.driver.convolution_layers import convolution_layers
+from intarsia.driver.convolution_layers import measure_convolution_layers
 
 _HEADERS = ("rows x columns", "channels", "made", "count", "algorithm", "error", "of direct sums")
 
@@ -21,7 +21,7 @@ def layers_report(path: Path, trust: Trust = TRUSTED) -> Report:
         IntarsiaError: A layer cannot be built here.
     """
     with trust.load(path) as executable:
-        layers = convolution_layers(executable.kernels)
+        layers = measure_convolution_layers(executable.kernels)
     rows = []
     for each in layers:
         read, height, width, made = each.shape.split("x")

@@ -63,7 +63,7 @@ def tune_report(
     if result.stopped:
         error = StoppedError(
             "stopped before the end; the best so far was saved",
-            help="what has been measured is kept: run the same command again to go on",
+            help="measurements are stored in the database: run the same command again to continue",
         )
     tables = (Table(HEADERS, rows, NUMERIC, chosen=best), *schedule_tables(result.schedules))
     return Report(document, (*tables, *lines), error)

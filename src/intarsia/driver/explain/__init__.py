@@ -1,6 +1,6 @@
-"""Explanations: why the winner runs what where, and what the alternatives would cost.
+"""Explanations: where the winner runs which operators, and the costs of the alternatives.
 
 explanation, explained_function    plain data stored in the artifact
-run, model                         explain a run, or what the database contains of a model
+run, model                         explanation of a run, or of the records of a model in the database
 function, comparison               fates of candidates, and their costs beside the winner's
 """

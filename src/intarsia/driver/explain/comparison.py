@@ -1,4 +1,4 @@
-"""What candidates of a function would cost in place of what was chosen."""
+"""Costs of the candidates of a function in place of the chosen partitions."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ from intarsia.driver.explain.explained_function import Compared, Rival, RivalPar
 from intarsia.support.number_ranges import ranges_text
 
 MOST_COVERS: Final = 100
-"""Candidates of a function for which a cover with them is looked for, at most; of a large one fewer."""
+"""Maximum number of candidates of a function that a cover is searched for; a large function has fewer."""
 
 _COVERED: Final = 10_000
-"""Nodes that these covers have together, so that the time does not grow with the function."""
+"""Total nodes of these covers, which bounds their time for large functions."""
 
 _LEAST_COVERS: Final = 10
+"""Minimum number of these covers, however large the function is."""
 
 
 @dataclass(eq=False)
 class Comparison:
-    """The chosen cover of a function, or the cheapest predicted one, against others.
+    """Comparison of the chosen cover of a function, or of the cheapest predicted one, with others.
 
     Costs are those of the search: measured, and shrunk by their uncertainty.
 
     Attributes:
-        graph: Of the function.
-        cover: How it was searched.
-        chosen: Its partitions.
-        boundaries: What borders cost.
+        graph: Dataflow graph of the function.
+        cover: Result of the search for its partitions.
+        chosen: Chosen partitions.
+        boundaries: Boundary costs between toolchains.
         conflicts: Toolchains that must not occur together.
     """
 
@@ -55,43 +56,45 @@ class Comparison:
 
     @cached_property
     def number(self) -> Mapping[int, int]:
-        """The stable number of each node of the graph that has one."""
+        """Stable numbers of the nodes of the graph that have one, by index."""
         return {index: number for number, index in enumerate(stable_nodes(self.graph))}
 
     @cached_property
     def tried(self) -> tuple[CandidatePartition, ...]:
-        """Candidates of toolchains."""
-        return tuple(each for each in self.cover.candidates if each.spec.name != HOST)
+        """Candidates of toolchains, without the host's."""
+        return tuple(candidate for candidate in self.cover.candidates if candidate.spec.name != HOST)
 
     @cached_property
     def own(self) -> Mapping[Partition, CandidatePartition]:
-        """The candidates that the chosen partitions are; some may be none."""
+        """Candidates of the chosen partitions; a partition may have none."""
         return self._candidates_of(self.chosen)
 
     @property
     def basis(self) -> Compared:
-        """What is compared with."""
+        """Basis of the comparison."""
         return self._basis[0]
 
     @property
     def chosen_seconds(self) -> float | None:
-        """What the chosen cover is predicted to take, if all of it was measured."""
+        """Predicted seconds of the chosen cover, if all of it was measured."""
         basis, rivals = self._basis
         return rivals.cost if rivals is not None and basis is Compared.CHOSEN else None
 
     def numbers(self, sub_graph: SubGraph) -> tuple[int, ...]:
-        """The stable numbers of a sub-graph."""
+        """Return the stable numbers of a sub-graph."""
         return tuple(self.number[index] for index in sub_graph.inside if index in self.number)
 
     @cached_property
     def at_least(self) -> Mapping[CandidatePartition, float]:
-        """Seconds that each candidate would cost more, at least."""
+        """Lower bounds of the loss of each candidate, in seconds."""
         rivals = self._basis[1]
-        found = {} if rivals is None else rivals.at_least()
-        return {self._problem.candidates[piece]: loss for piece, loss in found.items() if math.isfinite(loss)}
+        losses = {} if rivals is None else rivals.at_least()
+        return {
+            self._problem.candidates[piece]: loss for piece, loss in losses.items() if math.isfinite(loss)
+        }
 
     def at_most(self, candidate: CandidatePartition) -> float | None:
-        """Seconds more of a cover with a candidate; for the first `MOST_COVERS` that are asked for."""
+        """Return an upper bound of a candidate's loss in seconds, for the first `MOST_COVERS` calls only."""
         rivals = self._basis[1]
         most = min(MOST_COVERS, max(_LEAST_COVERS, _COVERED // max(1, len(self.number))))
         if rivals is None or candidate not in self._piece or self._covers >= most:
@@ -100,35 +103,35 @@ class Comparison:
         return rivals.with_piece(self._piece[candidate])
 
     def rival(self, partition: Partition) -> Rival | None:
-        """The runner-up on the nodes of a chosen partition."""
+        """Return the runner-up on the nodes of a chosen partition."""
         basis, rivals = self._basis
         if rivals is None or basis is not Compared.CHOSEN:
             return None
-        found = rivals.without_piece(self._piece[self.own[partition]])
-        if found is None:
+        cover = rivals.without_piece(self._piece[self.own[partition]])
+        if cover is None:
             return None
-        pieces, loss = rivals.problem.pieces, found.cost
-        seconds = {self._problem.candidates[piece]: pieces[piece].floor for piece in found.pieces}
+        pieces, loss = rivals.problem.pieces, cover.cost
+        seconds = {self._problem.candidates[piece]: pieces[piece].floor for piece in cover.pieces}
         total = sum(seconds.values())
         parts = tuple(
             RivalPart(
-                each.spec.name,
-                ranges_text(self.numbers(each.sub_graph)),
-                short_label(each.sub_graph.label),
-                seconds[each],
+                candidate.spec.name,
+                ranges_text(self.numbers(candidate.sub_graph)),
+                short_label(candidate.sub_graph.label),
+                seconds[candidate],
             )
-            for each in seconds
-            if each.spec.name != HOST
+            for candidate in seconds
+            if candidate.spec.name != HOST
         )
         return Rival(parts, loss, max(0.0, loss) / total if total else 0.0)
 
     @cached_property
     def _problem(self) -> GraphCover:
-        """The covering problem with what is known; what is not known cannot be chosen."""
+        """The covering problem with known costs; candidates of unknown cost are invalid."""
         cover = GraphCover.of(self.graph, self.cover.candidates, self.boundaries, self.conflicts)
         unknown = dict.fromkeys(range(len(cover.candidates)), INVALID)
-        known = final_costs(cover.candidates, self.cover.estimates, shrink=True)
-        problem = cover.problem.with_costs({**unknown, **known})
+        known_costs = final_costs(cover.candidates, self.cover.estimates, shrink=True)
+        problem = cover.problem.with_costs({**unknown, **known_costs})
         return GraphCover(cover.graph, cover.candidates, cover.nodes, problem)
 
     @cached_property
@@ -136,21 +139,23 @@ class Comparison:
         return {candidate: piece for piece, candidate in enumerate(self._problem.candidates)}
 
     def _candidates_of(self, partitions: Iterable[Partition]) -> dict[Partition, CandidatePartition]:
-        wanted = {(each.nodes, each.target): each for each in partitions}
-        found: dict[Partition, CandidatePartition] = {}
-        for each in self.tried:
-            key = self.numbers(each.sub_graph), str(each.spec.target)
-            if key in wanted and each in self._piece:
-                found.setdefault(wanted[key], each)
-        return found
+        by_key = {(partition.nodes, partition.target): partition for partition in partitions}
+        candidates: dict[Partition, CandidatePartition] = {}
+        for candidate in self.tried:
+            key = self.numbers(candidate.sub_graph), str(candidate.spec.target)
+            if key in by_key and candidate in self._piece:
+                candidates.setdefault(by_key[key], candidate)
+        return candidates
 
     @cached_property
     def _basis(self) -> tuple[Compared, Rivals | None]:
         predicted = self.cover.best.partitions
         for basis, partitions in ((Compared.CHOSEN, self.chosen), (Compared.PREDICTED, predicted)):
-            found = self._candidates_of(partitions)
-            if len(found) == len(partitions):
-                rivals = Rivals.of(self._problem.problem, [self._piece[each] for each in found.values()])
+            candidates = self._candidates_of(partitions)
+            if len(candidates) == len(partitions):
+                rivals = Rivals.of(
+                    self._problem.problem, [self._piece[candidate] for candidate in candidates.values()]
+                )
                 if rivals is not None:
                     return basis, rivals
         return Compared.NOTHING, None

@@ -1,4 +1,4 @@
-"""Why the parts of a function are run as they are: plain records.
+"""Explanation of the partitions of a function: plain records.
 
 Times are seconds of one run. Nodes are stable numbers of a function's expressions, as ranges: "3,5..6".
 """
@@ -12,23 +12,23 @@ from typing import Final
 from intarsia.support.number_ranges import parse_ranges
 
 _LABELS: Final = 4
-"""Operators of a sub-graph that are named."""
+"""Maximum number of operators in the label of a sub-graph."""
 
 
 def short_label(label: str) -> str:
-    """The operators of a sub-graph, "Conv+Relu"; of many, the first and the last one and the number."""
+    """Return the operators of a sub-graph, "Conv+Relu"; of many, the first, the last and their number."""
     names = label.split("+")
     return label if len(names) <= _LABELS else f"{names[0]} to {names[-1]}, {len(names)}"
 
 
 class Fate(StrEnum):
-    """What became of a candidate."""
+    """Outcome of a candidate."""
 
     CHOSEN = "chosen"
     LOST = "lost"
-    """It works, and others cost less."""
+    """It works, but other candidates cost less."""
     UNSUPPORTED = "unsupported"
-    """The toolchain refuses it."""
+    """The toolchain does not support it."""
     FAILED = "failed"
     WRONG = "wrong"
     CRASHED = "crashed"
@@ -38,14 +38,14 @@ class Fate(StrEnum):
 
 
 class Compared(StrEnum):
-    """What the losses of candidates are against."""
+    """Basis of the losses of candidates."""
 
     CHOSEN = "chosen"
-    """What was chosen."""
+    """The chosen cover."""
     PREDICTED = "predicted"
-    """What was predicted to be the cheapest: what was chosen is made of other parts than the candidates."""
+    """The cheapest predicted cover, because the chosen partitions are not among the candidates."""
     NOTHING = "nothing"
-    """Not even that was measured as a whole."""
+    """None: not all of the predicted cover was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class NodeRecord:
     """An expression of a function.
 
     Attributes:
-        number: Its stable number.
-        operator: What it does, such as "Conv".
-        name: Of the node in the ONNX model that it comes from, or "".
+        number: Stable number of the expression.
+        operator: Name of the operator, such as "Conv".
+        name: Name of the node in the ONNX model that it was imported from, or "".
     """
 
     number: int
@@ -65,23 +65,23 @@ class NodeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A candidate: some nodes for a toolchain.
+    """A candidate: a set of nodes for a toolchain.
 
     Attributes:
         spec: Name of the partition spec: the toolchain, or the whole target if several share the toolchain.
         target: Text of the target.
-        nodes: Its nodes.
-        label: Its operators: "Conv+Relu", or "Conv to Add, 12".
-        rule: The rule that proposed it.
-        fate: What became of it.
-        message: Why, if it did not work or was not tried.
-        seconds: What it takes by itself, if that was measured.
-        low: Lower end of the 95 % interval, or None if it is open.
-        high: Upper end of the interval.
-        loss_low: Every way to run the function that has it is predicted to take at least so much more than
-            what was chosen; below 0 if it may take less. None if it does not work or was not compared.
-        loss_high: Some way does that takes so much more: everything else is left as it was chosen, but for
-            the partitions that it cuts into.
+        nodes: Nodes as ranges of stable numbers.
+        label: Operators: "Conv+Relu", or "Conv to Add, 12".
+        rule: Name of the rule that proposed it.
+        fate: Outcome.
+        message: Reason, if it did not work or was not tried.
+        seconds: Latency by itself in seconds, if measured.
+        low: Lower end of the 95 % interval in seconds, or None if it is open.
+        high: Upper end of the interval in seconds.
+        loss_low: Lower bound in seconds of the loss of every cover with this candidate against
+            the basis; below 0 if it may take less. None if it does not work or was not compared.
+        loss_high: Upper bound in seconds: the loss of a cover that keeps all other chosen partitions, except
+            those that overlap the candidate.
     """
 
     spec: str
@@ -100,7 +100,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class RivalPart:
-    """One partition of a rival, and what it takes by itself."""
+    """One partition of a rival, with its latency by itself in seconds."""
 
     spec: str
     nodes: str
@@ -110,13 +110,13 @@ class RivalPart:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """The cheapest other way to run the nodes of a region, all other regions being as they are.
+    """The cheapest alternative for the nodes of a region, with all other regions unchanged.
 
     Attributes:
-        parts: What runs the nodes instead.
-        loss: What it takes more, with its borders; below 0 if it is predicted to take less.
-        faster: By which part of their time its parts would have to become faster to win; above 1: they cannot
-            win, as the borders alone cost more.
+        parts: Partitions that run the nodes instead.
+        loss: Additional seconds, including its boundaries; below 0 if it is predicted to take less.
+        faster: Share of their time by which its parts would have to become faster to win; above 1 they cannot
+            win, because the boundaries alone cost more.
     """
 
     parts: tuple[RivalPart, ...]
@@ -125,21 +125,21 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
-    """A partition that was chosen, and all that was tried on its nodes.
+class ExplainedRegion:
+    """A chosen partition, with the candidates that were tried on its nodes.
 
     Attributes:
-        toolchain: Who runs it; "host" for what is in no partition.
+        toolchain: Toolchain of the partition; "host" for operators outside of all partitions.
         target: Text of the target.
-        nodes: Its nodes.
-        label: Its operators.
-        predicted: What it takes by itself, if that was measured.
-        low: Lower end of the 95 % interval, or None if it is open.
-        high: Upper end of the interval.
-        measured: What it takes in the executable, the median over a few runs.
+        nodes: Nodes as ranges of stable numbers.
+        label: Operators.
+        predicted: Latency by itself in seconds, if measured.
+        low: Lower end of the 95 % interval in seconds, or None if it is open.
+        high: Upper end of the interval in seconds.
+        measured: Latency within the executable in seconds, the median of a few runs.
         rival: The runner-up, if there is one.
-        tried: Candidates that begin on its nodes, the chosen one first, then those that cost least.
-        left_out: Candidates that are not listed.
+        tried: Candidates with their first node in the partition: the chosen one, then the cheapest ones.
+        left_out: Number of candidates that are not listed.
     """
 
     toolchain: str
@@ -156,7 +156,7 @@ class Region:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Its nodes as numbers."""
+        """Stable numbers of the nodes."""
         return parse_ranges(self.nodes) if self.nodes else ()
 
 
@@ -165,20 +165,20 @@ class SearchRecord:
     """The search for the partitions of a function.
 
     Attributes:
-        specs: Names of the partition specs, that of the host not among them.
-        candidates: How many were proposed and looked at.
-        measured: How many were measured in this run.
-        known: How many the database knew.
-        failed: How many do not work.
-        not_tried: How many were never measured.
-        dropped: How many were not looked at, by reason.
-        seconds: Time of the search.
-        predicted: What the cheapest cover is predicted to take.
-        lower_bound: What every cover takes at least.
-        gap: The part of the predicted time by which it may miss the optimum; 0 if it is the optimum.
-        is_exact: Whether it is known to be the optimum.
-        chosen: What the chosen cover is predicted to take, if all of it was measured.
-        compared: What the losses of candidates are against.
+        specs: Names of the partition specs, without the host's.
+        candidates: Number of candidates.
+        measured: Number of candidates that were measured in this run.
+        known: Number of candidates with a measurement in the database.
+        failed: Number of candidates that do not work.
+        not_tried: Number of candidates that were never measured.
+        dropped: Number of discarded proposals, by reason.
+        seconds: Duration of the search.
+        predicted: Predicted latency of the cheapest cover in seconds.
+        lower_bound: Lower bound of the latency of every cover in seconds.
+        gap: Optimality gap as a share of the predicted latency; 0 if it is the optimum.
+        is_exact: Whether the cover is proven to be the optimum.
+        chosen: Predicted latency of the chosen cover in seconds, if all of it was measured.
+        compared: Basis of the losses of candidates.
     """
 
     specs: tuple[str, ...]
@@ -202,13 +202,13 @@ class FunctionRecord:
     """One function of the model.
 
     Attributes:
-        name: Its name.
-        nodes: Its expressions that have an operator.
-        regions: What runs where.
-        search: How that was found; None if one toolchain was given all of it without a search.
+        name: Name of the function.
+        nodes: Expressions with an operator.
+        regions: Partitions, and the operators outside of them.
+        search: Search for the partitions; None if one toolchain runs the function without a search.
     """
 
     name: str
     nodes: tuple[NodeRecord, ...]
-    regions: tuple[Region, ...]
+    regions: tuple[ExplainedRegion, ...]
     search: SearchRecord | None

@@ -1,6 +1,6 @@
-"""Why a model is run as it is: who was tried for what, at what cost, and what became of it.
+"""Explanation of a tuning result: candidates, their costs and their outcomes.
 
-Plain records, which an artifact keeps as JSON; reading them needs nothing of the compiler. Times are
+Plain records, which artifacts store as JSON; reading them does not load the compiler. Times are
 seconds of one run.
 """
 
@@ -17,12 +17,12 @@ from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import from_plain, to_plain
 
 VERSION: Final = 2
-"""Of the records; raised when older software could misread them."""
+"""Version of the records; raised when older software could misread them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """What a value costs that one toolchain writes and another one reads: a fixed part, and per byte."""
+    """Cost of a value that one toolchain writes and another one reads: seconds fixed, and per byte."""
 
     writer: str
     reader: str
@@ -32,17 +32,17 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class ContestRecord:
-    """A way to run the whole model.
+    """A candidate for the whole model.
 
     Attributes:
-        name: For tables.
-        status: What became of it, in words.
-        reason: Why, where it was not measured or cannot win.
-        seconds: Its latency, if measured.
-        ratio: Its latency over the winner's, if both were in the race.
+        name: Name for tables.
+        status: Outcome, in words.
+        reason: Reason why it was not measured or cannot win.
+        seconds: Latency, if measured.
+        ratio: Latency relative to the winner's, if both were in the race.
         ratio_low: Lower end of the 95 % interval of the ratio, or None if it is open.
-        ratio_high: Upper end.
-        predicted: What the search predicted, if it did.
+        ratio_high: Upper end of the interval.
+        predicted: Latency that the search predicted, if it did.
         is_whole: Whether one toolchain runs all of it.
         is_chosen: Whether it won.
     """
@@ -61,18 +61,18 @@ class ContestRecord:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How far the search was off (seed collage_rfc), for the partitioning that it predicted to be the best.
+    """Errors of the search (seed collage_rfc) for the partitioning with the best prediction.
 
     Attributes:
-        subject: Name of that partitioning in the contest.
-        predicted: What it was predicted to take.
-        measured: What it takes, end to end.
-        additive_error: Measured less predicted: costs were taken to add up.
-        optimality_loss_low: Measured less that of the best that was measured: the true optimum is at least
+        subject: Name of the partitioning in the contest.
+        predicted: Predicted latency.
+        measured: End-to-end latency.
+        additive_error: Measured minus predicted latency: the error of assuming that costs are additive.
+        optimality_loss_low: Measured latency minus the best measured one: the true optimum is at least
             that good.
-        optimality_loss_high: Measured less the lower bound of the search, if costs add up.
-        own: The best toolchain that runs the whole model alone, or "".
-        apparent_loss: Measured less that of `own`: below 0 where mixing pays.
+        optimality_loss_high: Measured latency minus the lower bound of the search, if costs are additive.
+        own: Best toolchain that runs the whole model alone, or "".
+        apparent_loss: Measured latency minus that of `own`: below 0 where mixing toolchains pays off.
     """
 
     subject: str
@@ -87,22 +87,22 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a model is run as it is.
+    """Explanation of a tuning result.
 
     Attributes:
-        model: Its name.
+        model: Name of the model.
         host: Digest of the machine's fingerprint.
-        cpu: The machine's CPU.
-        cores: Its usable cores.
+        cpu: CPU model of the machine.
+        cores: Usable cores of the machine.
         chosen: Name of the winner; "" if nothing was chosen.
-        functions: What runs where, function by function, @main first.
-        borders: What borders cost.
-        run_seconds: What every run of a program costs besides its kernels.
-        contest: All ways to run the whole model, the winner first.
-        losses: How far the search was off, if its answer was measured.
-        decisions: What the winner decided on the program first, in words.
-        tuning: What tuning passes tried, a tree for each target.
-        notes: What else is to be known, in sentences.
+        functions: Regions of each function, @main first.
+        borders: Boundary costs between toolchains.
+        run_seconds: Overhead of a run besides its kernels.
+        contest: Candidates for the whole model, the winner first.
+        losses: Errors of the search, if its result was measured.
+        decisions: Decisions on the program that the winner starts with, in words.
+        tuning: Candidates of tuning passes, a tree for each target.
+        notes: Further remarks, in sentences.
     """
 
     model: str
@@ -121,39 +121,40 @@ class Explanation:
 
     @property
     def search(self) -> SearchRecord | None:
-        """The search in @main, if there was one."""
-        return next((each.search for each in self.functions if each.name == "main"), None)
+        """Search record of @main, if it was searched."""
+        return next((function.search for function in self.functions if function.name == "main"), None)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the explanation as plain data."""
         return {"version": VERSION, **to_plain(self)}
 
     def to_text(self) -> str:
-        """As JSON, on one line."""
+        """Return the explanation as JSON on one line."""
         return json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_text(cls, text: str, where: str) -> Explanation:
-        """The explanation that `to_text` wrote.
+        """Parse an explanation that `to_text` wrote.
 
         Args:
-            text: What was read.
-            where: From where, for errors.
+            text: JSON text.
+            where: Name of the source, for error messages.
 
         Raises:
-            ArtifactError: It is something else, or of another version.
+            ArtifactError: The text is damaged, or of another version.
         """
         try:
             data = json.loads(text)
-            found = data.get("version") if isinstance(data, dict) else None
-            if found == VERSION:
+            version = data.get("version") if isinstance(data, dict) else None
+            if version == VERSION:
                 explanation = from_plain(cls, data, "it")
-                for each in (each for function in explanation.functions for each in function.regions):
-                    parse_ranges(each.nodes or "0")
+                for region in (region for function in explanation.functions for region in function.regions):
+                    # Fails here for a damaged range, not later in a report.
+                    parse_ranges(region.nodes or "0")
                 return explanation
         except (ValueError, RecursionError) as error:
             raise ArtifactError(f"the explanation in {where} is damaged: {error}") from error
         raise ArtifactError(
-            f"the explanation in {where} has version {json.dumps(found)}, expected {VERSION}",
+            f"the explanation in {where} has version {json.dumps(version)}, expected {VERSION}",
             help="read it with the version of Intarsia that saved it, or tune the model again",
         )

@@ -1,4 +1,4 @@
-"""What was tried on each region of a function, and what became of it."""
+"""Explanation of a function: the candidates on each of its regions, and their outcomes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from intarsia.collage.placement.placement import Partition, stable_nodes
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.explained_function import (
+    ExplainedRegion,
     Fate,
     FunctionRecord,
     NodeRecord,
-    Region,
     SearchRecord,
     Tried,
     short_label,
@@ -32,29 +32,29 @@ from intarsia.measure.measure_result import MeasureError
 from intarsia.support.number_ranges import ranges_text
 
 MOST: Final = 2_000
-"""Candidates of a function that are listed; besides, for each node and spec the one that came closest."""
+"""Maximum number of listed candidates of a function, beside the closest one of each node and spec."""
 
 LEAST: Final = 20
-"""Candidates of a region that are listed in any case."""
+"""Minimum number of listed candidates of a region."""
 
 _LONGEST: Final = 300
-"""Characters of a message that are kept."""
+"""Maximum length of a message in characters."""
 
 _ORDER: Final = (
     Fate.LOST,
     *(fate for fate in Fate if fate not in {Fate.LOST, Fate.NOT_TRIED}),
     Fate.NOT_TRIED,
 )
-"""In which candidates are listed."""
+"""Order in which candidates are listed, by outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenPartition:
-    """A partition that was chosen.
+    """A chosen partition.
 
     Attributes:
-        partition: Which.
-        measured: Seconds that it takes in the executable, if they were taken.
+        partition: Partition.
+        measured: Latency within the executable in seconds, if measured.
     """
 
     partition: Partition
@@ -64,23 +64,26 @@ class ChosenPartition:
 def explain_function(
     name: str, graph: DataflowGraph, chosen: Sequence[ChosenPartition], comparison: Comparison | None
 ) -> FunctionRecord:
-    """All that is to be told of a function.
+    """Explain the partitions of a function.
 
-    Linear in its nodes and in the nodes of all candidates; each of `Comparison.at_most` is a search besides.
+    Takes linear time in its nodes and those of all candidates, plus a search per `Comparison.at_most`.
 
     Args:
-        name: Of the function.
-        graph: Its graph.
-        chosen: Its partitions.
-        comparison: Of what was chosen with other candidates; None if there are none.
+        name: Name of the function.
+        graph: Dataflow graph of the function.
+        chosen: Chosen partitions of the function.
+        comparison: Comparison of the chosen partitions with other candidates; None without a search.
     """
     search = None if comparison is None else _search_record(comparison)
-    regions = tuple(_region(each, comparison, len(chosen)) for each in (*chosen, *_left(name, graph, chosen)))
+    regions = tuple(
+        _region(partition, comparison, len(chosen))
+        for partition in (*chosen, *_host_partition(name, graph, chosen))
+    )
     return FunctionRecord(name, node_records(graph), regions, search)
 
 
 def node_records(graph: DataflowGraph) -> tuple[NodeRecord, ...]:
-    """The expressions of a function that people know by an operator."""
+    """Return the expressions of a function that have an operator name."""
     records = []
     for number, index in enumerate(stable_nodes(graph)):
         expr = graph[index].expr
@@ -90,9 +93,11 @@ def node_records(graph: DataflowGraph) -> tuple[NodeRecord, ...]:
     return tuple(records)
 
 
-def _left(name: str, graph: DataflowGraph, chosen: Sequence[ChosenPartition]) -> Iterator[ChosenPartition]:
-    """What is in no partition, for the host."""
-    owned = {node for each in chosen for node in each.partition.nodes}
+def _host_partition(
+    name: str, graph: DataflowGraph, chosen: Sequence[ChosenPartition]
+) -> Iterator[ChosenPartition]:
+    """Yield the nodes outside of all partitions as one for the host, if there are any."""
+    owned = {node for part in chosen for node in part.partition.nodes}
     left = {
         number: index
         for number, index in enumerate(stable_nodes(graph))
@@ -105,16 +110,16 @@ def _left(name: str, graph: DataflowGraph, chosen: Sequence[ChosenPartition]) ->
 
 def _search_record(comparison: Comparison) -> SearchRecord:
     cover = comparison.cover
-    fates = Counter(_fate(comparison, each)[0] for each in comparison.tried)
+    fates = Counter(_fate(comparison, candidate)[0] for candidate in comparison.tried)
     estimates = cover.estimates.values()
     return SearchRecord(
-        specs=tuple(dict.fromkeys(each.spec.name for each in comparison.tried)),
+        specs=tuple(dict.fromkeys(candidate.spec.name for candidate in comparison.tried)),
         candidates=len(comparison.tried),
         measured=cover.measured,
-        known=sum(each.was_known and _was_tried(each) for each in estimates),
+        known=sum(estimate.was_known and _was_tried(estimate) for estimate in estimates),
         failed=cover.failed,
         not_tried=fates[Fate.NOT_TRIED],
-        dropped=dict(Counter(each.reason.value for each in cover.dropped)),
+        dropped=dict(Counter(proposal.reason.value for proposal in cover.dropped)),
         seconds=cover.seconds,
         predicted=cover.best.seconds,
         lower_bound=cover.lower_bound,
@@ -125,14 +130,14 @@ def _search_record(comparison: Comparison) -> SearchRecord:
     )
 
 
-def _region(chosen: ChosenPartition, comparison: Comparison | None, regions: int) -> Region:
+def _region(chosen: ChosenPartition, comparison: Comparison | None, regions: int) -> ExplainedRegion:
     partition = chosen.partition
     candidate = None if comparison is None else comparison.own.get(partition)
     estimate = None if comparison is None or candidate is None else comparison.cover.estimates.get(candidate)
     low, high = _interval(estimate)
     tried = () if comparison is None else _tried(comparison, partition, candidate)
     listed = () if comparison is None else _listed(comparison, tried, max(LEAST, MOST // max(1, regions)))
-    return Region(
+    return ExplainedRegion(
         toolchain=partition.toolchain if partition.target else HOST,
         target=partition.target,
         nodes=ranges_text(partition.nodes),
@@ -142,7 +147,7 @@ def _region(chosen: ChosenPartition, comparison: Comparison | None, regions: int
         high=high,
         measured=chosen.measured,
         rival=None if comparison is None or candidate is None else comparison.rival(partition),
-        tried=() if comparison is None else tuple(_record(comparison, each, candidate) for each in listed),
+        tried=() if comparison is None else tuple(_record(comparison, other, candidate) for other in listed),
         left_out=len(tried) - len(listed),
     )
 
@@ -150,32 +155,34 @@ def _region(chosen: ChosenPartition, comparison: Comparison | None, regions: int
 def _tried(
     comparison: Comparison, partition: Partition, chosen: CandidatePartition | None
 ) -> tuple[CandidatePartition, ...]:
-    """The candidates whose first node is in a partition: the chosen one, then by fate and by loss."""
+    """Return the candidates with their first node in a partition: the chosen one, then by fate and loss."""
     nodes = frozenset(partition.nodes)
-    own = [each for each in comparison.tried if comparison.numbers(each.sub_graph)[0] in nodes]
+    candidates = [
+        candidate for candidate in comparison.tried if comparison.numbers(candidate.sub_graph)[0] in nodes
+    ]
     keys = {
-        each: (
-            each != chosen,
-            _ORDER.index(_fate(comparison, each)[0]),
-            comparison.at_least.get(each, math.inf),
-            each.sort_key,
+        candidate: (
+            candidate != chosen,
+            _ORDER.index(_fate(comparison, candidate)[0]),
+            comparison.at_least.get(candidate, math.inf),
+            candidate.sort_key,
         )
-        for each in own
+        for candidate in candidates
     }
-    return tuple(sorted(own, key=lambda each: keys[each]))
+    return tuple(sorted(candidates, key=lambda candidate: keys[candidate]))
 
 
 def _listed(
     comparison: Comparison, ranked: Sequence[CandidatePartition], most: int
 ) -> tuple[CandidatePartition, ...]:
-    """The first ones, and for each node and spec the first that holds it."""
+    """Return the first candidates, and the first candidate of each node and spec."""
     seen: set[tuple[int, str]] = set()
     kept = []
-    for place, each in enumerate(ranked):
-        here = {(number, each.spec.name) for number in comparison.numbers(each.sub_graph)}
-        if place < most or not here <= seen:
-            kept.append(each)
-        seen |= here
+    for rank, candidate in enumerate(ranked):
+        covered = {(number, candidate.spec.name) for number in comparison.numbers(candidate.sub_graph)}
+        if rank < most or not covered <= seen:
+            kept.append(candidate)
+        seen |= covered
     return tuple(kept)
 
 
@@ -202,7 +209,7 @@ def _record(
 
 
 def _fate(comparison: Comparison, candidate: CandidatePartition) -> tuple[Fate, str]:
-    """What became of a candidate that was not chosen, and why."""
+    """Return the outcome of a candidate that was not chosen, and its reason."""
     estimate = comparison.cover.estimates.get(candidate)
     if estimate is None or estimate.cost.kind is CostKind.UNKNOWN:
         exact = "no cover with it can be cheaper, by what its operators cost at least"

@@ -1,4 +1,4 @@
-"""Explaining a model by what is known of it, without measuring anything."""
+"""Explanation of a model from the database, without measurements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from intarsia.target.reference import REFERENCE_TARGET
 
 @dataclass(frozen=True, slots=True)
 class NoTestbed:
-    """Stands for a machine on which nothing is to be measured."""
+    """A testbed that refuses to measure."""
 
     host: Host
     width: int = 1
@@ -81,23 +81,23 @@ def explain_model(
     threads: int | None = None,
     inputs: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Explanation:
-    """What the database knows of a model on a machine, and what follows from it.
+    """Explain a model from the measurements that the database contains for a machine.
 
     Args:
         module: The model.
-        name: What it is called.
-        database: What was measured.
+        name: Name of the model.
+        database: Database of measurements.
         host: The machine.
-        targets: Who may run parts of it; every toolchain if not given.
-        threads: Of each of them; all usable cores if not given.
-        inputs: Arrays that it was measured with, by name, if they were not random.
+        targets: Targets that may run partitions; None for every toolchain.
+        threads: Number of threads of each target; None for all usable cores.
+        inputs: Input arrays of the measurements by name, if they were not random.
 
     Raises:
         UsageError: Bad targets.
-        DatabaseError: It cannot be read.
+        DatabaseError: The database cannot be read.
     """
     chosen = baseline_targets(targets, threads)
-    measurer = Measurer(NoTestbed(host), database, should_stop=lambda: True)  # what is not known stays so
+    measurer = Measurer(NoTestbed(host), database, should_stop=lambda: True)  # nothing is measured
     workload = Workload(module, name, dict(inputs or {}))
     contest = _contest(workload, chosen, measurer)
     bare = Explanation(
@@ -111,37 +111,43 @@ def explain_model(
     specs = gather_partition_specs(able)
     options = CollageOptions(conflicts=declared_conflicts())
     try:
-        found = collage(module, specs, estimator, bounds, options)
+        collaged = collage(module, specs, estimator, bounds, options)
     except UnsupportedModelError as error:
         return replace(bare, functions=explain_functions(module, (), None), notes=(error.problem,))
-    functions = tuple(_with_all_known(each, estimator) for each in found.functions)
-    found = replace(found, functions=functions)
-    searched = SearchedPartitions(found, bounds)
-    parts = [ChosenPartition(each) for each in found.best.partitions]
-    unknown = sum(each.best.unmeasured for each in found.functions)
-    known = sum(estimate.was_known for each in found.functions for estimate in each.estimates.values())
+    functions = tuple(_with_known_estimates(function, estimator) for function in collaged.functions)
+    collaged = replace(collaged, functions=functions)
+    searched = SearchedPartitions(collaged, bounds)
+    parts = [ChosenPartition(partition) for partition in collaged.best.partitions]
+    unmeasured_count = sum(function.best.unmeasured for function in collaged.functions)
+    measured_count = sum(
+        estimate.was_known for function in collaged.functions for estimate in function.estimates.values()
+    )
     return replace(
         bare,
         functions=explain_functions(module, parts, searched),
         borders=borders(bounds),
         run_seconds=bounds.run_seconds,
-        notes=(*import_notes(module), *_notes(unknown, known, len(parts))),
+        notes=(*import_notes(module), *_notes(unmeasured_count, measured_count, len(parts))),
     )
 
 
-def _with_all_known(cover: FunctionCover, estimator: MeasuredCostEstimator) -> FunctionCover:
-    """With what is known of candidates that the search did not ask for."""
-    left = [each for each in cover.candidates if each.spec.name != HOST and each not in cover.estimates]
-    known = {
-        each: estimate
-        for each, estimate in zip(left, estimator.estimate(left), strict=True)
+def _with_known_estimates(cover: FunctionCover, estimator: MeasuredCostEstimator) -> FunctionCover:
+    """Return a cover with the known estimates of candidates that the search did not need."""
+    others = [
+        candidate
+        for candidate in cover.candidates
+        if candidate.spec.name != HOST and candidate not in cover.estimates
+    ]
+    known_estimates = {
+        candidate: estimate
+        for candidate, estimate in zip(others, estimator.estimate(others), strict=True)
         if not estimate.cost.is_unknown
     }
-    return replace(cover, estimates={**cover.estimates, **known})
+    return replace(cover, estimates={**cover.estimates, **known_estimates})
 
 
 def _notes(unknown: int, known: int, parts: int) -> tuple[str, ...]:
-    """How far what is known goes."""
+    """Return a note about how much of the model was measured."""
     if not known:
         return ("no part of this model has been measured on this machine: what is shown is a guess",)
     if unknown:
@@ -150,19 +156,19 @@ def _notes(unknown: int, known: int, parts: int) -> tuple[str, ...]:
 
 
 def _contest(workload: Workload, targets: Sequence[Target], measurer: Measurer) -> tuple[ContestRecord, ...]:
-    """The whole model on each target, and the placements of it that are known."""
-    found: list[tuple[str, MeasureResult | None, bool]] = [
-        (whole_name(each), measurer.find(MeasureInput(workload, each, WHOLE)), True) for each in targets
+    """Return records of the whole model on each target, and of its measured placements."""
+    results: list[tuple[str, MeasureResult | None, bool]] = [
+        (whole_name(record), measurer.find(MeasureInput(workload, record, WHOLE)), True) for record in targets
     ]
     if measurer.database is not None:
         records = measurer.database.records_of(workload.digest)
-        found += [
-            (Placement.of_candidate(each.candidate).summary, each.result, False)
-            for each in records
-            if each.kind == KIND and each.host == measurer.testbed.host.digest
+        results += [
+            (Placement.of_candidate(record.candidate).summary, record.result, False)
+            for record in records
+            if record.kind == KIND and record.host == measurer.testbed.host.digest
         ]
-    rows = [_contest_record(*each) for each in found]
-    return tuple(sorted(rows, key=lambda each: (each.seconds is None, each.seconds or 0.0)))
+    rows = [_contest_record(*record) for record in results]
+    return tuple(sorted(rows, key=lambda record: (record.seconds is None, record.seconds or 0.0)))
 
 
 def _contest_record(name: str, result: MeasureResult | None, is_whole: bool) -> ContestRecord:
@@ -173,4 +179,4 @@ def _contest_record(name: str, result: MeasureResult | None, is_whole: bool) -> 
 
 
 def _refuse(what: object) -> NoReturn:
-    raise AssertionError(f"nothing is to be measured, but {what} was asked for")
+    raise AssertionError(f"nothing may be measured here, but {what} was requested")

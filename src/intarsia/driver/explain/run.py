@@ -1,4 +1,4 @@
-"""Explaining the result of a tuning run."""
+"""Explanation of the result of a tuning run."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from intarsia.target import Host
 from intarsia.tune.tuned_candidate import decisions_and_base
 
 PROFILE_SECONDS: Final = 0.5
-"""For timing each kernel of the winner."""
+"""Seconds for timing the kernels of the winner."""
 
 _MOST_REPEATS: Final = 20
+"""Maximum number of profiled runs: the median is stable by then."""
 
 
 def explain_run(
@@ -44,16 +45,16 @@ def explain_run(
     tuned: TunedPrograms | None,
     kernel_seconds: Mapping[str, float],
 ) -> Explanation:
-    """Why the winner of a contest won, part by part.
+    """Explain why the winner of a contest won, region by region.
 
     Args:
-        winner: Who won.
-        entrants: All who took part.
-        records: What became of them, the winner first.
+        winner: Winner of the contest.
+        entrants: All entrants.
+        records: Records of the entrants, the winner first.
         host: This machine.
-        searched: How partitions were searched, if they were.
-        tuned: What tuning passes have found, if there were any.
-        kernel_seconds: What each kernel of the winner takes, if that was taken.
+        searched: Result of the search for partitions, if there was one.
+        tuned: Results of tuning passes, if there were any.
+        kernel_seconds: Seconds of each kernel of the winner by name, if measured.
     """
     module = winner.input.workload.module
     won, decisions = after_decisions(winner.input), decisions_and_base(winner.input.candidate)[0]
@@ -69,7 +70,7 @@ def explain_run(
         functions=explain_functions(won.workload.module, partitions, None if decisions else searched),
         borders=borders(boundaries),
         run_seconds=boundaries.run_seconds,
-        contest=tuple(_contest_record(each, predicted.get(each.name)) for each in records),
+        contest=tuple(_contest_record(record, predicted.get(record.name)) for record in records),
         losses=_losses(records, searched, predicted),
         decisions=tuple(text for text, _ in decisions),
         tuning=() if tuned is None else tuned.tree,
@@ -77,45 +78,49 @@ def explain_run(
     )
 
 
-def kernel_seconds(executable: Executable, inputs: Sequence[Array], latency: float) -> dict[str, float]:
-    """What each kernel takes in the executable: medians of up to 20 runs.
+def measure_kernel_seconds(
+    executable: Executable, inputs: Sequence[Array], latency: float
+) -> dict[str, float]:
+    """Measure the seconds of each kernel within an executable: medians of up to 20 runs.
 
     Args:
-        executable: What is timed.
-        inputs: Its inputs.
-        latency: What a run takes, in seconds; so many runs are made as fit into half a second, one at least.
+        executable: Executable to profile.
+        inputs: Input arrays.
+        latency: Seconds per run; as many runs are made as fit into half a second, at least one.
     """
     repeats = max(1, min(_MOST_REPEATS, int(PROFILE_SECONDS / max(latency, 1e-6))))
     profile = executable.profile(*inputs, repeats=repeats, warmup=min(3, repeats))
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for kernel in profile.kernels:
-        found[kernel.name] = found.get(kernel.name, 0.0) + kernel.microseconds * 1e-6
-    return found
+        by_name[kernel.name] = by_name.get(kernel.name, 0.0) + kernel.microseconds * 1e-6
+    return by_name
 
 
 def explain_functions(
     module: IRModule, chosen: Sequence[ChosenPartition], searched: SearchedPartitions | None
 ) -> tuple[FunctionRecord, ...]:
-    """The functions of a module that can be partitioned, @main first."""
-    covers = {} if searched is None else {each.name: each for each in searched.found.functions}
+    """Explain the functions of a module that can be partitioned, @main first."""
+    covers = {} if searched is None else {item.name: item for item in searched.found.functions}
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     records = []
     for var, function in module.graph_functions.items():
         if is_sealed(function):
             continue
         cover = covers.get(var.name)
-        own = [each for each in chosen if each.partition.function == var.name]
+        partitions = [item for item in chosen if item.partition.function == var.name]
         comparison, graph = None, None
         if cover is not None and cover.candidates:
             graph = cover.candidates[0].sub_graph.graph
-            parts = [each.partition for each in own]
+            parts = [item.partition for item in partitions]
             comparison = Comparison(graph, cover, parts, boundaries, declared_conflicts())
-        records.append(explain_function(var.name, graph or DataflowGraph.of(function), own, comparison))
-    return tuple(sorted(records, key=lambda each: each.name != "main"))
+        records.append(
+            explain_function(var.name, graph or DataflowGraph.of(function), partitions, comparison)
+        )
+    return tuple(sorted(records, key=lambda item: item.name != "main"))
 
 
 def whole_partition(name: str, function: Function, target: str) -> Partition:
-    """All of a function, for one target."""
+    """Return a partition of a whole function for one target."""
     graph = DataflowGraph.of(function)
     computed = graph.computed
     nodes = tuple(number for number, index in enumerate(stable_nodes(graph)) if index in computed)
@@ -123,18 +128,18 @@ def whole_partition(name: str, function: Function, target: str) -> Partition:
 
 
 def borders(boundaries: BoundaryCosts) -> tuple[Border, ...]:
-    """The costs of borders as records."""
+    """Return the boundary costs as records."""
     return tuple(
-        Border(writer, reader, each.fixed, each.per_byte)
-        for (writer, reader), each in sorted(boundaries.crossings.items())
+        Border(writer, reader, cost.fixed, cost.per_byte)
+        for (writer, reader), cost in sorted(boundaries.crossings.items())
     )
 
 
 def _notes(searched: SearchedPartitions | None) -> tuple[str, ...]:
-    """What limits the search."""
+    """Return notes about limits of the search."""
     if searched is None:
         return ("no partitions were searched: only whole models were compared",)
-    unmeasured = sum(each.best.unmeasured for each in searched.found.functions)
+    unmeasured = sum(function.best.unmeasured for function in searched.found.functions)
     if unmeasured:
         return (
             f"there was no time to measure {unmeasured} of the parts that were predicted to be the cheapest: "
@@ -144,7 +149,7 @@ def _notes(searched: SearchedPartitions | None) -> tuple[str, ...]:
 
 
 def _partitions(winner: MeasureInput, seconds: Mapping[str, float]) -> list[ChosenPartition]:
-    """The partitions of the winner; of one toolchain for the whole model, its functions."""
+    """Return the partitions of the winner; for a whole-program candidate, its functions."""
     module, candidate = winner.workload.module, winner.candidate
     if candidate.kind == KIND:
         placement = Placement.of_candidate(candidate)
@@ -164,28 +169,28 @@ def _partitions(winner: MeasureInput, seconds: Mapping[str, float]) -> list[Chos
 def _predicted(
     entrants: Sequence[Entrant], searched: SearchedPartitions, module: IRModule
 ) -> dict[str, float]:
-    """What the search predicted for entrants, end to end, by name; its own answer first."""
-    found: dict[str, float] = {}
+    """Return the end-to-end predictions of the search for entrants by name; its best one first."""
+    by_name: dict[str, float] = {}
     for record in searched.found.placements:
         seconds = record.seconds + searched.boundaries.run_seconds
         digest, main = record.placement.candidate.digest, _whole_target(record.placement, module)
-        for each in entrants:
-            item = each.input
+        for entrant in entrants:
+            item = entrant.input
             if item.candidate.digest == digest or (
                 item.candidate.kind == WHOLE.kind and str(item.target) == main
             ):
-                found.setdefault(each.name, seconds)
-    return found
+                by_name.setdefault(entrant.name, seconds)
+    return by_name
 
 
 def _whole_target(placement: Placement, module: IRModule) -> str:
-    """The target that runs all of @main in a placement, or ""."""
-    mine = [each for each in placement.partitions if each.function == "main"]
+    """Return the target that runs all of @main in a placement, or ""."""
+    in_main = [partition for partition in placement.partitions if partition.function == "main"]
     main = module["main"]
-    if len(mine) != 1 or not isinstance(main, Function):
+    if len(in_main) != 1 or not isinstance(main, Function):
         return ""
-    whole = whole_partition("main", main, mine[0].target)
-    return mine[0].target if set(mine[0].nodes) == set(whole.nodes) else ""
+    whole = whole_partition("main", main, in_main[0].target)
+    return in_main[0].target if set(in_main[0].nodes) == set(whole.nodes) else ""
 
 
 def _contest_record(record: CandidateRecord, predicted: float | None) -> ContestRecord:
@@ -208,21 +213,23 @@ def _contest_record(record: CandidateRecord, predicted: float | None) -> Contest
 def _losses(
     records: Sequence[CandidateRecord], searched: SearchedPartitions | None, predicted: Mapping[str, float]
 ) -> Losses | None:
-    """The seed's losses of what the search found best; None if that was not measured."""
+    """Return the losses of the best predicted partitioning; None if it was not measured."""
     main = (
         None
         if searched is None
-        else next((each for each in searched.found.functions if each.name == "main"), None)
+        else next((function for function in searched.found.functions if function.name == "main"), None)
     )
-    seconds = {each.name: each.timing.median for each in records if each.timing is not None}
+    seconds = {record.name: record.timing.median for record in records if record.timing is not None}
     best = next(iter(predicted), "")
     if searched is None or main is None or best not in seconds:
         return None
     answer = main.best.seconds + searched.boundaries.run_seconds
     if not math.isclose(predicted[best], answer):
         return None
-    alone = {each.name: seconds[each.name] for each in records if each.is_whole and each.name in seconds}
-    own = min(alone, key=lambda name: alone[name], default="")
+    alone = {
+        record.name: seconds[record.name] for record in records if record.is_whole and record.name in seconds
+    }
+    best_alone = min(alone, key=lambda name: alone[name], default="")
     measured, lower = seconds[best], main.lower_bound + searched.boundaries.run_seconds
     return Losses(
         subject=best,
@@ -231,6 +238,6 @@ def _losses(
         additive_error=measured - answer,
         optimality_loss_low=measured - min(seconds.values()),
         optimality_loss_high=max(measured - min(seconds.values()), measured - lower),
-        own=own,
-        apparent_loss=measured - alone[own] if own else None,
+        own=best_alone,
+        apparent_loss=measured - alone[best_alone] if best_alone else None,
     )

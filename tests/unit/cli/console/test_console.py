@@ -8,7 +8,7 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.console.flags import Flags
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.support.errors import IntarsiaError, TooSlowError, UsageError
 
 TABLE = Table(("name", "size"), (("a[b]", "1"),), frozenset({1}), chosen=0)
@@ -119,7 +119,7 @@ def test_what_is_told_on_the_side(flags: Flags, expected: str) -> None:
     out, err = streams()
     console = Console(flags, out, err)
     with console.progress() as report:
-        report(Progress(Stage.IMPORT))
+        report(Progress(TuneStage.IMPORT))
         console.note("hello")
     assert (out.getvalue(), err.getvalue()) == ("", expected)
 

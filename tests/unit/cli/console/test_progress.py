@@ -4,7 +4,7 @@ import math
 import pytest
 
 from intarsia.cli.console.progress import BarProgress, LineProgress, step_text
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress
 
@@ -16,15 +16,15 @@ MEASURED = MeasureProgress(
 @pytest.mark.parametrize(
     ("progress", "text"),
     [
-        (Progress(Stage.IMPORT), "importing the model"),
-        (Progress(Stage.REFERENCE), "computing the reference result"),
-        (Progress(Stage.RACE, 0.5), "racing the best"),
+        (Progress(TuneStage.IMPORT), "importing the model"),
+        (Progress(TuneStage.REFERENCE), "computing the reference result"),
+        (Progress(TuneStage.RACE, 0.5), "racing the best"),
         (
-            Progress(Stage.MEASURE, 0.5, MEASURED),
+            Progress(TuneStage.MEASURE, 0.5, MEASURED),
             "measuring 5 of 12, 2 known, 3 failed (crash, 2 wrong answer), best 6.75 ms, about 20 s left",
         ),
         (
-            Progress(Stage.MEASURE, 0.0, MeasureProgress(0, 0, 2, {}, math.inf, 0, 0)),
+            Progress(TuneStage.MEASURE, 0.0, MeasureProgress(0, 0, 2, {}, math.inf, 0, 0)),
             "measuring 0 of 2",
         ),
     ],
@@ -34,16 +34,16 @@ def test_words(progress: Progress, text: str) -> None:
 
 
 def test_every_stage_has_words() -> None:
-    assert len({step_text(Progress(stage)) for stage in Stage}) == len(Stage)
+    assert len({step_text(Progress(stage)) for stage in TuneStage}) == len(TuneStage)
 
 
 def test_a_line_for_each_new_step_and_every_few_seconds() -> None:
     def counted(done: int) -> Progress:
-        return Progress(Stage.MEASURE, done / 9, MeasureProgress(done, 0, 9, {}, math.inf, 0, 1))
+        return Progress(TuneStage.MEASURE, done / 9, MeasureProgress(done, 0, 9, {}, math.inf, 0, 1))
 
     stream, times = io.StringIO(), iter([100.0, 100.0, 112.34, 113.0, 118.0, 119.0, 120.0])
     show = LineProgress(stream, lambda: next(times))
-    for progress in (Progress(Stage.IMPORT), *map(counted, (0, 1, 2, 9)), Progress(Stage.RACE)):
+    for progress in (Progress(TuneStage.IMPORT), *map(counted, (0, 1, 2, 9)), Progress(TuneStage.RACE)):
         show(progress)
     assert stream.getvalue() == (
         "[0.0s] importing the model\n[12.3s] measuring 0 of 9\n"
@@ -57,7 +57,7 @@ def test_the_bar_shows_the_step_and_goes_away() -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80)
     with BarProgress(console) as bar:
-        bar(Progress(Stage.RACE, 0.5))
+        bar(Progress(TuneStage.RACE, 0.5))
     shown = stream.getvalue()
     assert "racing the best" in shown
     assert shown.endswith("\x1b[1A\x1b[2K")  # the line it was drawn on is erased

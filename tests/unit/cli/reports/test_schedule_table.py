@@ -7,7 +7,7 @@ from dataclasses import replace
 from intarsia.cli.console.progress import step_text
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.table import plain_table
-from intarsia.driver.records import Progress, Stage
+from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.measure.measure_result import MeasureError
 
@@ -50,7 +50,7 @@ def test_where_nothing_was_searched_there_is_nothing() -> None:
 
 def test_a_round_in_words() -> None:
     def words(row: ScheduleRow) -> str:
-        return step_text(Progress(Stage.SCHEDULES, 0.5, scheduled=ScheduleProgress(row, 99, None, 0.5)))
+        return step_text(Progress(TuneStage.SCHEDULES, 0.5, scheduled=ScheduleProgress(row, 99, None, 0.5)))
 
     assert words(CONV) == (
         "searching schedules: conv_relu_12, 64 schedules, best 48.0 us, default 60.0 us, 312.4 GFLOP/s, "
