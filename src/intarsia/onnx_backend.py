@@ -3,9 +3,10 @@
     import intarsia.onnx_backend as backend
     outputs = backend.prepare(model).run([x])
 
-`IntarsiaBackend` chooses: on the first run every usable engine is compiled and verified on the inputs of
-that run, and the fastest one that is right is kept; the reference toolchain where there is none.
-`backend_for("openvino")` is one toolchain, not verified.
+`IntarsiaBackend` chooses an engine: on the first run every usable engine is compiled and verified on the
+inputs of
+that run, and the fastest correct one is kept; the reference toolchain if there is none.
+`backend_for("openvino")` uses one toolchain, without verification.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ __all__ = [
 
 
 class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
-    """A model that is ready to run, on one toolchain or on the one that its first run chooses.
+    """A model that is ready to run, on a given toolchain or on the one that its first run chooses.
 
     Args:
         module: The imported model.
-        target: Where all of it runs; None to choose on the first run.
+        target: Target of the whole model; None to choose on the first run.
     """
 
     def __init__(self, module: IRModule, target: Target | None) -> None:
@@ -65,7 +66,7 @@ class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
         self._executable = None if target is None else build(partition_whole(module, target))
 
     def run(self, inputs: Any, **_: Any) -> tuple[Value, ...]:
-        """The model's outputs.
+        """Run the model, and return its outputs.
 
         Args:
             inputs: Arrays (lists and None for ONNX's sequences and optionals): a sequence in the order of
@@ -76,13 +77,13 @@ class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
             InputError: The inputs do not fit the model.
             ExecutionError: A toolchain failed while running.
         """
-        named = self._bound(inputs)
+        named = self._bind(inputs)
         if self._executable is None:
             with _refusals():
-                self._executable = _fastest_right(self._module, named)
+                self._executable = _choose_fastest(self._module, named)
         return tuple(self._executable.run_flat(**named))
 
-    def _bound(self, inputs: Any) -> dict[str, Any]:
+    def _bind(self, inputs: Any) -> dict[str, Any]:
         names = [param.name for param in self._module["main"].params]
         if not isinstance(inputs, Mapping):
             given = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
@@ -93,16 +94,16 @@ class IntarsiaRep(BackendRep):  # type: ignore[misc]  # onnx is not typed for us
 
 
 class IntarsiaBackend(Backend):  # type: ignore[misc]  # onnx is not typed for us
-    """Every model runs on the fastest toolchain whose result is right; its first run decides."""
+    """Runs each model on the fastest correct toolchain, which its first run chooses."""
 
     target: ClassVar[Target | None] = None
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **_: Any) -> IntarsiaRep:
-        """Import a model and, where there is nothing to choose, compile it.
+        """Import a model and, if the backend has a fixed target, compile it.
 
         Raises:
-            BackendIsNotSupposedToImplementIt: It is beyond Intarsia, the toolchain or the device.
+            BackendIsNotSupposedToImplementIt: Intarsia, the toolchain or the device does not support it.
             InvalidModelError: It is not a valid model.
         """
         if not cls.supports_device(device):
@@ -125,7 +126,7 @@ class IntarsiaBackend(Backend):  # type: ignore[misc]  # onnx is not typed for u
             node: The node.
             inputs: One value for each of its inputs that has a name, as for `IntarsiaRep.run`.
             device: "CPU".
-            outputs_info: Not needed: types are inferred.
+            outputs_info: Ignored, because types are inferred.
             **kwargs: `opset_version`, if the node is not of the opset that Intarsia works with.
 
         Raises:
@@ -150,10 +151,10 @@ class IntarsiaBackend(Backend):  # type: ignore[misc]  # onnx is not typed for u
 
 
 def backend_for(toolchain: str) -> type[IntarsiaBackend]:
-    """A backend that runs every model on one toolchain and does not verify its results.
+    """Create a backend that runs every model on one toolchain, without verification.
 
     Args:
-        toolchain: Its name, such as "openvino".
+        toolchain: Name of the toolchain, such as "openvino".
     """
     target = Target.for_toolchain(toolchain)
     return type(f"{toolchain.capitalize()}Backend", (IntarsiaBackend,), {"target": target})
@@ -167,30 +168,32 @@ supports_device = IntarsiaBackend.supports_device
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Turn the errors that mean "not supported" into the one by which ONNX's test suite knows it."""
+    """Convert errors that mean "not supported" to the exception that ONNX's test suite expects."""
     try:
         yield
     except (UnsupportedModelError, CompileError) as error:
         raise BackendIsNotSupposedToImplementIt(str(error)) from error
 
 
-def _fastest_right(module: IRModule, inputs: Mapping[str, Any]) -> Executable:
-    """The fastest engine that is right; the reference toolchain where none is, or none can be judged."""
+def _choose_fastest(module: IRModule, inputs: Mapping[str, Any]) -> Executable:
+    """Return the executable of the fastest correct engine, or of the reference if no engine is verified."""
     engines = [target for target in targets() if target != REFERENCE_TARGET]
     if engines and _is_comparable(module):
         with suppress(UnsupportedModelError):  # a result that cannot be compared
-            right = list(_right_runs(module, engines, inputs))
+            right = list(_measure_correct(module, engines, inputs))
             if right:
                 return min(right, key=lambda run: run.call_seconds).executable
     return build(partition_whole(module, REFERENCE_TARGET))
 
 
-def _right_runs(module: IRModule, engines: Sequence[Target], inputs: Mapping[str, Any]) -> Iterator[WholeRun]:
-    """The runs of the engines that are right, each with the time of its second call."""
+def _measure_correct(
+    module: IRModule, engines: Sequence[Target], inputs: Mapping[str, Any]
+) -> Iterator[WholeRun]:
+    """Run the engines, and yield the correct runs with the time of the second call."""
     is_defined = is_small(module)
     gate = Gate.for_module(module, inputs, JudgeLimits(is_by_definition=is_defined))
     for target in engines:
-        with suppress(Exception):  # engines raise what they like; one that fails is not right
+        with suppress(Exception):  # engines raise exceptions of any type; one that fails is not correct
             run = run_whole(module, target, inputs)
             start = time.perf_counter()
             run.executable.run_flat(**inputs)
@@ -200,22 +203,25 @@ def _right_runs(module: IRModule, engines: Sequence[Target], inputs: Mapping[str
                 yield replace(run, call_seconds=seconds)
 
 
-def _conforms(found: Sequence[Array], expected: Sequence[Array]) -> bool:
-    """Whether ONNX's test suite would take a result for onnx.reference's: by the rule of its runner.
+def _conforms(outputs: Sequence[Array], expected: Sequence[Array]) -> bool:
+    """Whether ONNX's test suite would accept a result, by the tolerances of its runner.
 
-    Our gate has seen it already. It asks for more almost everywhere, and for less next to zero, because it
-    knows that an element of a long sum cannot be better than the sum's largest terms allow.
+    The gate has passed it already. The gate is stricter almost everywhere, but more tolerant next to zero,
+    because
+    an element of a long sum cannot be more accurate than the rounding of the sum's largest terms.
     """
-    return all(_is_close(*pair) for pair in zip(found, expected, strict=True))
+    return all(_is_close(*pair) for pair in zip(outputs, expected, strict=True))
 
 
-def _is_close(found: Array, expected: Array) -> bool:
+def _is_close(output: Array, expected: Array) -> bool:
     kind = element_kind(expected.dtype)
     if kind is ElementKind.TEXT:
         return True
     wide = np.complex128 if kind is ElementKind.COMPLEX else np.float64
+    # Tolerances of onnx.backend.test.runner (rtol 1e-3, atol 1e-7); bfloat16 has 8 significant bits, so 2 **
+    # -6 allows two units.
     rtol = 2.0**-6 if expected.dtype.name == "bfloat16" else 1e-3
-    close = np.isclose(found.astype(wide), expected.astype(wide), rtol, atol=1e-7, equal_nan=True)
+    close = np.isclose(output.astype(wide), expected.astype(wide), rtol, atol=1e-7, equal_nan=True)
     return bool(close.all())
 
 
@@ -243,7 +249,7 @@ def _model_of(node: NodeProto, feeds: Mapping[str, Value], opset: int) -> ModelP
 
 
 def _proto_of(value: Value) -> TypeProto:
-    """The type of a value; nothing for None, which says nothing about what is absent."""
+    """Return the type of a value; an empty type for None, because the type of an absent value is unknown."""
     if value is None:
         return TypeProto()
     if isinstance(value, list):

@@ -364,8 +364,8 @@ def test_what_is_chosen_for_models_does_not_go_with_artifacts_alone(
     assert within([command, *names, option, value]) == Outcome(
         2,
         "",
-        f"error: {option} does not go with tuned.intarsia: it is an artifact, compiled already\n"
-        "help: tune the model again with it\n",
+        f"error: {option} cannot be used with tuned.intarsia: it is an artifact, compiled already\n"
+        f"help: pass {option} to intarsia tune, or use the model itself\n",
     )
 
 

@@ -155,7 +155,7 @@ CASES = {
     "input file that is none": (
         [*RUN, "--input", "good.onnx"],
         2,
-        f"cannot read the input file good.onnx: it is no .npy or .npz file\nhelp: {NPY_HELP}",
+        f"cannot read the input file good.onnx: it is not a .npy or .npz file\nhelp: {NPY_HELP}",
     ),
     "unknown toolchain": (
         ["run", "good.onnx@referenc"],
@@ -197,7 +197,7 @@ CASES = {
     "output over a device": (
         [*RUN, "--output", "/dev/null"],
         2,
-        "cannot write /dev/null: it is no file\nhelp: give the name of a new file",
+        "cannot write /dev/null: it is not a regular file\nhelp: give the name of a new file",
     ),
     "damaged artifact": (
         ["run", "zip.intarsia"],
@@ -220,7 +220,7 @@ CASES = {
     "nothing to compare with": (
         ["compare", "good.onnx@reference"],
         2,
-        "there is nothing to compare with: one program is given\n"
+        "compare needs at least two programs, but one is given\n"
         "help: Two or more of: an .onnx file, zoo:NAME, either with @TOOLCHAIN, or an artifact.",
     ),
 }

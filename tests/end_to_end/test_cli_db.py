@@ -129,7 +129,7 @@ def test_top() -> None:
         f'2.00 ms        1    1.0e-06  1970-01-01 00:16     {TARGET}  schedule  "fast"',
         f'4.50 ms        2          -  2026-09-21 14:13     {TARGET}  schedule  "slow"',
         "",
-        "1 measured on other hosts say nothing of this one (--host DIGEST shows them)",
+        "1 measured on other hosts are not comparable (--host DIGEST shows them)",
     ]
     document = within(["db", "top", "resnet", "-k", "1", "--json"]).document
     assert [each["trace"] for each in document["candidates"]] == ["fast"]
@@ -147,12 +147,12 @@ def test_top() -> None:
         (
             ("show", "nothing"),
             2,
-            "error: there is no workload 'nothing'\nhelp: intarsia db list shows what there is\n",
+            "error: there is no workload 'nothing'\nhelp: intarsia db list shows all workloads\n",
         ),
         (
             ("show", "7c5d"),
             2,
-            "error: '7c5d' may be 2 workloads\nhelp: write more of one of 7c5d0000aaaa, 7c5dffff\n",
+            "error: '7c5d' matches 2 workloads\nhelp: give more characters of 7c5d0000aaaa, 7c5dffff\n",
         ),
         (
             ("top", "resnet", "--host", "zz"),

@@ -279,5 +279,5 @@ class TestBisect:
         monkeypatch.chdir(tmp_path)
         build(from_onnx(build_model("mnist"))).save("mnist.intarsia")
         assert within(["bisect", "mnist.intarsia", "--pass", "Fails"]) == Outcome(
-            2, "", "error: an artifact is compiled already\nhelp: give the model it was made of\n"
+            2, "", "error: an artifact is compiled already\nhelp: pass the model that it was tuned from\n"
         )

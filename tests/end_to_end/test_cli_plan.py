@@ -183,5 +183,5 @@ def test_the_model_is_never_overwritten_by_a_plan(here: Path) -> None:
     before = Path("mnist.onnx").read_bytes()
     outcome = within(["tune", "mnist.onnx", "--plan", "mnist.onnx", "-q"])
     assert outcome.code == 2
-    assert outcome.err.startswith("error: cannot write mnist.onnx: it is what is read\n")
+    assert outcome.err.startswith("error: cannot write mnist.onnx: it is the input file\n")
     assert Path("mnist.onnx").read_bytes() == before

@@ -43,4 +43,4 @@ def test_signing(tmp_path: Path) -> None:
 def test_a_model_is_not_taken_for_a_checked_artifact(command: str, option: tuple[str, ...]) -> None:
     outcome = within([command, "zoo:bert_tiny", *option])
     assert outcome.code == 2
-    assert f"{option[0]} does not go with zoo:bert_tiny: it is no artifact" in outcome.err
+    assert f"{option[0]} cannot be used with zoo:bert_tiny: it is not an artifact" in outcome.err

@@ -36,8 +36,8 @@ def error(*arguments: str, code: int = 2) -> str:
 def test_an_artifact_without_one() -> None:
     saved(None)
     assert error("m") == (
-        "error: m does not say how it was made\n"
-        "help: an artifact that intarsia tune writes does; intarsia explain MODEL tells what was measured\n"
+        "error: m contains no explanation\n"
+        "help: artifacts of intarsia tune contain one; intarsia explain MODEL shows stored measurements\n"
     )
 
 
@@ -71,8 +71,8 @@ def test_a_damaged_explanation() -> None:
 def test_what_is_for_models_only() -> None:
     saved(EXPLANATION.to_text())
     assert error("m", "--target", "openvino") == (
-        "error: --target does not go with m: it is an artifact, compiled already\n"
-        "help: tune the model again with it\n"
+        "error: --target cannot be used with m: it is an artifact, compiled already\n"
+        "help: pass --target to intarsia tune, or use the model itself\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands, and the flags that all of them share."""
+"""The commands, and the flags that they share."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from intarsia.cli.commands import (
     zoo,
 )
 
-HELP = "Measure which inference toolchain should run a neural network, prove the result right, and save it."
+HELP = "Find the fastest inference engine, or mix of engines, for an ONNX model; verify it, and save it."
 
 
 _MODELS = frozenset({"model", "models"})
-"""Names of the parameters by which commands take models."""
+"""Names of the parameters of commands that take models."""
 
 
-def command() -> Callable[..., Any]:
-    """The whole command line as typer's command."""
+def build_command() -> Callable[..., Any]:
+    """Build the whole command line as a typer command."""
     app = typer.Typer(name="intarsia", help=HELP, rich_markup_mode=None)
     app.callback()(_program)
     for function in _commands():
         app.command(function.__name__)(function)
-    shelf = typer.Typer(help="Models that need no download.", rich_markup_mode=None)
+    shelf = typer.Typer(help="Built-in models, without download.", rich_markup_mode=None)
     shelf.command("list")(zoo.list_models)
     shelf.command("export")(zoo.export_model)
     app.add_typer(shelf, name="zoo")
-    records = typer.Typer(help="What has been measured.", rich_markup_mode=None)
+    records = typer.Typer(help="Show, exchange and prune stored measurements.", rich_markup_mode=None)
     records.command("list")(db.list_workloads)
     records.command("show")(db.show_workload)
     records.command("top")(db.top_candidates)
@@ -69,8 +69,8 @@ def _commands() -> tuple[Callable[..., Any], ...]:
     )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from intarsia.support.version import VERSION
 
         typer.echo(f"intarsia {VERSION}")
@@ -78,34 +78,34 @@ def _version(wanted: bool) -> None:
 
 
 def _program(
-    version: Annotated[  # noqa: ARG001 - the callback answers it
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    version: Annotated[  # noqa: ARG001 - its callback handles it
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     return
 
 
 def _share_flags(group: Any) -> None:
-    """Explain the flags that `Flags` has taken off the command line in the help of every command."""
-    for each in group.commands.values():
-        if hasattr(each, "commands"):
-            _share_flags(each)
+    """Add the flags that `Flags` has removed from the command line to the help of every command."""
+    for command in group.commands.values():
+        if hasattr(command, "commands"):
+            _share_flags(command)
         else:
-            if any(param.name in _MODELS for param in each.params):
-                each.params.extend(_hidden_params(_limits))
-            each.params.extend(_hidden_params(_flags))
+            if any(param.name in _MODELS for param in command.params):
+                command.params.extend(_hidden_params(_limits))
+            command.params.extend(_hidden_params(_flags))
 
 
 def _flags(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress and notes.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Declares the shared flags, which `Flags` has taken off the command line; never called."""
 
 
 def _limit(context: typer.Context, max_elements: int | None) -> None:
-    """Let the imports of a command have another limit than the default."""
+    """Set the import limit of a command."""
     if max_elements is not None:
         from intarsia.frontend.onnx import ImportLimits, default_limits
 
@@ -119,7 +119,7 @@ def _limits(
             "--max-elements",
             metavar="N",
             min=1,
-            help="Refuse a model with a computed value of more elements; 2147483648 if not given.",
+            help="Reject models with an intermediate tensor of more elements. [default: 2147483648]",
             callback=_limit,
         ),
     ] = None,
@@ -128,7 +128,7 @@ def _limits(
 
 
 def _hidden_params(declaration: Callable[..., None]) -> list[Any]:
-    """The parameters of a function, for the help and the shell; commands are not called with them."""
+    """Return the parameters of a function for help and completion; commands are not called with them."""
     app = typer.Typer(add_completion=False)
     app.command()(declaration)
     params: list[Any] = typer.main.get_command(app).params

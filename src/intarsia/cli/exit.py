@@ -1,4 +1,4 @@
-"""How the command line ends: every outcome of a command becomes a message and an exit code."""
+"""End of the command line: every outcome of a command becomes a message and an exit code."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from intarsia.support.errors import IntarsiaError, UsageError
 
 PROGRAM: Final = "intarsia"
 SUCCESS: Final = 0
-NOBODY_READS: Final = 141
-"""As shells report a process that writes into a closed pipe."""
+BROKEN_PIPE: Final = 141
+"""Exit code of shells for a process that writes into a closed pipe: 128 + SIGPIPE."""
 
 _PARSE_ERROR: Final[type[BaseException]] = typer.BadParameter.__mro__[
     1
@@ -29,24 +29,24 @@ def run_command_line(arguments: Sequence[str], out: TextIO, err: TextIO) -> int:
     """Run one command line; never raises.
 
     Args:
-        arguments: Without the program's name.
-        out: Where results go.
-        err: Where errors, notes and progress go.
+        arguments: Arguments without the program's name.
+        out: Stream for results.
+        err: Stream for errors, notes and progress.
 
     Returns:
         The exit code (DESIGN section 11).
     """
     for stream in (out, err):
         if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")  # names of files may be no valid text
+            reconfigure(errors="backslashreplace")  # file names may be invalid UTF-8
     flags, others = Flags.split(arguments)
     try:
         with interruptible():
             return _run(others, Console(flags, out, err))
     except BrokenPipeError:
         _silence(out, err)
-        return NOBODY_READS
-    except IntarsiaError as error:  # of the streams themselves: nothing more can be printed there
+        return BROKEN_PIPE
+    except IntarsiaError as error:  # stdout itself cannot be written
         _silence(out)
         Console(Flags(), out, err).fail(error)
         return error.exit_code
@@ -56,7 +56,7 @@ def _run(arguments: list[str], console: Console) -> int:
     try:
         outcome = _outcome(arguments, console)
     except Interrupted as interruption:
-        console.stopped(interruption.word, interruption.exit_code)
+        console.report_signal(interruption.word, interruption.exit_code)
         return interruption.exit_code
     except BrokenPipeError:
         raise
@@ -66,7 +66,7 @@ def _run(arguments: list[str], console: Console) -> int:
     except MemoryError as error:
         console.fail(_too_large(error))
         return IntarsiaError.exit_code
-    except Exception as error:  # whatever else escapes is our mistake, and must not look like the user's
+    except Exception as error:  # any other error is a bug, and must not look like a user error
         console.fail(_bug(error))
         return IntarsiaError.exit_code
     if isinstance(outcome, Report):
@@ -76,13 +76,13 @@ def _run(arguments: list[str], console: Console) -> int:
 
 
 def _outcome(arguments: list[str], console: Console) -> Report | int:
-    """What the command returns; an exit code where typer itself has answered (--help, --version)."""
-    from intarsia.cli.app import command
+    """Run the command; return its report, or an exit code where typer handles it (--help, --version)."""
+    from intarsia.cli.app import build_command
     from intarsia.cli.arguments.bash_words import rejoined_words
 
     os.environ.update(rejoined_words(os.environ))
     try:
-        outcome: object = command()(
+        outcome: object = build_command()(
             arguments or ["--help"], prog_name=PROGRAM, standalone_mode=False, obj=console
         )
     except _PARSE_ERROR as error:
@@ -102,8 +102,7 @@ def _usage_error(error: BaseException) -> UsageError:
 def _too_large(error: MemoryError) -> IntarsiaError:
     detail = str(error)
     failure = IntarsiaError(
-        "this machine has not enough memory for the model"
-        + (f": {detail[:1].lower() + detail[1:]}" if detail else ""),
+        "not enough memory for the model" + (f": {detail[:1].lower() + detail[1:]}" if detail else ""),
         help="fix smaller input shapes with --shape, or close other programs",
     )
     failure.__cause__ = error
@@ -114,18 +113,18 @@ def _bug(error: Exception) -> IntarsiaError:
     text = traceback.format_exception_only(error)[-1].strip()
     bug = IntarsiaError(
         f"internal error: {text}",
-        help="this is a mistake in Intarsia: run the same command with --debug and report what it prints",
+        help="this is a bug in Intarsia: run the same command with --debug and report the output",
     )
     bug.__cause__ = error
     return bug
 
 
 def _silence(*streams: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that the end of the process does not fail on it again."""
+    """Redirect streams to /dev/null, so that flushing at exit does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams:
         try:
             os.dup2(nowhere, stream.fileno())
-        except (OSError, ValueError):  # it has no file below it: a test's
+        except (OSError, ValueError):  # without a file descriptor, as in tests
             continue
     os.close(nowhere)

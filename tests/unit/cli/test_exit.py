@@ -67,7 +67,7 @@ def test_success(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BUG = (
     "error: internal error: KeyError: 'x'\n"
-    "help: this is a mistake in Intarsia: run the same command with --debug and report what it prints\n"
+    "help: this is a bug in Intarsia: run the same command with --debug and report the output\n"
 )
 
 
@@ -167,7 +167,7 @@ def test_too_little_memory_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome("doctor") == (
         1,
         "",
-        "error: this machine has not enough memory for the model: unable to allocate 32.0 GiB\n"
+        "error: not enough memory for the model: unable to allocate 32.0 GiB\n"
         "help: fix smaller input shapes with --shape, or close other programs\n",
     )
 

@@ -29,6 +29,6 @@ def test_sequences_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as caught:
         save_npz(tmp_path / "o.npz", {"y": np.zeros(1), "s": [np.zeros(1)]})
     assert str(caught.value) == (
-        f"cannot write {tmp_path / 'o.npz'}: output 's' is no array, and .npz holds arrays only"
+        f"cannot write {tmp_path / 'o.npz'}: output 's' is not an array, and .npz files contain arrays only"
     )
     assert not list(tmp_path.iterdir())

@@ -40,7 +40,7 @@ def test_exact_runs_compute_convolutions_directly() -> None:
 
 def test_what_is_not_exact_is_refused() -> None:
     exact = Accuracy(exact=True)
-    with pytest.raises(UsageError, match="asks for another algorithm"):
+    with pytest.raises(UsageError, match="requests another algorithm"):
         exact.targets([Target(f"{NATIVE} -convolutions=winograd_4")])
     with pytest.raises(UsageError, match="TuneConvolutions chooses other algorithms"):
         exact.passes([TuneConvolutions()], are_given=True)

@@ -1,4 +1,4 @@
-"""Ages as people write them."""
+"""Parsing of ages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([mhdw])")
 
 
 def parse_age(text: str) -> float:
-    """Seconds of an age such as "30d".
+    """Parse an age such as "30d" to seconds.
 
     Raises:
-        UsageError: Anything else.
+        UsageError: The text is not an age.
     """
-    found = _AGE.fullmatch(text.strip())
-    if found is None:
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{text!r} is not an age", help='write minutes, hours, days or weeks: "90m", "30d"')
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]

@@ -1,4 +1,4 @@
-"""What bash says of the words to complete: it breaks `zoo:mnist` at the colon, into three."""
+"""Completion words of bash, which splits `zoo:mnist` into three words at the colon."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ZOO, _COLON = ZOO_PREFIX[:-1], ZOO_PREFIX[-1]
 
 
 def rejoined_words(environ: Mapping[str, str]) -> dict[str, str]:
-    """Changes of the environment of a completion, after which `zoo:` and a name are one word again.
+    """Return environment changes of a completion that join `zoo:` and a name to one word again.
 
-    Of the word to complete only what follows the colon is left, as bash replaces no more than that; the
-    variable `AFTER_PREFIX` then tells what was cut off.
+    Bash replaces only the text after the colon, so completions must leave the prefix out: the
+    variable `AFTER_PREFIX` is then set.
 
     Args:
-        environ: With COMP_WORDS, all words, and COMP_CWORD, the position of the one to complete.
+        environ: Environment with COMP_WORDS, all words, and COMP_CWORD, the position of the one to complete.
     """
     if environ.get(_VARIABLE) != "complete_bash" or not environ.get("COMP_CWORD", "").isdigit():
         return {}

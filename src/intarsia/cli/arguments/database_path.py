@@ -1,4 +1,4 @@
-"""Which database a command means: --database, INTARSIA_DATABASE, or the one in the user's data folder."""
+"""Choice of the database: --database, INTARSIA_DATABASE, or the one in the user's data folder."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Place: TypeAlias = Annotated[
         "--database",
         metavar="PLACE",
         envvar=VARIABLE,
-        help="A file or postgresql://USER:PASSWORD@SERVER/NAME; measurements.db in the user's data folder "
-        "if not given.",
+        help="Database of measurements: a file, or postgresql://USER:PASSWORD@SERVER/NAME. "
+        "[default: measurements.db in the user's data folder]",
     ),
 ]
 
 
 def default_database(environment: Mapping[str, str]) -> Path:
-    """The user's own database, where the XDG base directory specification wants it."""
+    """Return the path of the user's database by the XDG base directory specification."""
     folder = Path(environment.get("XDG_DATA_HOME", ""))
     if not folder.is_absolute():  # the specification says to ignore a relative one
         folder = Path.home() / ".local" / "share"
@@ -35,24 +35,24 @@ def default_database(environment: Mapping[str, str]) -> Path:
 
 
 def open_database(
-    place: str | None, *, create: bool = False, on_wait: Callable[[str], object] | None = None
+    location: str | None, *, create: bool = False, on_wait: Callable[[str], object] | None = None
 ) -> Database:
-    """Open the database that is meant.
+    """Open the requested database, or the user's own.
 
     Args:
-        place: As given; None or "" for the user's own.
-        create: Whether one that does not exist is made, for the user's own with its folder.
-        on_wait: Called once, with a line for people, when another process has it locked for seconds.
+        location: File or URL; None or "" for the user's own.
+        create: Whether to create a missing database, and the folder of the user's own.
+        on_wait: Function that is called once with a message when another process holds the lock for seconds.
 
     Raises:
-        DatabaseError: It cannot be opened.
-        OutputError: The folder of the user's own cannot be made.
+        DatabaseError: The database cannot be opened.
+        OutputError: The folder of the user's own cannot be created.
     """
     from intarsia.measure.database import Database
     from intarsia.support.files import output_error
 
-    if place:
-        return Database.open(place, create=create, on_wait=on_wait)
+    if location:
+        return Database.open(location, create=create, on_wait=on_wait)
     path = default_database(os.environ)
     if create:
         try:

@@ -1,4 +1,4 @@
-"""Input arrays as people give them: FILE.npz by name, name=FILE.npy, FILE.npy for the only input."""
+"""Input arrays in files: FILE.npz by name, name=FILE.npy, or FILE.npy for the only input."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _NPY_MAGIC: Final = b"\x93NUMPY"
 
 
 def read_inputs(texts: Iterable[str], infos: Sequence[TensorInfo]) -> dict[str, Array]:
-    """The arrays that the files hold, by input name.
+    """Read the arrays of input files, by input name.
 
     Args:
-        texts: As the user wrote them.
-        infos: The program's inputs; only names and element types are used, shapes are checked by the call.
+        texts: Values of --input.
+        infos: Inputs of the program; only names and element types are used, shapes are checked by the call.
 
     Raises:
-        InputError: No such file, no array in it, or an array for an unknown input or twice for one.
+        InputError: A file is missing or without arrays, or an input is unknown or given twice.
     """
-    known = {info.name: info for info in infos}
-    found: dict[str, Array] = {}
+    by_name = {info.name: info for info in infos}
+    arrays: dict[str, Array] = {}
     for text in texts:
         for name, array in _arrays(text, infos).items():
-            if name not in known:
-                listed = ", ".join(known) or "none"
+            if name not in by_name:
+                listed = ", ".join(by_name) or "none"
                 raise InputError(f'there is no input "{name}" (--input {text})', help=f"the inputs: {listed}")
-            if name in found:
+            if name in arrays:
                 raise InputError(f'input "{name}" is given twice (--input {text})')
-            found[name] = _typed(array, known[name])
-    return found
+            arrays[name] = _restore_type(array, by_name[name])
+    return arrays
 
 
 def _arrays(text: str, infos: Sequence[TensorInfo]) -> dict[str, Array]:
@@ -56,13 +56,13 @@ def _arrays(text: str, infos: Sequence[TensorInfo]) -> dict[str, Array]:
     if len(infos) != 1:
         listed = ", ".join(info.name for info in infos) or "none"
         raise InputError(
-            f"{path} holds one array, but not for which of {len(infos)} inputs: {listed}", help=_HOW
+            f"{path} holds one array, but the model has {len(infos)} inputs: {listed}", help=_HOW
         )
     return {infos[0].name: content}
 
 
 def _split(text: str) -> tuple[str, Path]:
-    """Name, if there is one, and file; a file whose name holds "=" is taken as it is."""
+    """Split "name=file"; an existing file with "=" in its name is taken as it is."""
     name, equals, file = text.rpartition("=")
     if not equals or Path(text).exists():
         return "", Path(text)
@@ -74,7 +74,7 @@ def _load(path: Path) -> Array | dict[str, Array]:
         with path.open("rb") as file:
             start = file.read(len(_NPY_MAGIC))
         if not start.startswith((_NPY_MAGIC, _NPZ_MAGIC)):
-            raise InputError(f"cannot read the input file {path}: it is no .npy or .npz file", help=_HOW)
+            raise InputError(f"cannot read the input file {path}: it is not a .npy or .npz file", help=_HOW)
         loaded = np.load(path, allow_pickle=False)
         if start == _NPY_MAGIC:
             return np.asarray(loaded)
@@ -88,9 +88,9 @@ def _load(path: Path) -> Array | dict[str, Array]:
         raise InputError(f"cannot read the input file {path}: {what}", help=_HOW) from error
 
 
-def _typed(array: Array, info: TensorInfo) -> Array:
-    """Element types that .npy files do not know (bfloat16, float8) come back as raw bytes."""
+def _restore_type(array: Array, info: TensorInfo) -> Array:
+    """Return an array with its element type restored: .npy files store bfloat16 and float8 as raw bytes."""
     if array.dtype.kind != "V" or info.dtype not in {dtype.value for dtype in DType}:
         return array
-    wanted = DType(info.dtype).numpy
-    return array.view(wanted) if wanted.itemsize == array.dtype.itemsize else array
+    expected = DType(info.dtype).numpy
+    return array.view(expected) if expected.itemsize == array.dtype.itemsize else array

@@ -1,4 +1,4 @@
-"""Models as people name them: an .onnx file, zoo:NAME, or an artifact; `MODEL@TOOLCHAIN` says who runs it."""
+"""Model arguments: an .onnx file, zoo:NAME, or an artifact, with an optional @TOOLCHAIN."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ _ONNX_SUFFIX: Final = ".onnx"
 
 @dataclass(frozen=True, slots=True)
 class ModelArgument:
-    """What the user wrote.
+    """A parsed model argument.
 
     Attributes:
-        text: All of it.
-        place: File, folder, or zoo:NAME.
-        target: What stands after the last "@": a toolchain or a target; empty if nothing does.
+        text: Text of the argument.
+        source: File, folder, or zoo:NAME.
+        target: Text after the last "@": a toolchain or a target; empty without one.
     """
 
     text: str
-    place: str
+    source: str
     target: str = ""
 
     @classmethod
     def parse(cls, text: str) -> ModelArgument:
-        """Take `MODEL@TOOLCHAIN` apart; a file that is named so as a whole is that file."""
-        place, at, target = text.rpartition("@")
-        if not at or Path(text).exists() or not (place.startswith(ZOO_PREFIX) or Path(place).exists()):
+        """Parse `MODEL@TOOLCHAIN`; an existing file with "@" in its name is that file."""
+        source, at, target = text.rpartition("@")
+        if not at or Path(text).exists() or not (source.startswith(ZOO_PREFIX) or Path(source).exists()):
             return cls(text, text)
-        return cls(text, place, target)
+        return cls(text, source, target)
 
     @property
     def name(self) -> str:
-        """Name of the model: of the file without folder and suffix, or as the zoo calls it."""
+        """Name of the model: the file name without suffix, or the name in the zoo."""
         if self.is_zoo:
-            return self.place.removeprefix(ZOO_PREFIX)
-        path = Path(self.place)
+            return self.source.removeprefix(ZOO_PREFIX)
+        path = Path(self.source)
         return path.stem if path.suffix == _ONNX_SUFFIX else path.name
 
     @property
     def is_zoo(self) -> bool:
-        """Whether the model is built here."""
-        return self.place.startswith(ZOO_PREFIX) and not Path(self.place).exists()
+        """Whether it is a built-in model."""
+        return self.source.startswith(ZOO_PREFIX) and not Path(self.source).exists()
 
     @property
     def is_artifact(self) -> bool:
-        """Whether it looks like what `tune` saves, judged by content: a folder, or a zip file."""
-        path = Path(self.place)
+        """Whether it looks like an artifact by its content: a folder, or a zip file."""
+        path = Path(self.source)
         if self.is_zoo or not path.exists():
             return False
         if path.is_dir():
@@ -68,27 +68,27 @@ class ModelArgument:
             raise UsageError(f"cannot read {path}: {reason}") from error
 
     def refuse_choices(self, **choices: object) -> None:
-        """Refuse what can be chosen for a model and not for an artifact, which is compiled already.
+        """Refuse options of models for an artifact, which is compiled already.
 
         Args:
-            **choices: Values by the names of their options; what is None or empty was not given.
+            **choices: Values of options by name; None or empty for options that were not given.
 
         Raises:
-            UsageError: Something was given.
+            UsageError: An option was given.
         """
         for option, value in choices.items():
             if value:
                 raise UsageError(
-                    f"--{option} does not go with {self.place}: it is an artifact, compiled already",
-                    help="tune the model again with it",
+                    f"--{option} cannot be used with {self.source}: it is an artifact, compiled already",
+                    help=f"pass --{option} to intarsia tune, or use the model itself",
                 )
 
     def import_model(self, shapes: Mapping[str, Sequence[int | str]]) -> IRModule:
-        """The program of a model that is no artifact.
+        """Import a model that is not an artifact.
 
         Raises:
-            UsageError: No such file or zoo model, or shapes that do not fit.
-            ModelError: Damaged or unsupported.
+            UsageError: The file or zoo model does not exist, or shapes do not fit.
+            ModelError: The model is damaged or unsupported.
         """
         from intarsia.frontend.onnx import from_onnx
 
@@ -96,4 +96,4 @@ class ModelArgument:
             from intarsia.frontend.zoo import build_model
 
             return from_onnx(build_model(self.name), shapes)
-        return from_onnx(Path(self.place), shapes)
+        return from_onnx(Path(self.source), shapes)

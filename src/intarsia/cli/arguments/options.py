@@ -1,4 +1,4 @@
-"""Arguments that several commands take, as typer reads them."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from intarsia.cli.arguments.completion import complete_model, complete_toolchain
 
-MODEL_HELP = "A model (.onnx or zoo:NAME), or an artifact that tune saved."
+MODEL_HELP = "A model (.onnx file or zoo:NAME), or an artifact of intarsia tune."
 
 Model: TypeAlias = Annotated[
     str, typer.Argument(metavar="MODEL", help="An .onnx file, or zoo:NAME.", autocompletion=complete_model)
@@ -21,7 +21,7 @@ Shapes: TypeAlias = Annotated[
     typer.Option(
         "--shape",
         metavar="SHAPE",
-        help="Fix the shape of an input: name=1,3,224,224 or name:1x3x224x224. May be repeated.",
+        help="Static shape of an input: name=1,3,224,224 or name:1x3x224x224. May be repeated.",
         default_factory=list,
         show_default=False,
     ),
@@ -31,17 +31,19 @@ Inputs: TypeAlias = Annotated[
     typer.Option(
         "--input",
         metavar="FILE",
-        help="Inputs: FILE.npz by name, name=FILE.npy, or FILE.npy for a model with one input. "
-        "May be repeated. Inputs that are not given are random.",
+        help="Input data: FILE.npz by name, name=FILE.npy, or FILE.npy for a model with one input. "
+        "May be repeated. Other inputs are random.",
         default_factory=list,
         show_default=False,
     ),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the random inputs.")]
+Seed: TypeAlias = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the inputs.")
+]
 Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--threads", metavar="N", min=1, help="Threads of each toolchain; all usable cores if not given."
+        "--threads", metavar="N", min=1, help="Threads of each toolchain. [default: all usable cores]"
     ),
 ]
 Toolchains: TypeAlias = Annotated[
@@ -49,7 +51,8 @@ Toolchains: TypeAlias = Annotated[
     typer.Option(
         "--toolchain",
         metavar="NAME",
-        help="Who runs a model: a toolchain, or a target in quotes. May be repeated.",
+        help='Toolchain for a model: openvino, or a target such as "cpu -toolchain=openvino -threads=2". '
+        "May be repeated.",
         autocompletion=complete_toolchain,
         default_factory=list,
         show_default=False,
@@ -60,8 +63,8 @@ Targets: TypeAlias = Annotated[
     typer.Option(
         "--target",
         metavar="TARGET",
-        help='A candidate: openvino, or "cpu -toolchain=openvino -threads=2". May be repeated; '
-        "every toolchain if not given.",
+        help='Toolchain to compare: openvino, or "cpu -toolchain=openvino -threads=2". May be repeated. '
+        "[default: every installed toolchain]",
         autocompletion=complete_toolchain,
         default_factory=list,
         show_default=False,
@@ -72,23 +75,23 @@ Toolchain: TypeAlias = Annotated[
     typer.Option(
         "--toolchain",
         metavar="NAME",
-        help="Who runs a model: a toolchain, or a target in quotes.",
+        help='Toolchain for a model: openvino, or a target such as "cpu -toolchain=openvino -threads=2".',
         autocompletion=complete_toolchain,
     ),
 ]
 Budget: TypeAlias = Annotated[
-    str, typer.Option("--budget", metavar="TIME", help="Time for measuring: 30 (seconds), 90s, 5m, 1h.")
+    str, typer.Option("--budget", metavar="TIME", help="Time for measurements: 30 (seconds), 90s, 5m, 1h.")
 ]
 Trials: TypeAlias = Annotated[
     int | None,
-    typer.Option("--trials", metavar="N", min=1, help="Measure at most so many candidates."),
+    typer.Option("--trials", metavar="N", min=1, help="Maximum number of measured candidates."),
 ]
 Ranges: TypeAlias = Annotated[
     list[str],
     typer.Option(
         "--range",
         metavar="RANGE",
-        help="Random integers of an input, such as ids=0,30522 for 0 to 30521. May be repeated.",
+        help="Range of random integers of an input: ids=0,30522 for 0 to 30521. May be repeated.",
         default_factory=list,
         show_default=False,
     ),

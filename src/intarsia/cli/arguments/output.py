@@ -1,4 +1,4 @@
-"""Files that a command will write at its end: what is wrong with the place is told at its beginning."""
+"""Checks of output files at the start of a command, before any long work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.support.files import output_error
 
 
 def check_writable(path: Path) -> None:
-    """Find out whether a file may be made beside `path`, so that no long work is done in vain.
+    """Check that a file can be created beside `path`, before any long work.
 
     Raises:
         OutputError: The folder is missing or read-only, the disk is full, or a device is in the way.
@@ -20,7 +20,9 @@ def check_writable(path: Path) -> None:
     if path.name in {"", ".."}:
         raise OutputError(f"cannot write {path}: it is a folder", help="give the name of a new file")
     if path.exists() and not (path.is_file() or path.is_dir()):  # a device must not be replaced by a file
-        raise OutputError(f"cannot write {path}: it is no file", help="give the name of a new file")
+        raise OutputError(
+            f"cannot write {path}: it is not a regular file", help="give the name of a new file"
+        )
     try:
         with tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.parent) as probe:
             probe.write(b"\0" * 4096)
@@ -29,26 +31,26 @@ def check_writable(path: Path) -> None:
 
 
 def refuse_to_replace(path: Path, given: str) -> None:
-    """An output must not be the file that the command reads.
+    """Refuse an output that is the file that the command reads.
 
     Raises:
-        OutputError: It is.
+        OutputError: Both are the same file.
     """
     if path.is_file() and Path(given).is_file() and path.samefile(given):
-        raise OutputError(f"cannot write {path}: it is what is read", help="give the name of a new file")
+        raise OutputError(f"cannot write {path}: it is the input file", help="give the name of a new file")
 
 
 def check_artifact_place(path: Path, model: str) -> None:
-    """As `check_writable`, for an artifact, which may also be a folder or replace one.
+    """Check that an artifact can be written; it may also be a folder, or replace an artifact.
 
     Raises:
-        OutputError: As above, a folder with other files or a file that is no artifact is in the way, or it is
-            the model itself.
+        OutputError: The path cannot be written, a folder with other files or a file that is not an artifact
+            exists there, or it is the model itself.
     """
     refuse_to_replace(path, model)
     if path.is_file() and not may_be_artifact(path):
         raise OutputError(
-            f"cannot write {path}: there is a file that is no artifact",
+            f"cannot write {path}: the existing file is not an artifact",
             help="give the name of a new file, or remove this one",
         )
     if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():

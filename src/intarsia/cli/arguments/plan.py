@@ -1,4 +1,4 @@
-"""The file of a plan: what is wrong with its place is told before anything is measured."""
+"""Check of the plan file at the start of a command, before any measurement."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from intarsia.support.errors import OutputError
 
 
 def check_plan_place(path: Path, model: str, artifact: Path) -> None:
-    """As `output_argument.check_writable`, for a plan.
+    """Check that a plan can be written.
 
     Raises:
-        OutputError: As there, or it is a folder, the model, or where the artifact is to be written.
+        OutputError: The path cannot be written, or is a folder, the model, or the artifact's path.
     """
     refuse_to_replace(path, model)
     if path.absolute() == artifact.absolute():

@@ -33,14 +33,14 @@ INSTALL: Final = "pip install 'intarsia[cpu]' installs three; intarsia doctor sh
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Something that runs, and what it computes.
+    """A compiled program, with its definition.
 
     Attributes:
-        name: How tables call it.
-        toolchains: Who runs it, for people.
-        executable: What to call.
-        shapes: Shapes that the user has given; random inputs have them.
-        definition: Gives the program; that of an artifact is parsed, which takes a while.
+        name: Name in tables.
+        toolchains: Names of its toolchains, for tables.
+        executable: Compiled program.
+        shapes: Shapes of random inputs that the user has given, by name.
+        definition: Function that returns the program; that of an artifact is parsed, which is slow.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Program:
 
     @property
     def module(self) -> IRModule:
-        """The program: what is right follows from it."""
+        """Program that the reference result is computed from."""
         return self.definition()
 
     def inputs(self, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:
-        """As `main_inputs`, without parsing the program if the files hold all inputs."""
+        """Return arrays for all inputs; the program is only parsed if files do not hold all of them."""
         given = read_inputs(files, self.executable.inputs)
         if len(given) == len(self.executable.inputs):
             return given
@@ -63,13 +63,13 @@ class Program:
         return with_random_rest(self.module["main"], given, self.shapes, seed, note, examples)
 
     def bound_call(self, inputs: Mapping[str, Array]) -> Callable[[], object]:
-        """A call without arguments, for timing; the inputs must be those of the program."""
+        """Return a call without arguments, for timing; the inputs must be those of the program."""
         arrays = [inputs[info.name] for info in self.executable.inputs]
         return lambda: self.executable.run_flat(*arrays)
 
 
 def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
-    """Shapes of the inputs of its self test by name; none where it has no self test."""
+    """Return the input shapes of the self test by name; none without a self test."""
     test = executable.saved_test
     if test is None:
         return {}
@@ -77,7 +77,7 @@ def tested_shapes(executable: Executable) -> dict[str, tuple[int, ...]]:
 
 
 def special_inputs(main: Function, files: Sequence[str], seed: int, note: Note) -> dict[str, Array]:
-    """Arrays for all parameters as `main_inputs` makes them if there are files; none if all are random.
+    """Return arrays for all parameters if there are files; none if all inputs are random.
 
     Raises:
         InputError, UsageError: As `main_inputs`, in both cases.
@@ -94,19 +94,19 @@ def main_inputs(
     note: Note,
     examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> dict[str, Array]:
-    """Arrays for all parameters: those in the files, and seeded random ones for the rest.
+    """Return arrays for all parameters: those of files, and seeded random ones for the others.
 
     Args:
-        main: The program.
-        files: Inputs as the user named them.
+        main: Main function of the program.
+        files: Values of --input.
         shapes: Shapes by parameter name, where the program leaves them open.
-        seed: Of the random numbers.
-        note: Told which inputs are random, if others are not.
-        examples: Shapes that are known to work, for the error that asks for shapes.
+        seed: Random seed.
+        note: Function that is called with a note about random inputs, if others are given.
+        examples: Shapes that are known to work, for the error about missing shapes.
 
     Raises:
         InputError: A file that cannot be read, or an array for an unknown input.
-        UsageError: An input that is to be random has a symbolic shape.
+        UsageError: A random input has a symbolic shape.
     """
     from intarsia.ir import TensorType
 
@@ -129,25 +129,25 @@ def open_program(
     """Load an artifact, or compile a model for a toolchain.
 
     Args:
-        argument: What the user named; a toolchain in it comes before `toolchain`.
-        shapes: Shapes to fix in a model, or for the random inputs of an artifact.
-        toolchain: Who runs a model; if there is none, the first engine that accepts it.
-        threads: Of the toolchain.
-        note: Told which engines refused it.
+        argument: Model argument; a toolchain in it takes precedence over `toolchain`.
+        shapes: Static shapes of a model, or shapes of the random inputs of an artifact.
+        toolchain: Toolchain of a model; None for the first engine that supports it.
+        threads: Number of threads of the toolchain.
+        note: Function that is called with a note for each engine that does not support it.
         trust: Trust in an artifact.
 
     Raises:
-        UsageError: What was asked for does not exist, or does not go with an artifact.
-        ModelError, CompileError, ArtifactError: It cannot be compiled or loaded.
+        UsageError: The model or toolchain does not exist, or an option does not apply to an artifact.
+        ModelError, CompileError, ArtifactError: The program cannot be compiled or loaded.
     """
     if argument.is_artifact:
         argument.refuse_choices(toolchain=argument.target or toolchain, threads=threads)
         return load_artifact(argument, shapes, trust)
-    trust.refuse_for_models(argument.place)
+    trust.refuse_for_models(argument.source)
     from intarsia.frontend.onnx import import_notes
 
-    wanted = argument.target or toolchain
-    target = parse_target(wanted, threads) if wanted else None
+    requested = argument.target or toolchain
+    target = parse_target(requested, threads) if requested else None
     module = argument.import_model(shapes)
     for text in import_notes(module):
         note(text)
@@ -161,19 +161,21 @@ def load_artifact(
     """Load an artifact; the shapes are for its random inputs.
 
     Raises:
-        ArtifactError: It is damaged or does not fit this machine.
-        MissingToolchainError: It needs a toolchain that is not usable here.
+        ArtifactError: The artifact is damaged or does not fit this machine.
+        MissingToolchainError: The artifact needs a toolchain that is not usable here.
     """
-    executable = trust.load(Path(argument.place))
+    executable = trust.load(Path(argument.source))
     toolchains = dict.fromkeys(kernel.source.toolchain for kernel in executable.kernels)
-    return Program(argument.text, ", ".join(toolchains), executable, shapes, lambda: _parsed(executable))
+    return Program(
+        argument.text, ", ".join(toolchains), executable, shapes, lambda: _parse_program(executable)
+    )
 
 
 def compile_whole(module: IRModule, target: Target) -> Executable:
-    """The program with all of it given to one toolchain.
+    """Compile a whole program for one target.
 
     Raises:
-        CompileError, UnsupportedModelError: The toolchain refuses it.
+        CompileError, UnsupportedModelError: The toolchain does not support it.
     """
     from intarsia.build import build
     from intarsia.passes import partition_whole
@@ -182,20 +184,20 @@ def compile_whole(module: IRModule, target: Target) -> Executable:
 
 
 def engine_targets(threads: int | None) -> tuple[Target, ...]:
-    """The toolchains that work here, without the reference.
+    """Return the targets of the engines that work here, without the reference.
 
     Raises:
-        MissingToolchainError: There is none.
+        MissingToolchainError: No engine works.
     """
     from intarsia.toolchain import targets
 
-    found = [target for target in targets() if target.toolchain != REFERENCE]
-    if not found:
+    engines = [target for target in targets() if target.toolchain != REFERENCE]
+    if not engines:
         raise MissingToolchainError(NO_ENGINE, help=INSTALL)
-    return tuple(found if threads is None else (target.with_options(threads=threads) for target in found))
+    return tuple(engines if threads is None else (target.with_options(threads=threads) for target in engines))
 
 
-def _parsed(executable: Executable) -> IRModule:
+def _parse_program(executable: Executable) -> IRModule:
     from intarsia.ir.parser import parse_module
 
     return parse_module(executable.program, executable.provenance.program_constants)
@@ -212,7 +214,7 @@ def _compile(
             return compile_whole(module, candidate), candidate
         except (CompileError, UnsupportedModelError) as error:
             refusals.append(error)
-            note(f"{candidate.toolchain} refuses the model: {error.problem}")
+            note(f"{candidate.toolchain} does not support the model: {error.problem}")
     raise refusals[-1]
 
 

@@ -1,4 +1,4 @@
-"""Several programs under different names, for the commands that set them side by side."""
+"""Several programs with unique names, for commands that compare them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ def open_programs(
     note: Note,
     trust: Trust = TRUSTED,
 ) -> list[Program]:
-    """Open each artifact, and each model once for each of the toolchains.
+    """Open each artifact, and each model once per toolchain.
 
-    A model that names its toolchain itself (MODEL@TOOLCHAIN) is opened for that one only. Without
-    `toolchains` a model that names none goes to the first engine that accepts it. Toolchains and threads are
-    those of the models; an artifact has its own. `trust` is that in the artifacts.
+    A model with its own toolchain (MODEL@TOOLCHAIN) is opened for that one only. Without
+    `toolchains` a model that names none runs on the first engine that supports it. Toolchains and threads
+    apply
+    to models; an artifact has its own. `trust` applies to artifacts.
 
     Raises:
-        UsageError: The same program is named twice, or toolchains or threads are given for artifacts only.
-        IntarsiaError: One cannot be opened.
+        UsageError: A program is named twice, or toolchains or threads are given with artifacts only.
+        IntarsiaError: A program cannot be opened.
     """
     named = [ModelArgument.parse(text) for text in texts]
     if all(argument.is_artifact for argument in named):
@@ -36,12 +37,12 @@ def open_programs(
             argument.refuse_choices(toolchain=toolchains, threads=threads)
     if not any(argument.is_artifact for argument in named):
         trust.refuse_for_models(texts[0])
-    wanted = [argument for each in named for argument in _placements(each, toolchains)]
-    for number, argument in enumerate(wanted):
-        if argument in wanted[:number]:
+    expanded = [argument for model in named for argument in _expand_toolchains(model, toolchains)]
+    for number, argument in enumerate(expanded):
+        if argument in expanded[:number]:
             raise UsageError(f"{argument.text} is named twice")
         if argument.target:
-            parse_target(argument.target)  # a wrong name is told before long imports
+            parse_target(argument.target)  # fails for a wrong name before long imports
     return [
         open_program(
             argument,
@@ -51,11 +52,11 @@ def open_programs(
             note,
             trust if argument.is_artifact else TRUSTED,
         )
-        for argument in wanted
+        for argument in expanded
     ]
 
 
-def _placements(argument: ModelArgument, toolchains: Sequence[str]) -> list[ModelArgument]:
+def _expand_toolchains(argument: ModelArgument, toolchains: Sequence[str]) -> list[ModelArgument]:
     if argument.target or argument.is_artifact or not toolchains:
         return [argument]
-    return [ModelArgument(f"{argument.place}@{name}", argument.place, name) for name in toolchains]
+    return [ModelArgument(f"{argument.source}@{name}", argument.source, name) for name in toolchains]

@@ -1,4 +1,4 @@
-"""Random arrays for the inputs that the user has not given."""
+"""Random arrays for inputs that the user has not given."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def with_random_rest(
     note: Note,
     examples: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> dict[str, Array]:
-    """The given arrays, and seeded random ones for the other parameters.
+    """Return the given arrays, and seeded random ones for the other parameters.
 
-    A symbolic dimension has the size that a given array or shape shows for it.
+    A symbolic dimension takes its size from a given array or shape.
 
     Args:
-        main: The program.
+        main: Main function of the program.
         given: Arrays by parameter name.
         shapes: Shapes by parameter name, where the program leaves them open.
-        seed: Of the random numbers.
-        note: Told which inputs are random, if others are not.
-        examples: Shapes that are known to work, for the error that asks for shapes.
+        seed: Random seed.
+        note: Function that is called with a note about random inputs, if others are given.
+        examples: Shapes that are known to work, for the error about missing shapes.
 
     Raises:
-        UsageError: A shape for an unknown input, or none for one that needs it; the message has the flags.
+        UsageError: A shape is for an unknown input, or missing; the message shows the flags.
     """
     from intarsia.ir import with_fields
     from intarsia.measure.inputs import random_inputs
@@ -55,7 +55,7 @@ def with_random_rest(
 
 
 def _refuse_symbolic(params: Sequence[Var], examples: Mapping[str, Sequence[int]]) -> None:
-    """Ask for the shapes of all inputs that lack one, not of one after the other."""
+    """Raise one error for all inputs without a static shape, so that one retry is enough."""
     from intarsia.ir import TensorType
     from intarsia.measure.inputs import example_shape
 

@@ -1,4 +1,4 @@
-"""Shapes as people write them: `name=1,3,224,224` or `name:1x3x224x224`."""
+"""Parsing of shapes: `name=1,3,224,224` or `name:1x3x224x224`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _WITH_CROSSES: Final = re.compile(r"(?P<name>.+):(?P<dims>[^:]*)", re.DOTALL)
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes by input name.
+    """Parse shapes by input name.
 
     Raises:
-        UsageError: One is malformed, or an input is named twice.
+        UsageError: A shape is malformed, or an input is named twice.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     for text in texts:
@@ -29,19 +29,19 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """Name and shape; the name may hold colons, as in "input:0=1,3".
+    """Parse a name with a shape; the name may contain colons, as in "input:0=1,3".
 
     Raises:
-        UsageError: It is malformed; the message names the dimension.
+        UsageError: The text is malformed; the message names the dimension.
     """
     separator = ","
-    found = _WITH_COMMAS.fullmatch(text)
-    if found is None:
-        separator, found = "x", _WITH_CROSSES.fullmatch(text)
-    if found is None:
+    match = _WITH_COMMAS.fullmatch(text)
+    if match is None:
+        separator, match = "x", _WITH_CROSSES.fullmatch(text)
+    if match is None:
         raise UsageError(f"--shape {text!r} has no name with a shape", help=_HOW)
-    dims = found["dims"].split(separator)
-    return found["name"].strip(), tuple(_dim(dim.strip(), text) for dim in dims)
+    dims = match["dims"].split(separator)
+    return match["name"].strip(), tuple(_dim(dim.strip(), text) for dim in dims)
 
 
 def _dim(dim: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Targets as people write them: a toolchain's name, or the whole text of a target."""
+"""Parsing of targets: a toolchain's name, or the full text of a target."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from intarsia.target import DeviceType, Target
 
 
 def parse_target(text: str, threads: int | None = None) -> Target:
-    """The target that `openvino` or `cpu -toolchain=openvino -threads=2` names.
+    """Parse a target such as `openvino` or `cpu -toolchain=openvino -threads=2`.
 
     Args:
-        text: One of these forms.
-        threads: Put in where the text says nothing about threads.
+        text: Name of a toolchain, or text of a target.
+        threads: Number of threads if the text has none.
 
     Raises:
         UsageError: The text is malformed or names no toolchain.
@@ -23,7 +23,7 @@ def parse_target(text: str, threads: int | None = None) -> Target:
     target = Target.for_toolchain(text) if len(words) == 1 and not _is_device(text) else Target.parse(text)
     if target.toolchain is None:
         raise UsageError(
-            f'the target "{target}" names no toolchain', help='such as "cpu -toolchain=openvino"'
+            f'the target "{target}" names no toolchain', help='write for example "cpu -toolchain=openvino"'
         )
     toolchain(target.toolchain)
     if threads is not None and target.option("threads") is None:
@@ -32,7 +32,7 @@ def parse_target(text: str, threads: int | None = None) -> Target:
 
 
 def target_text(target: Target) -> str:
-    """The target in a table: the toolchain, and the options that are set (openvino threads=2)."""
+    """Return the target's text for tables: the toolchain, and its options (openvino threads=2)."""
     options = (f"{name}={value}" for name, value in target.options)
     return " ".join([str(target.toolchain), *options])
 

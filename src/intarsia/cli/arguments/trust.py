@@ -1,4 +1,4 @@
-"""How far an artifact is trusted that the command line loads."""
+"""Trust in the artifacts that the command line loads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from intarsia.support.errors import UsageError
 
 Untrusted: TypeAlias = Annotated[
     bool,
-    typer.Option("--untrusted", help="Run no compiled code out of an artifact: compile it from its source."),
+    typer.Option(
+        "--untrusted", help="Ignore compiled code in an artifact, and compile it from its source instead."
+    ),
 ]
 RequireSignature: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--require-signature", metavar="KEY.pub", help="Refuse an artifact that this key has not signed."
+        "--require-signature", metavar="KEY.pub", help="Reject artifacts that this key has not signed."
     ),
 ]
 
@@ -28,29 +30,29 @@ class Trust:
     """The trust in the artifacts of a command line.
 
     Attributes:
-        is_untrusted: Whether compiled code out of artifacts is ignored.
-        public_key: PEM file of the key whose owner must have signed artifacts; None for no check.
+        is_untrusted: Whether compiled code in artifacts is ignored.
+        public_key: PEM file of the public key for the signatures of artifacts; None for no check.
     """
 
     is_untrusted: bool = False
     public_key: Path | None = None
 
     def load(self, path: Path) -> Executable:
-        """Load an artifact; errors are those of `runtime.artifact_load.load`."""
+        """Load an artifact; raises the errors of `runtime.artifact_load.load`."""
         from intarsia.runtime.artifact_load import load
 
         return load(path, trusted=not self.is_untrusted, require_signature=self.public_key)
 
     def refuse_for_models(self, text: str) -> None:
-        """Refuse the options where no artifact is loaded: a model would pass as checked.
+        """Refuse the options for a model, which would otherwise seem to be checked.
 
         Raises:
-            UsageError: One of them was given.
+            UsageError: An option was given.
         """
         option = "require-signature" if self.public_key else "untrusted" if self.is_untrusted else ""
         if option:
             raise UsageError(
-                f"--{option} does not go with {text}: it is no artifact",
+                f"--{option} cannot be used with {text}: it is not an artifact",
                 help="a model is compiled from its source anyway; only artifacts are signed",
             )
 

@@ -1,4 +1,4 @@
-"""`intarsia bench`: how long one call takes, and where the time goes."""
+"""`intarsia bench`: latency of one call, and its profile by kernel."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def bench(
     seed: Seed = 0,
     threads: Threads = None,
     budget: Budget = "10s",
-    profile: Annotated[bool, typer.Option("--profile", help="Show the time of every kernel.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Show the time of each kernel.")] = False,
     untrusted: Untrusted = False,
     require_signature: RequireSignature = None,
 ) -> Report:
-    """Measure latencies.
+    """Measure the latency of models and artifacts.
 
-    Several models and artifacts take turns, so that the drift of the machine meets all of them.
+    Several of them are measured interleaved, so that clock drift affects all equally.
     """
     from intarsia.cli.arguments.program_list import open_programs
     from intarsia.cli.arguments.shape import parse_shapes
@@ -66,11 +66,11 @@ def bench(
     profiles = [_profile(p, a) for p, a in zip(programs, arrays, strict=True)] if profile else []
     rows = tuple(_row(program, timings[program.name]) for program in programs)
     blocks: list[Block] = [Table(HEADERS, rows, NUMERIC)]
-    for program, found in zip(programs, profiles, strict=False):
-        blocks += [f"kernels of {program.name}:", str(found)]
+    for program, kernel_profile in zip(programs, profiles, strict=False):
+        blocks += [f"kernels of {program.name}:", str(kernel_profile)]
     records = [_record(program, timings[program.name]) for program in programs]
-    for record, found in zip(records, profiles, strict=False):
-        record["profile"] = found.to_json()
+    for record, kernel_profile in zip(records, profiles, strict=False):
+        record["profile"] = kernel_profile.to_json()
     return Report({"programs": records, "seed": seed}, tuple(blocks))
 
 

@@ -1,4 +1,4 @@
-"""`intarsia bisect`: which pass makes a model compute something else."""
+"""`intarsia bisect`: find the first pass that changes the result of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pipeline = Annotated[
     typer.Option(
         "--pipeline",
         metavar="NAME",
-        help=f"A named sequence of passes; {DEFAULT_PIPELINE} if no --pass is given.",
+        help=f"Name of a pipeline of passes. [default: {DEFAULT_PIPELINE}, unless --pass is given]",
         autocompletion=complete_pipeline,
     ),
 ]
@@ -37,15 +37,18 @@ Passes = Annotated[
     typer.Option(
         "--pass",
         metavar="NAME",
-        help="A pass, in the order given, whatever its level. May be repeated.",
+        help="Pass to run, in the given order, regardless of its level. May be repeated.",
         autocompletion=complete_pass,
         default_factory=list,
         show_default=False,
     ),
 ]
-OptLevel = Annotated[int, typer.Option("--opt-level", metavar="N", help="Level of the PassContext.")]
+OptLevel = Annotated[
+    int, typer.Option("--opt-level", metavar="N", help="Optimization level of the PassContext.")
+]
 Exhaustive = Annotated[
-    bool, typer.Option("--exhaustive", help="Run the program after every pass, not only where needed.")
+    bool,
+    typer.Option("--exhaustive", help="Run the program after every pass, not only as the bisection needs."),
 ]
 
 
@@ -63,9 +66,9 @@ def bisect(
     seed: Seed = 0,
     threads: Threads = None,
 ) -> Report:
-    """Find the pass that makes a model compute something else.
+    """Find the first pass that makes a model's results wrong.
 
-    Runs the passes once, then the programs between them until the first wrong one is known.
+    Runs the passes once, and then programs between them until the first wrong one is found.
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.program import main_inputs
@@ -77,15 +80,15 @@ def bisect(
     console: Console = context.obj
     argument = ModelArgument.parse(model)
     if argument.is_artifact:
-        raise UsageError("an artifact is compiled already", help="give the model it was made of")
+        raise UsageError("an artifact is compiled already", help="pass the model that it was tuned from")
     fixed = parse_shapes(shapes)
     sequence = _sequence(pipeline, passes)
     module = argument.import_model(fixed)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
     target = parse_target(argument.target or toolchain or REFERENCE, threads)
     ctx = PassContext(opt_level=opt_level, required_pass=passes)
-    found = find_wrong_pass(module, sequence, arrays, target, exhaustive=exhaustive, ctx=ctx)
-    return _report(model, sequence.info.name, found)
+    bisected = find_wrong_pass(module, sequence, arrays, target, exhaustive=exhaustive, ctx=ctx)
+    return _report(model, sequence.info.name, bisected)
 
 
 def _sequence(pipeline: str | None, passes: list[str]) -> Pass:
@@ -98,9 +101,9 @@ def _sequence(pipeline: str | None, passes: list[str]) -> Pass:
     return load_pass_sequence(pipeline or DEFAULT_PIPELINE)
 
 
-def _report(model: str, name: str, found: PassBisection) -> Report:
-    bisection = found.bisection
-    rows = [(item, _verdict(item, found)) for item in bisection.passes]
+def _report(model: str, name: str, bisected: PassBisection) -> Report:
+    bisection = bisected.bisection
+    rows = [(item, _verdict(item, bisected)) for item in bisection.passes]
     document = {
         "model": model,
         "passes": [_record(item, verdict) for item, verdict in rows],
@@ -108,11 +111,11 @@ def _report(model: str, name: str, found: PassBisection) -> Report:
         "diff": "" if bisection.guilty is None else bisection.guilty.change.diff(),
         "raised": None if bisection.error is None else str(bisection.error),
         "runs": bisection.evaluations,
-        "reference": found.reference,
+        "reference": bisected.reference,
     }
     chosen = None if bisection.guilty is None else bisection.passes.index(bisection.guilty)
     table = Table(HEADERS, tuple(_cells(item, verdict) for item, verdict in rows), frozenset({3}), chosen)
-    blocks: list[Block] = [table, f"reference result: {found.reference}"]
+    blocks: list[Block] = [table, f"reference result: {bisected.reference}"]
     if bisection.guilty is not None:
         if bisection.error is not None:
             blocks.append(f"a later pass has failed: {bisection.error}")
@@ -133,8 +136,8 @@ def _nothing_wrong(bisection: Bisection) -> str:
     return f"right {where}; programs run: {bisection.evaluations}"
 
 
-def _verdict(item: BisectedPass, found: PassBisection) -> Verdict | None:
-    return None if item.is_right is None else found.verdicts.get(item.change.after)
+def _verdict(item: BisectedPass, bisected: PassBisection) -> Verdict | None:
+    return None if item.is_right is None else bisected.verdicts.get(item.change.after)
 
 
 def _cells(item: BisectedPass, verdict: Verdict | None) -> tuple[str, ...]:

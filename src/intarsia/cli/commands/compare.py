@@ -1,4 +1,4 @@
-"""`intarsia compare`: programs side by side on the same inputs."""
+"""`intarsia compare`: results and latencies of programs on the same inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HEADERS = ("program", "toolchain", "median", "ratio to the best", "max error", "result")
 NUMERIC = frozenset({2, 4})
-HELP = "Two or more of: an .onnx file, zoo:NAME, either with @TOOLCHAIN, or an artifact."
+HELP = "Two or more models (.onnx file or zoo:NAME, each with @TOOLCHAIN if wished) or artifacts."
 
 
 def compare(
@@ -45,10 +45,10 @@ def compare(
     untrusted: Untrusted = False,
     require_signature: RequireSignature = None,
 ) -> Report:
-    """Compare results and latencies.
+    """Compare the results and latencies of models and artifacts.
 
-    Outputs on three sets of inputs are held against the reference results of the first program. Latencies are
-    measured in turns, on the first set.
+    Outputs on three input sets are compared with the reference results of the first program. Latencies are
+    measured interleaved, on the first set.
     """
     from intarsia.cli.arguments.program_list import open_programs
     from intarsia.cli.arguments.shape import parse_shapes
@@ -63,7 +63,7 @@ def compare(
     trust = Trust(untrusted, require_signature)
     programs = open_programs(models, parse_shapes(shapes), toolchains, threads, console.note, trust)
     if len(programs) < 2:
-        raise UsageError("there is nothing to compare with: one program is given", help=HELP)
+        raise UsageError("compare needs at least two programs, but one is given", help=HELP)
     arrays = programs[0].inputs(inputs, seed, console.note)
     trials = trials_for(programs[0].module, arrays, seed=seed)
     verdicts = {program.name: _check(program, trials) for program in programs}
@@ -90,7 +90,7 @@ def _check(program: Program, trials: Sequence[Trial]) -> GateReport:
 
 @dataclass(frozen=True, slots=True)
 class _Contender:
-    """One program with what was found about it."""
+    """One program with its verdict and its timing."""
 
     program: Program
     verdict: GateReport
@@ -129,10 +129,10 @@ class _Contender:
 
 def _report(contenders: Sequence[_Contender], reference: str, random_note: str) -> Report:
     best = next(index for index, contender in enumerate(contenders) if contender.is_best)
-    table = Table(HEADERS, tuple(each.cells() for each in contenders), NUMERIC, chosen=best)
-    wrong = [(each.program.name, each.verdict) for each in contenders if not each.verdict.passed]
+    table = Table(HEADERS, tuple(contender.cells() for contender in contenders), NUMERIC, chosen=best)
+    wrong = [(item.program.name, item.verdict) for item in contenders if not item.verdict.passed]
     document = {
-        "programs": [each.record() for each in contenders],
+        "programs": [contender.record() for contender in contenders],
         "best": contenders[best].program.name,
         "reference": reference,
     }

@@ -1,4 +1,4 @@
-"""`intarsia db`: what has been measured; to look at, to carry elsewhere, to tidy up."""
+"""`intarsia db`: show, exchange and prune stored measurements."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from intarsia.measure.database import MergeCounts
 
 Workload = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="Its name, or the beginning of its digest: see db list.")
+    str,
+    typer.Argument(
+        metavar="WORKLOAD", help="Name of a workload, or the beginning of its digest (see intarsia db list)."
+    ),
 ]
 
 
 def list_workloads(context: typer.Context, database: Place = None) -> Report:
-    """List the workloads, with how much is known of each on each target and host."""
+    """List the workloads, with the measurements of each target and host."""
     from intarsia.cli.reports.db_report import list_report
 
     with open_database(database, on_wait=context.obj.note) as opened:
@@ -29,27 +32,31 @@ def list_workloads(context: typer.Context, database: Place = None) -> Report:
 
 
 def show_workload(context: typer.Context, workload: Workload, database: Place = None) -> Report:
-    """Show a workload: who measured what of it, and why candidates failed."""
+    """Show a workload: its measurements by target and host, and why candidates failed."""
     from intarsia.cli.reports.db_report import find_workload, show_report
 
     with open_database(database, on_wait=context.obj.note) as opened:
-        found = find_workload(workload, opened.summaries())
-        records = opened.records_of(found.workload)
+        summary = find_workload(workload, opened.summaries())
+        records = opened.records_of(summary.workload)
         hosts = {digest: opened.host(digest) for digest in sorted({record.host for record in records})}
-        return show_report(found, records, hosts, opened.program(found.workload))
+        return show_report(summary, records, hosts, opened.program(summary.workload))
 
 
 def top_candidates(
     context: typer.Context,
     workload: Workload,
-    count: Annotated[int, typer.Option("--count", "-k", metavar="K", min=1, help="How many.")] = 10,
+    count: Annotated[
+        int, typer.Option("--count", "-k", metavar="K", min=1, help="Maximum number of candidates.")
+    ] = 10,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="TARGET", help="Of this target only.")
+        str | None, typer.Option("--target", metavar="TARGET", help="Only candidates of this target.")
     ] = None,
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", metavar="DIGEST", help="Of another machine: see db list. This one if not given."
+            "--host",
+            metavar="DIGEST",
+            help="Candidates of another machine (see intarsia db list). [default: this machine]",
         ),
     ] = None,
     database: Place = None,
@@ -59,22 +66,20 @@ def top_candidates(
     from intarsia.target import Target
     from intarsia.toolchain.this_host import this_host
 
-    wanted = None if target is None else str(Target.parse(target))
+    target_filter = None if target is None else str(Target.parse(target))
     with open_database(database, on_wait=context.obj.note) as opened:
         summaries = opened.summaries()
-        found = find_workload(workload, summaries)
+        summary = find_workload(workload, summaries)
         digest = this_host().digest if host is None else find_host(host, summaries)
-        return top_report(found, opened.records_of(found.workload), digest, wanted, count)
+        return top_report(summary, opened.records_of(summary.workload), digest, target_filter, count)
 
 
 def export_lines(
     context: typer.Context,
-    output: Annotated[
-        Path, typer.Argument(metavar="FILE", help="To be written, such as measurements.jsonl.")
-    ],
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as measurements.jsonl.")],
     database: Place = None,
 ) -> Report:
-    """Write all measurements as lines of JSON."""
+    """Export all measurements as JSON lines."""
     from intarsia.cli.arguments.output import check_writable
 
     check_writable(output)
@@ -91,10 +96,10 @@ def export_lines(
 
 def import_lines(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="That db export has written.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="File that intarsia db export has written.")],
     database: Place = None,
 ) -> Report:
-    """Add the measurements of an export: all of them, or none if a line is bad."""
+    """Import measurements: all of them, or none if a line is invalid."""
     with open_database(database, create=True, on_wait=context.obj.note) as opened:
         return _merge_report(opened.import_lines(source), opened.place)
 
@@ -104,7 +109,7 @@ def merge_database(
     other: Annotated[str, typer.Argument(metavar="PLACE", help="File or URL of the other database.")],
     database: Place = None,
 ) -> Report:
-    """Add the measurements of another database; merging it once more changes nothing."""
+    """Merge the measurements of another database; merging it again changes nothing."""
     from intarsia.measure.database import Database
 
     note = context.obj.note
@@ -119,18 +124,22 @@ def collect_garbage(
     context: typer.Context,
     keep_top: Annotated[
         int | None,
-        typer.Option("--keep-top", metavar="N", min=0, help="Keep the N best of workload, target and host."),
+        typer.Option(
+            "--keep-top", metavar="N", min=0, help="Keep the N best of each workload, target and host."
+        ),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="Keep what was measured since: 90m, 12h, 30d, 8w."),
+        typer.Option(
+            "--older-than", metavar="AGE", help="Keep measurements younger than this: 90m, 12h, 30d, 8w."
+        ),
     ] = None,
     other_hosts: Annotated[
-        bool, typer.Option("--other-hosts", help="Keep what was measured on this machine.")
+        bool, typer.Option("--other-hosts", help="Keep the measurements of this machine.")
     ] = False,
     database: Place = None,
 ) -> Report:
-    """Remove measurements: those that none of the conditions keeps. At least one must be given."""
+    """Remove measurements that none of the given conditions keeps; at least one condition is needed."""
     from intarsia.toolchain.this_host import this_host
 
     with open_database(database, on_wait=context.obj.note) as opened:
@@ -147,12 +156,12 @@ def collect_garbage(
     return Report(document, (f"removed {removed.records} records; {left} are left",))
 
 
-def _merge_report(counts: MergeCounts, place: str) -> Report:
+def _merge_report(counts: MergeCounts, location: str) -> Report:
     document = {
-        "database": place,
+        "database": location,
         "added": counts.added,
         "updated": counts.updated,
         "skipped": counts.skipped,
     }
-    text = f"{place}: {counts.added} added, {counts.updated} updated, {counts.skipped} already there"
+    text = f"{location}: {counts.added} added, {counts.updated} updated, {counts.skipped} already there"
     return Report(document, (text,))

@@ -1,4 +1,4 @@
-"""`intarsia doctor`: what this machine has, and what is missing."""
+"""`intarsia doctor`: the machine, its toolchains, and what is missing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ def doctor(
     context: typer.Context,
     *,
     noise: Annotated[
-        bool, typer.Option("--noise", help="Test for five seconds whether the machine is quiet enough.")
+        bool,
+        typer.Option(
+            "--noise", help="Test for five seconds whether the machine is quiet enough for measurements."
+        ),
     ] = False,
 ) -> Report:
-    """Show what this machine has.
+    """Show the machine and its toolchains.
 
-    Its CPU, every toolchain with its version or what is wrong with it, and how threads are used.
+    Prints the CPU, each toolchain with its version or its problem, and the use of threads.
     """
     if noise:
         from intarsia.cli.reports.noise_report import noise_report
@@ -63,15 +66,21 @@ def doctor(
 def _record(status: ToolchainStatus) -> dict[str, object]:
     from intarsia.toolchain import Available
 
-    found = status.availability
-    if isinstance(found, Available):
-        return {"name": status.name, "usable": True, "version": found.version, "reason": "", "help": ""}
+    availability = status.availability
+    if isinstance(availability, Available):
+        return {
+            "name": status.name,
+            "usable": True,
+            "version": availability.version,
+            "reason": "",
+            "help": "",
+        }
     return {
         "name": status.name,
         "usable": False,
         "version": None,
-        "reason": found.reason,
-        "help": found.help,
+        "reason": availability.reason,
+        "help": availability.help,
     }
 
 
@@ -94,11 +103,11 @@ def _toolchain_table(statuses: tuple[ToolchainStatus, ...]) -> Table:
 
     rows = []
     for status in statuses:
-        found = status.availability
-        if isinstance(found, Available):
-            rows.append((status.name, "works", found.version, ""))
+        availability = status.availability
+        if isinstance(availability, Available):
+            rows.append((status.name, "works", availability.version, ""))
         else:
-            rows.append((status.name, "not usable", found.reason, found.help))
+            rows.append((status.name, "not usable", availability.reason, availability.help))
     return Table(("toolchain", "state", "version or reason", "help"), tuple(rows))
 
 

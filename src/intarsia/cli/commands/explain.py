@@ -1,4 +1,4 @@
-"""`intarsia explain`: what runs where in a model, and what became of everything else that was tried."""
+"""`intarsia explain`: the regions of a model, their toolchains, and the alternatives that were tried."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NODE]",
-            help="Only what was tried with a node: its name in ONNX, its number, or an operator.",
+            help="Only candidates with this node: its ONNX name, its number, or an operator.",
         ),
     ] = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="List every candidate that is known.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,
     trace: Annotated[
-        bool, typer.Option("--trace", help="The tree of what tuning passes tried, instead.")
+        bool, typer.Option("--trace", help="Show the candidates of tuning passes as a tree instead.")
     ] = False,
     layers: Annotated[
         bool,
-        typer.Option("--layers", help="By which algorithms convolutions are computed, and their errors."),
+        typer.Option("--layers", help="Show the algorithms of convolutions and their errors instead."),
     ] = False,
     targets: Targets,
     shapes: Shapes,
@@ -48,10 +48,11 @@ def explain(
     untrusted: Untrusted = False,
     require_signature: RequireSignature = None,
 ) -> Report:
-    """Explain what runs where, and what else was tried.
+    """Explain which toolchain runs what, and what else was tried.
 
-    An artifact tells how it was tuned. Of a model, what has been measured of it on this machine is shown,
-    with the same inputs; nothing is measured.
+    An artifact contains the explanation of its tuning run. For a model, the stored measurements of this
+    machine
+    with the same inputs are shown; nothing is measured.
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.program import special_inputs
@@ -67,17 +68,17 @@ def explain(
     argument = ModelArgument.parse(model)
     if trace and (node is not None or everything or not argument.is_artifact):
         raise UsageError(
-            "--trace is about what tuning passes tried for an artifact, whole",
-            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --trace",
+            "--trace needs an artifact, and no NODE or --all",
+            help="intarsia tune MODEL writes one; then run: intarsia explain MODEL.intarsia --trace",
         )
     if layers and (node is not None or everything or trace or not argument.is_artifact):
         raise UsageError(
-            "--layers is about an artifact, whole",
-            help="intarsia tune MODEL writes an artifact; then: intarsia explain MODEL.intarsia --layers",
+            "--layers needs an artifact, and no NODE, --all or --trace",
+            help="intarsia tune MODEL writes one; then run: intarsia explain MODEL.intarsia --layers",
         )
     trust = Trust(untrusted, require_signature)
     if trust != TRUSTED and not layers:
-        raise UsageError("--untrusted and --require-signature go with --layers: all else loads no kernels")
+        raise UsageError("--untrusted and --require-signature need --layers: only that loads kernels")
     if argument.is_artifact:
         argument.refuse_choices(
             target=argument.target or targets, shape=shapes, input=inputs, range=ranges, threads=threads
@@ -85,32 +86,32 @@ def explain(
         if layers:
             from intarsia.cli.reports.layers_report import layers_report
 
-            return layers_report(Path(argument.place), trust)
-        explanation = _of_artifact(Path(argument.place))
+            return layers_report(Path(argument.source), trust)
+        explanation = _read_artifact(Path(argument.source))
     else:
         _refuse_target(argument)
         module = with_input_ranges(argument.import_model(parse_shapes(shapes)), parse_ranges(ranges))
         console: Console = context.obj
         given = special_inputs(module["main"], inputs, seed, console.note) if inputs else {}
-        asked = [parse_target(text, threads) for text in targets] or None
-        with open_database(database, on_wait=console.note) as known:
+        chosen = [parse_target(text, threads) for text in targets] or None
+        with open_database(database, on_wait=console.note) as opened:
             explanation = explain_model(
-                module, argument.name, known, this_host(), asked, None if asked else threads, given
+                module, argument.name, opened, this_host(), chosen, None if chosen else threads, given
             )
     if trace:
         return trace_report(explanation)
     return explain_report(explanation, node, everything=everything)
 
 
-def _of_artifact(path: Path) -> Explanation:
+def _read_artifact(path: Path) -> Explanation:
     from intarsia.driver.explain.explanation import Explanation
     from intarsia.runtime.artifact_load import read_explanation
 
     text = read_explanation(path)
     if text is None:
         raise UsageError(
-            f"{path} does not say how it was made",
-            help="an artifact that intarsia tune writes does; intarsia explain MODEL tells what was measured",
+            f"{path} contains no explanation",
+            help="artifacts of intarsia tune contain one; intarsia explain MODEL shows stored measurements",
         )
     return Explanation.from_text(text, str(path))
 

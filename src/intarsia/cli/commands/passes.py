@@ -1,4 +1,4 @@
-"""`intarsia passes`: the passes and pipelines there are, what one does, and what a pipeline will run."""
+"""`intarsia passes`: list the passes and pipelines, or explain one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Name = Annotated[
     str | None,
     typer.Argument(
         metavar="[NAME]",
-        help="A pass: show what it does. A pipeline: show what it runs, and why.",
+        help="Pass to describe, or pipeline to show the passes of.",
         autocompletion=complete_pass_or_pipeline,
     ),
 ]
@@ -31,18 +31,18 @@ Name = Annotated[
 def passes(
     name: Name = None,
     *,
-    opt_level: Annotated[int, typer.Option("--opt-level", metavar="N", help="Level to explain.")] = 2,
+    opt_level: Annotated[int, typer.Option("--opt-level", metavar="N", help="Optimization level.")] = 2,
 ) -> Report:
     """List the passes and pipelines, or explain one of them."""
     from intarsia.transform import PassContext, pass_names, pipeline_names
     from intarsia.transform.pass_packages import load_pass_packages
 
     if name is None:
-        return _listed()
+        return _list_all()
     if name in pipeline_names():
-        return _explained(name, PassContext(opt_level=opt_level))
+        return _explain_pipeline(name, PassContext(opt_level=opt_level))
     if name in pass_names():
-        return _described(name)
+        return _describe_pass(name)
     error = UsageError(f"no pass or pipeline is named {name!r}", help=_candidates(name))
     for reason in load_pass_packages():
         error.add_note(f"could not be loaded: {reason}")
@@ -56,33 +56,33 @@ def _candidates(name: str) -> str:
     return f"did you mean {' or '.join(close)}?" if close else "`intarsia passes` lists them"
 
 
-def _described(name: str) -> Report:
-    """What one pass does, its options, and what it asks of its surroundings."""
+def _describe_pass(name: str) -> Report:
+    """Describe a pass: its text, options and ordering constraints."""
     from intarsia.transform import Sequential
     from intarsia.transform.pass_registry import registered_pass
 
-    found = registered_pass(name)
-    text = str(found) if isinstance(found, Sequential) else getdoc(found) or ""
-    constraints = _constraints(found.info)
+    described = registered_pass(name)
+    text = str(described) if isinstance(described, Sequential) else getdoc(described) or ""
+    constraints = _constraints(described.info)
     document = {
         "pass": name,
-        "opt_level": found.info.opt_level,
+        "opt_level": described.info.opt_level,
         "constraints": constraints,
-        "options": _options(found),
+        "options": _options(described),
         "text": text,
     }
-    asked = [f"{key}: {', '.join(names)}" for key, names in constraints.items()]
+    constraint_lines = [f"{key}: {', '.join(names)}" for key, names in constraints.items()]
     options = [
         f"option {item['name']}: {item['type']}"
         + (", needed" if item["default"] is None else f" = {item['default']}")
-        for item in _options(found)
+        for item in _options(described)
     ]
-    head = "\n".join([f"{name}, level {found.info.opt_level}", *asked, *options])
+    head = "\n".join([f"{name}, level {described.info.opt_level}", *constraint_lines, *options])
     return Report(document, (head, "", text))
 
 
 def _constraints(info: PassInfo) -> dict[str, list[str]]:
-    """The constraints that a pass states, by their names in the class statement."""
+    """Return the constraints that a pass declares, by their names in the class statement."""
     given = {
         "required": info.required,
         "after": info.after,
@@ -94,9 +94,9 @@ def _constraints(info: PassInfo) -> dict[str, list[str]]:
     return stated if info.handles is None else {**stated, "handles": sorted(info.handles)}
 
 
-def _options(found: type[Pass] | Pass) -> list[dict[str, str | None]]:
-    """Name, type and default of each option, as Python texts; one that must be given has no default."""
-    items: tuple[Field[object], ...] = fields(found) if is_dataclass(found) else ()
+def _options(described: type[Pass] | Pass) -> list[dict[str, str | None]]:
+    """Return name, type and default of each option as Python text; required options have no default."""
+    items: tuple[Field[object], ...] = fields(described) if is_dataclass(described) else ()
     return [
         {
             "name": item.name,
@@ -107,26 +107,26 @@ def _options(found: type[Pass] | Pass) -> list[dict[str, str | None]]:
     ]
 
 
-def _explained(name: str, ctx: PassContext) -> Report:
+def _explain_pipeline(name: str, ctx: PassContext) -> Report:
     from intarsia.transform import load_pass_sequence
 
-    found = load_pass_sequence(name).explain(ctx)
+    explained = load_pass_sequence(name).explain(ctx)
     rows = tuple(
         ("runs" if item.runs else "skipped", "  " * item.depth + item.name, item.reason)
-        for item in found.passes
+        for item in explained.passes
     )
     document = {
         "pipeline": name,
         "opt_level": ctx.opt_level,
         "passes": [
             {"name": item.name, "runs": item.runs, "reason": item.reason, "depth": item.depth}
-            for item in found.passes
+            for item in explained.passes
         ],
     }
     return Report(document, (Table(("", "pass", "reason"), rows),))
 
 
-def _listed() -> Report:
+def _list_all() -> Report:
     from intarsia.transform import PassContext, pass_names
     from intarsia.transform.pass_packages import load_pass_packages
     from intarsia.transform.pass_registry import registered_pass
@@ -151,8 +151,8 @@ def _listed() -> Report:
         "broken_pipelines": broken,
     }
     blocks: tuple[Block, ...] = (
-        Table(("pass", "level", "what it does"), rows, frozenset({1})),
-        Table(("config key", "type", "default", "what it says"), tuple(map(_key_row, keys))),
+        Table(("pass", "level", "description"), rows, frozenset({1})),
+        Table(("config key", "type", "default", "description"), tuple(map(_key_row, keys))),
         *(f"{name}: {', '.join(inner)}" for name, inner in pipelines.items()),
         *(f"cannot be made: {reason}" for reason in broken),
         *(f"could not be loaded: {reason}" for reason in load_pass_packages()),
@@ -161,16 +161,16 @@ def _listed() -> Report:
 
 
 def _pipelines() -> tuple[dict[str, list[str]], list[str]]:
-    """The passes of each pipeline, and what is wrong with those that cannot be made."""
+    """Return the passes of each pipeline, and the errors of those that cannot be created."""
     from intarsia.transform import load_pass_sequence, pipeline_names
 
-    found, broken = {}, []
+    by_name, broken = {}, []
     for name in pipeline_names():
         try:
-            found[name] = [item.info.name for item in load_pass_sequence(name).passes]
+            by_name[name] = [item.info.name for item in load_pass_sequence(name).passes]
         except Exception as error:  # whatever a function of another package raises
             broken.append(f"{name}: {getattr(error, 'problem', error)}")
-    return found, broken
+    return by_name, broken
 
 
 def _key_row(key: ConfigOption[object]) -> tuple[str, str, str, str]:
@@ -178,10 +178,10 @@ def _key_row(key: ConfigOption[object]) -> tuple[str, str, str, str]:
 
 
 def _summary(item: type[Pass] | Pass) -> str:
-    """First line of the docstring; of a sequence, the passes in it."""
+    """Return the first line of the docstring; of a sequence, its passes."""
     from intarsia.transform import Sequential
 
     if isinstance(item, Sequential):
-        return ", then ".join(each.info.name for each in item.passes)
+        return ", then ".join(inner.info.name for inner in item.passes)
     lines = (item.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""

@@ -1,4 +1,4 @@
-"""`intarsia run`: one call, and what comes out."""
+"""`intarsia run`: run a model once, and show its outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(
 ) -> Report:
     """Run a model or an artifact once.
 
-    Shows its outputs in a few numbers each, or saves them.
+    Prints a summary of each output, or saves the outputs.
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.output import check_writable, refuse_to_replace
@@ -51,41 +51,43 @@ def run(
         check_writable(output)
     argument = ModelArgument.parse(model)
     if output is not None:
-        refuse_to_replace(output, argument.place)
+        refuse_to_replace(output, argument.source)
     program = open_program(argument, parse_shapes(shapes), toolchain, threads, console.note, trust)
     arrays = program.inputs(inputs, seed, console.note)
     results = program.executable.run_flat(**arrays)
     names = [info.name for info in program.executable.outputs]
     summaries = [ArraySummary.of(name, value) for name, value in zip(names, results, strict=True)]
-    blocks: list[Block] = [Table(HEADERS, tuple(each.cells() for each in summaries), NUMERIC)]
+    blocks: list[Block] = [Table(HEADERS, tuple(summary.cells() for summary in summaries), NUMERIC)]
     if output is not None:
         size = save_npz(output, dict(zip(names, results, strict=True)))
         blocks.append(f"wrote {output} ({size_text(size)})")
     document = {
         "model": model,
         "toolchain": program.toolchains,
-        "outputs": [each.to_json() for each in summaries],
+        "outputs": [summary.to_json() for summary in summaries],
         "file": None if output is None else str(output),
     }
     return Report(document, tuple(blocks))
 
 
 def save_npz(path: Path, values: Mapping[str, Value]) -> int:
-    """Write arrays by name, whole or not at all; texts as Unicode arrays, so that nothing is pickled.
+    """Write arrays by name atomically; texts as Unicode arrays, so that nothing is pickled.
 
     Unlike `numpy.savez` it takes any name, "file" included.
 
     Returns:
-        The size of the file in bytes.
+        Size of the file in bytes.
 
     Raises:
-        OutputError: The file system refused, or a value is no array.
+        OutputError: The file cannot be written, or a value is not an array.
     """
     from intarsia.support.files import write_atomically
 
     for name, value in values.items():
         if not isinstance(value, np.ndarray):
-            raise OutputError(f"cannot write {path}: output {name!r} is no array, and .npz holds arrays only")
+            raise OutputError(
+                f"cannot write {path}: output {name!r} is not an array, and .npz files contain arrays only"
+            )
     with write_atomically(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
             for name, value in values.items():

@@ -1,4 +1,4 @@
-"""`intarsia keygen` and `intarsia sign`: artifacts that others can trust."""
+"""`intarsia keygen` and `intarsia sign`: signed artifacts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from intarsia.cli.reports.report import Report
 
-Artifact = Annotated[Path, typer.Argument(metavar="ARTIFACT", help="An artifact that tune saved.")]
+Artifact = Annotated[Path, typer.Argument(metavar="ARTIFACT", help="Artifact of intarsia tune.")]
 
 
 def keygen(
@@ -17,9 +17,9 @@ def keygen(
         Path, typer.Argument(metavar="NAME", help="Path of the keys without suffix: NAME.key and NAME.pub.")
     ],
 ) -> Report:
-    """Make a pair of keys for signing artifacts.
+    """Generate a pair of keys for signing artifacts.
 
-    NAME.key signs: keep it to yourself. NAME.pub checks: give it to those who run your artifacts.
+    NAME.key signs: keep it secret. NAME.pub verifies: distribute it with your artifacts.
     """
     from intarsia.runtime.signature import generate_keys
 
@@ -35,7 +35,7 @@ def sign(
 ) -> Report:
     """Sign an artifact with a private key, in place.
 
-    It is then loaded with `intarsia run ARTIFACT --require-signature NAME.pub`.
+    Run it with `intarsia run ARTIFACT --require-signature NAME.pub`.
     """
     from intarsia.runtime.artifact_sign import sign_artifact
 

@@ -1,4 +1,4 @@
-"""`intarsia tune`: find the fastest right toolchain for a model, and save the result."""
+"""`intarsia tune`: find the fastest correct toolchain for a model, and save the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tune(
     *,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="OUT", help="The artifact; a folder if it ends with /."),
+        typer.Option("--output", "-o", metavar="OUT", help="Output artifact; a folder if it ends with /."),
     ] = DEFAULT_OUTPUT,
     budget: Budget = "60s",
     targets: Targets,
@@ -51,15 +51,17 @@ def tune(
     cluster: Cluster = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="No algorithms that save operations by other sums."),
+        typer.Option(
+            "--exact", help="Forbid algorithms that change sums to save operations, such as Winograd's."
+        ),
     ] = False,
     tolerance: Annotated[
         float | None,
         typer.Option(
             "--tolerance",
             metavar="E",
-            help="The largest error of an output allowed, relative to its largest value. If it is larger "
-            "than rounding, narrower types and less accurate algorithms take part.",
+            help="Largest allowed error of an output, relative to its largest value. Above the rounding "
+            "error, narrower types and less accurate algorithms are tried too.",
         ),
     ] = None,
     plan: Annotated[
@@ -67,7 +69,7 @@ def tune(
         typer.Option(
             "--plan",
             metavar="FILE",
-            help="Who runs what: taken up from FILE if it exists, and written to it at the end.",
+            help="Plan file: read as a candidate if it exists, and written at the end.",
         ),
     ] = None,
     pipeline: Annotated[
@@ -75,7 +77,7 @@ def tune(
         typer.Option(
             "--pipeline",
             metavar="NAME",
-            help="The passes that decide on the program by measuring: default_tuning, experiment_tuning.",
+            help="Pipeline of tuning passes: default_tuning or experiment_tuning.",
         ),
     ] = None,
     passes: Annotated[
@@ -83,7 +85,7 @@ def tune(
         typer.Option(
             "--passes",
             metavar="A,B",
-            help="Such passes by name (intarsia passes lists them), in place of a pipeline; none for none.",
+            help="Tuning passes by name in place of a pipeline (see intarsia passes), or none.",
         ),
     ] = None,
     schedules: Annotated[
@@ -94,27 +96,28 @@ def tune(
     ] = False,
     schedule_trials: Annotated[
         int | None,
-        typer.Option(
-            "--schedule-trials", metavar="N", min=1, help="Measure at most so many schedules in all."
-        ),
+        typer.Option("--schedule-trials", metavar="N", min=1, help="Maximum number of measured schedules."),
     ] = None,
     locked: Annotated[
         bool,
-        typer.Option("--locked", help="Build and verify the plan as it is: no search, no comparison."),
+        typer.Option("--locked", help="Build and verify the plan only, without search and comparison."),
     ] = False,
     require_latency: Annotated[
         float | None,
         typer.Option(
-            "--require-latency", metavar="MS", min=0, help="Exit with 5 if the best is slower than this."
+            "--require-latency",
+            metavar="MS",
+            min=0,
+            help="Exit with code 5 if the best latency is above this.",
         ),
     ] = None,
 ) -> Report:
-    """Find and save the fastest toolchain for a model, or mix of them.
+    """Find and save the fastest engine for a model, or mix of engines.
 
-    Every toolchain runs the whole model in a process of its own, and parts of it. Those whose result is right
-    are timed in turns, and the fastest is saved as an artifact, which intarsia run takes. What has been
-    measured is kept: the same command again goes on where it was, or tells what it has found. Ctrl-C ends it
-    after the current candidate, a second one now.
+    Each toolchain is measured on the whole model and on its parts, in separate processes. Correct candidates
+    are timed interleaved, and the fastest one is saved as an artifact for intarsia run. Measurements are
+    stored: the same command again continues, or repeats the result. Ctrl-C stops
+    after the current candidate, a second Ctrl-C immediately.
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.output import check_artifact_place
@@ -133,20 +136,20 @@ def tune(
 
     console: Console = context.obj
     argument = _only_a_model(ModelArgument.parse(model))
-    place = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
+    out_path = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
     seconds, fixed = parse_budget(budget), parse_shapes(shapes)
     fixed_ranges = parse_ranges(ranges)
     candidates = [parse_target(text, threads) for text in targets] or None
     plan_path = None if plan is None else Path(plan)
     if locked:
-        asked = schedules or schedule_trials is not None or None
-        choices = {"pipeline": pipeline, "passes": passes, "schedules": asked, "exact": exact or None}
+        requested = schedules or schedule_trials is not None or None
+        choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan_path, target=candidates, threads=threads, trials=trials, **choices)
-    check_artifact_place(Path(place), argument.place)
+    check_artifact_place(Path(out_path), argument.source)
     if plan_path is not None and not locked:
-        check_plan_place(plan_path, argument.place, Path(place))
+        check_plan_place(plan_path, argument.source, Path(out_path))
     with (
-        open_database(database, create=True, on_wait=console.note) as kept,
+        open_database(database, create=True, on_wait=console.note) as opened,
         stoppable(
             lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
         ) as stop,
@@ -162,7 +165,7 @@ def tune(
             inputs=special_inputs(module["main"], inputs, seed, console.note),
             seed=seed,
             threads=None if candidates else threads,
-            database=kept,
+            database=opened,
             cluster=cluster,
             exact=exact,
             tolerance=tolerance,
@@ -176,8 +179,8 @@ def tune(
             on_note=console.note,
             should_stop=stop,
         )
-    result.save(place)
-    return tune_report(argument.name, result, Path(place), require_latency, None if locked else plan)
+    result.save(out_path)
+    return tune_report(argument.name, result, Path(out_path), require_latency, None if locked else plan)
 
 
 def _pass_names(text: str | None) -> list[str] | None:
@@ -193,7 +196,7 @@ def _only_a_model(argument: ModelArgument) -> ModelArgument:
         )
     if argument.is_artifact:
         raise UsageError(
-            f"{argument.place} is an artifact or a folder, expected a model",
+            f"{argument.source} is an artifact or a folder, expected a model",
             help="tune takes an .onnx file or zoo:NAME",
         )
     return argument

@@ -1,4 +1,4 @@
-"""`intarsia verify`: whether results are right."""
+"""`intarsia verify`: check results against the reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SELF_TEST = "self test"
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """One comparison with the reference: its verdict, or the error that kept it from being made."""
+    """One comparison with the reference: its verdict, or the error that prevented it."""
 
     name: str
     verdict: GateReport | None
@@ -58,12 +58,12 @@ class _Check:
         return (self.name, self.result, error_text(self.verdict.max_rel_error), worst)
 
     def record(self) -> dict[str, Any]:
-        found = self.verdict
+        verdict = self.verdict
         return {
             "name": self.name,
             "result": self.result,
-            "verified": found is not None and found.passed,
-            "max_error": None if found is None else found.max_rel_error,
+            "verified": verdict is not None and verdict.passed,
+            "max_error": None if verdict is None else verdict.max_rel_error,
             "message": self.message,
         }
 
@@ -81,9 +81,9 @@ def verify(
     untrusted: Untrusted = False,
     require_signature: RequireSignature = None,
 ) -> Report:
-    """Check results against the reference.
+    """Verify results against the reference implementation.
 
-    Those of a model on each toolchain, or those of an artifact, which also has to pass its self test.
+    A model is checked on each toolchain; an artifact must also pass its self test.
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.program import engine_targets, load_artifact, main_inputs, tested_shapes
@@ -104,7 +104,7 @@ def verify(
         argument.refuse_choices(toolchain=targets, threads=threads)
         program = load_artifact(argument, fixed, trust)
     else:
-        trust.refuse_for_models(argument.place)
+        trust.refuse_for_models(argument.source)
     imported = argument.import_model(fixed) if program is None else program.module
     module = with_input_ranges(imported, parse_ranges(ranges))
     examples = {} if program is None else tested_shapes(program.executable)
@@ -112,26 +112,26 @@ def verify(
     bound = error_bound(module)
     trials = [trial.loosened(bound) for trial in trials_for(module, arrays, seed=seed)]
     if program is None:
-        checks = [_of_target(module, target, trials) for target in targets or engine_targets(threads)]
+        checks = [_check_target(module, target, trials) for target in targets or engine_targets(threads)]
     else:
-        checks = [_of_run(program.toolchains, program.executable, trials)]
-        checks += _of_self_test(program.executable, trials[0].gate)
+        checks = [_check_run(program.toolchains, program.executable, trials)]
+        checks += _check_self_test(program.executable, trials[0].gate)
     return _report(model, trials[0].gate, checks, random_text(module))
 
 
-def _of_target(module: IRModule, target: Target, trials: Sequence[Trial]) -> _Check:
+def _check_target(module: IRModule, target: Target, trials: Sequence[Trial]) -> _Check:
     from intarsia.cli.arguments.program import compile_whole
     from intarsia.cli.arguments.target import target_text
 
     name = target_text(target)
     try:
-        return _of_run(name, compile_whole(module, target), trials)
+        return _check_run(name, compile_whole(module, target), trials)
     except (CompileError, UnsupportedModelError) as error:
         return _Check(name, None, error)
 
 
-def _of_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _Check:
-    """Input sets in turns, the first one again, and then with its outputs in poisoned memory."""
+def _check_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _Check:
+    """Check all input sets, the first one again, and then with its outputs in poisoned memory."""
     from intarsia.measure.judge.examination import examine, examine_buffers
     from intarsia.measure.judge.gate import run_arrays
 
@@ -145,8 +145,8 @@ def _of_run(name: str, executable: Executable, trials: Sequence[Trial]) -> _Chec
         return _Check(name, None, error)
 
 
-def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
-    """Judged by the tolerances of the gate, since it is the same program."""
+def _check_self_test(executable: Executable, gate: Gate) -> list[_Check]:
+    """Check the self test of an artifact with the tolerances of the gate, as it is the same program."""
     from intarsia.measure.judge.trials import Trial
 
     test = executable.saved_test
@@ -154,7 +154,7 @@ def _of_self_test(executable: Executable, gate: Gate) -> list[_Check]:
         return []
     arrays = {info.name: array for info, array in zip(executable.inputs, test.inputs, strict=True)}
     trial = Trial(SELF_TEST, arrays, gate.around(test.outputs, SELF_TEST))
-    return [_of_run(SELF_TEST, executable, [trial])]
+    return [_check_run(SELF_TEST, executable, [trial])]
 
 
 def _report(model: str, gate: Gate, checks: Sequence[_Check], random_note: str) -> Report:
@@ -165,12 +165,12 @@ def _report(model: str, gate: Gate, checks: Sequence[_Check], random_note: str) 
 
 
 def _error(checks: Sequence[_Check], gate: Gate, random_note: str) -> IntarsiaError | None:
-    wrong = [(each.name, each.verdict) for each in checks if each.verdict and not each.verdict.passed]
+    wrong = [(check.name, check.verdict) for check in checks if check.verdict and not check.verdict.passed]
     if wrong:
-        agreeing = gate.agreeing({each.name: each.outputs for each in checks if each.result == "wrong"})
+        agreeing = gate.agreeing({check.name: check.outputs for check in checks if check.result == "wrong"})
         return difference_error(wrong, agreeing, random_note)
-    crashes = [each.obstacle for each in checks if isinstance(each.obstacle, ExecutionError)]
+    crashes = [check.obstacle for check in checks if isinstance(check.obstacle, ExecutionError)]
     if crashes:
         return crashes[0]
-    obstacles = [each.obstacle for each in checks if each.obstacle is not None]
+    obstacles = [check.obstacle for check in checks if check.obstacle is not None]
     return obstacles[0] if len(obstacles) == len(checks) and obstacles else None

@@ -1,4 +1,4 @@
-"""`intarsia zoo`: the models that need no download."""
+"""`intarsia zoo`: built-in models, without download."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from intarsia.cli.reports.units import size_text
 
 
 def list_models() -> Report:
-    """List the models.
+    """List the built-in models.
 
-    Every command takes them as zoo:NAME.
+    Every command accepts them as zoo:NAME.
     """
     from intarsia.frontend.zoo import zoo
 
@@ -30,13 +30,20 @@ def list_models() -> Report:
 
 
 def export_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in zoo list.", autocompletion=complete_zoo)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a built-in model (see intarsia zoo list).",
+            autocompletion=complete_zoo,
+        ),
+    ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="NAME.onnx if not given.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. [default: NAME.onnx]")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the weights.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the weights.")] = 0,
 ) -> Report:
-    """Write a model as an ONNX file."""
+    """Export a built-in model as an ONNX file."""
     from intarsia.cli.arguments.output import check_writable
     from intarsia.frontend.zoo import build_model, zoo_model
     from intarsia.support.files import write_atomically

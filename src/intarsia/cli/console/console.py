@@ -26,9 +26,9 @@ class Console:
     """Presents reports and errors, as JSON, as plain text, or on a terminal with colours.
 
     Args:
-        flags: Which of these, and how much.
-        out: Where results go.
-        err: Where everything else goes.
+        flags: Choice of the form and of the amount of output.
+        out: Stream for results.
+        err: Stream for progress, notes and errors.
     """
 
     def __init__(self, flags: Flags, out: TextIO, err: TextIO) -> None:
@@ -37,11 +37,11 @@ class Console:
         self._err = err
 
     def present(self, report: Report) -> None:
-        """Print the result of a command, and after it what is wrong with it.
+        """Print the result of a command, followed by its error if it has one.
 
         Raises:
             OutputError: stdout cannot be written.
-            BrokenPipeError: Nobody reads stdout any more.
+            BrokenPipeError: The reader of stdout has closed the pipe.
         """
         if self.flags.json:
             failure = {} if report.error is None else error_document(report.error)
@@ -52,7 +52,7 @@ class Console:
             self._print_error(report.error)
 
     def fail(self, error: IntarsiaError) -> None:
-        """Print an error that left no result; in JSON it is the document."""
+        """Print an error without a result; with --json it is the document."""
         if self.flags.debug:
             self._err.write("".join(traceback.format_exception(error)))
         if self.flags.json:
@@ -60,21 +60,21 @@ class Console:
         else:
             self._print_error(error)
 
-    def stopped(self, word: str, exit_code: int) -> None:
-        """Tell that a signal has ended the command."""
+    def report_signal(self, word: str, exit_code: int) -> None:
+        """Report that a signal has ended the command."""
         if self.flags.json:
             self._print_document(error_document(IntarsiaError(word), exit_code))
         else:
             self._err.write(f"{word}\n")
 
     def note(self, text: str) -> None:
-        """Tell something on the side."""
+        """Print a note."""
         if not (self.flags.quiet or self.flags.json):
             self._err.write(f"note: {text}\n")
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[Progress], None]]:
-        """What to tell the progress of a long command: a bar on a terminal, lines otherwise."""
+        """Yield a function for progress events: it draws a bar on a terminal, and writes lines otherwise."""
         if self.flags.quiet or self.flags.json:
             yield silent
         elif is_terminal(self._err):
@@ -85,7 +85,7 @@ class Console:
 
     @contextmanager
     def measuring(self) -> Iterator[Callable[[Round], None]]:
-        """As `progress`, for a measurement alone: what to call after each of its rounds."""
+        """Yield a function for rounds of a measurement, which shows them as `progress`."""
         with self.progress() as report:
             report(Progress(TuneStage.MEASURE))
             yield lambda done: report(Progress(TuneStage.MEASURE, done.fraction))
@@ -119,7 +119,7 @@ class Console:
 
 
 def plain_text(blocks: tuple[Block, ...]) -> str:
-    """Texts and tables as lines, with a blank line around each table."""
+    """Format texts and tables as lines, with a blank line around each table."""
     texts = (plain_table(block) if isinstance(block, Table) else block for block in _spaced(blocks))
     return "".join(f"{text}\n" for text in texts)
 
@@ -134,7 +134,7 @@ def _spaced(blocks: tuple[Block, ...]) -> Iterator[Block]:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at the stream, with a terminal that can move its cursor."""
+    """Whether the stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM", "") not in {"dumb", "unknown"}
 
 

@@ -1,4 +1,4 @@
-"""The flags that every command takes; read before the command line is parsed: its errors obey them too."""
+"""The flags of every command, read before the command line is parsed, as its errors depend on them too."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _WORDS = frozenset({"--json", "--quiet", "-q", "--debug"})
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """How to present what happens.
+    """Form and amount of the output.
 
     Attributes:
-        json: Print one JSON document on stdout and nothing else there.
-        quiet: No progress and no notes.
-        debug: Show the traceback of an error.
+        json: Whether stdout gets one JSON document only.
+        quiet: Whether progress and notes are hidden.
+        debug: Whether the traceback of an error is shown.
     """
 
     json: bool = False
@@ -26,7 +26,7 @@ class Flags:
 
     @classmethod
     def split(cls, arguments: Sequence[str]) -> tuple[Self, list[str]]:
-        """The flags of a command line, which may stand anywhere before a "--", and its other arguments."""
+        """Split a command line into flags, anywhere before a "--", and other arguments."""
         before = list(takewhile(lambda argument: argument != "--", arguments))
         given = set(before)
         flags = cls("--json" in given, bool(given & {"--quiet", "-q"}), "--debug" in given)

@@ -1,4 +1,4 @@
-"""Signals that end the process, as exceptions: every `finally` on the way removes what it has made."""
+"""Signals that end the process, as exceptions, so that every `finally` block cleans up."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Final
 from intarsia.support.callbacks import never
 
 GRACE_SECONDS: Final = 1.0
-"""Further signals are ignored for so long: launchers pass on the Ctrl-C that the terminal has sent too."""
+"""Seconds in which further signals are ignored: launchers forward the Ctrl-C that the terminal sends too."""
 
 REPEAT_SECONDS: Final = 0.2
-"""A second Ctrl-C within so short a time is the first one, passed on by a launcher."""
+"""Seconds in which a second Ctrl-C counts as the first one, forwarded by a launcher."""
 
 _HANDLED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """The user or the system ends the process.
+    """A signal of the user or the system to end the process.
 
     Attributes:
-        signal: By which signal.
+        signal: Received signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -34,20 +34,20 @@ class Interrupted(BaseException):
 
     @property
     def word(self) -> str:
-        """What has happened, for people."""
+        """Message for the user."""
         return "interrupted" if self.signal is signal.SIGINT else f"stopped by {self.signal.name}"
 
     @property
     def exit_code(self) -> int:
-        """As shells report a process that the signal has ended: 130 for Ctrl-C."""
+        """Exit code of shells for a process that the signal has ended: 130 for Ctrl-C."""
         return 128 + self.signal
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Signals raise `Interrupted` inside the block; those that are ignored already stay so.
+    """Raise `Interrupted` inside the block for signals, except those that are ignored already.
 
-    Without effect outside of the main thread, where Python takes no signals.
+    It has no effect outside of the main thread, where Python receives no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -79,13 +79,13 @@ def _handler(clock: Callable[[], float]) -> Callable[[int, FrameType | None], No
 
 @contextmanager
 def stoppable(on_wish: Callable[[], object]) -> Iterator[Callable[[], bool]]:
-    """Within the block the first Ctrl-C is a wish to stop soon, and only the second raises `Interrupted`.
+    """Turn the first Ctrl-C inside the block into a stop flag; only the second raises `Interrupted`.
 
     Args:
-        on_wish: Called at the first one.
+        on_wish: Function that is called at the first Ctrl-C.
 
     Yields:
-        Tells whether there is a wish.
+        Function that returns true after the first Ctrl-C.
     """
     wished_at: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Showing the progress of a tuning run: a bar on a terminal, one line for each step otherwise."""
+"""Progress of a tuning run: a bar on a terminal, one line for each step otherwise."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WORDS = {
 }
 
 LINE_SECONDS = 5.0
-"""Lines that tell how far measuring has come are at least so far apart."""
+"""Minimum seconds between lines of one stage."""
 
 
 def step_text(progress: Progress) -> str:
-    """What is being done, in words: measuring 3 of 12, 1 failed (crash), best 6.75 ms, 20 s left."""
+    """Return the current step in words: measuring 3 of 12, 1 failed (crash), best 6.75 ms, 20 s left."""
     words = _WORDS[progress.stage]
     if progress.scheduled is not None:
         return f"{words} {schedule_text(progress.scheduled)}"
@@ -41,8 +41,8 @@ def step_text(progress: Progress) -> str:
 
 
 def count_text(measured: MeasureProgress) -> str:
-    """How far measuring has come: done, known, failed by kind, best and time left."""
-    known = f"{measured.stored} known" if measured.stored else ""
+    """Return the progress of measurements in words: done, known, failed by kind, best and time left."""
+    known_text = f"{measured.stored} known" if measured.stored else ""
     kinds = ", ".join(
         kind.value if count == 1 else f"{count} {kind.value}" for kind, count in measured.failed.items()
     )
@@ -50,16 +50,16 @@ def count_text(measured: MeasureProgress) -> str:
     best = f"best {duration_text(measured.best)}" if math.isfinite(measured.best) else ""
     is_busy = 0 < measured.done - measured.stored < measured.total - measured.stored
     left = f"about {measured.seconds_left:.0f} s left" if is_busy else ""
-    parts = (f"{measured.done} of {measured.total}", known, failed, best, left)
+    parts = (f"{measured.done} of {measured.total}", known_text, failed, best, left)
     return ", ".join(part for part in parts if part)
 
 
 class LineProgress:
-    """Writes a line when a new step begins, and every few seconds how far it has come.
+    """Writes a line when a stage begins, and every few seconds within it.
 
     Args:
-        stream: Where to.
-        clock: Where seconds are read from.
+        stream: Output stream.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,15 +68,17 @@ class LineProgress:
         self._start = clock()
         self._last = ""
         self._stage: TuneStage | None = None
-        self._told = self._start
+        self._last_time = self._start
 
     def __call__(self, progress: Progress) -> None:
-        """Take one report."""
+        """Show a progress event."""
         now, step = self._clock(), step_text(progress)
-        is_same = progress.stage is self._stage and now - self._told < LINE_SECONDS and progress.fraction < 1
+        is_same = (
+            progress.stage is self._stage and now - self._last_time < LINE_SECONDS and progress.fraction < 1
+        )
         if is_same or step == self._last:
             return
-        self._last, self._stage, self._told = step, progress.stage, now
+        self._last, self._stage, self._last_time = step, progress.stage, now
         self._stream.write(f"[{now - self._start:.1f}s] {step}\n")
         self._stream.flush()
 
@@ -85,7 +87,7 @@ class BarProgress:
     """Draws one line that changes: spinner, step, bar, elapsed time; it disappears at the end.
 
     Args:
-        console: The terminal.
+        console: Terminal.
     """
 
     def __init__(self, console: RichConsole) -> None:
@@ -111,5 +113,5 @@ class BarProgress:
         self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Take one report."""
+        """Show a progress event."""
         self._bar.update(self._task, description=step_text(progress), completed=progress.fraction)

@@ -1,4 +1,4 @@
-"""An array in a few numbers."""
+"""Summary of an array in a few numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.runtime.kernel import Value
 
 FIRST = 6
-"""Leading elements that are shown."""
+"""Number of leading elements that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySummary:
-    """What is shown of an output.
+    """Summary of an output.
 
     Attributes:
-        name: Of the output.
-        dtype: Element type, or the kind of value where it is no array.
-        shape: None where it is no array.
-        low: Smallest element; None where elements have no order, or there is none.
-        mean: Mean in float64; None likewise.
-        high: Largest element.
-        first: The leading elements.
+        name: Name of the output.
+        dtype: Element type, or the kind of a value that is not an array.
+        shape: Shape, or None for a value that is not an array.
+        low: Smallest element; None without ordered elements.
+        mean: Mean in float64; None without ordered elements.
+        high: Largest element; None without ordered elements.
+        first: Leading elements.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ArraySummary:
 
     @classmethod
     def of(cls, name: str, value: Value) -> ArraySummary:
-        """The summary of a result; NaN among the elements shows in every number."""
+        """Summarise a result; NaN among the elements propagates to every number."""
         if not isinstance(value, np.ndarray):
             count = len(value) if isinstance(value, list) else 0
             return cls(name, "absent" if value is None else f"sequence of {count}", None)
@@ -52,7 +52,7 @@ class ArraySummary:
         return cls(name, dtype, value.shape, low, mean, high, first)
 
     def to_json(self) -> dict[str, object]:
-        """The summary as plain data."""
+        """Return the summary as plain data."""
         return {
             "name": self.name,
             "dtype": self.dtype,
@@ -64,7 +64,7 @@ class ArraySummary:
         }
 
     def cells(self) -> tuple[str, ...]:
-        """The summary as a row under `HEADERS`."""
+        """Return the summary as a row under `HEADERS`."""
         shape = "-" if self.shape is None else "x".join(map(str, self.shape)) or "scalar"
         numbers = ("-" if number is None else f"{number:.6g}" for number in (self.low, self.mean, self.high))
         first = " ".join(_short(item) for item in self.first)

@@ -1,4 +1,4 @@
-"""What `intarsia db` shows of a database."""
+"""Reports of `intarsia db`."""
 
 from __future__ import annotations
 
@@ -18,60 +18,62 @@ if TYPE_CHECKING:
     from intarsia.target import Host
 
 _SHORT: Final = 8
-"""Characters of a digest that are shown."""
+"""Number of characters of a digest that are shown."""
 
 
 def find_workload(text: str, summaries: Sequence[WorkloadSummary]) -> WorkloadSummary:
-    """The newest summary of the workload with that name or beginning of its digest.
+    """Find the newest summary of a workload by its name or the beginning of its digest.
 
     Raises:
-        UsageError: There is none, or several.
+        UsageError: There is none, or there are several.
     """
-    found = [each for each in summaries if text and (each.workload.startswith(text) or each.name == text)]
-    digests = sorted({each.workload for each in found})
+    matching = [item for item in summaries if text and (item.workload.startswith(text) or item.name == text)]
+    digests = sorted({summary.workload for summary in matching})
     if len(digests) > 1:
         listed = ", ".join(digest[: 2 * _SHORT] for digest in digests)
-        raise UsageError(f"{text!r} may be {len(digests)} workloads", help=f"write more of one of {listed}")
-    if not found:
-        raise UsageError(f"there is no workload {text!r}", help="intarsia db list shows what there is")
-    return found[0]
+        raise UsageError(
+            f"{text!r} matches {len(digests)} workloads", help=f"give more characters of {listed}"
+        )
+    if not matching:
+        raise UsageError(f"there is no workload {text!r}", help="intarsia db list shows all workloads")
+    return matching[0]
 
 
 def find_host(text: str, summaries: Sequence[WorkloadSummary]) -> str:
-    """The digest of the host with that beginning of it.
+    """Find the digest of a host by its beginning.
 
     Raises:
-        UsageError: There is none, or several.
+        UsageError: There is none, or there are several.
     """
-    digests = sorted({each.host for each in summaries if text and each.host.startswith(text)})
+    digests = sorted({summary.host for summary in summaries if text and summary.host.startswith(text)})
     if len(digests) == 1:
         return digests[0]
-    found = "several hosts have" if digests else "no host has"
-    raise UsageError(f"{found} a digest that begins with {text!r}", help="intarsia db list shows them")
+    subject = "several hosts have" if digests else "no host has"
+    raise UsageError(f"{subject} a digest that begins with {text!r}", help="intarsia db list shows them")
 
 
 def list_report(summaries: Sequence[WorkloadSummary], statistics: Statistics) -> Report:
-    """Every workload on every target and host, and how much there is in all."""
+    """Report every workload on every target and host, and the totals."""
     document = {
         "database": statistics.location,
         "schema_version": statistics.schema_version,
         "records": statistics.records,
         "errors": {error.value: count for error, count in statistics.by_error},
         "bytes": statistics.bytes,
-        "workloads": [_summary_document(each) for each in summaries],
+        "workloads": [_summary_document(summary) for summary in summaries],
     }
     rows = tuple(
         (
-            each.workload[:_SHORT],
-            each.name,
-            each.target,
-            each.host[:_SHORT],
-            str(each.records),
-            str(each.failed),
-            duration_text(each.best),
-            _time_text(each.newest),
+            summary.workload[:_SHORT],
+            summary.name,
+            summary.target,
+            summary.host[:_SHORT],
+            str(summary.records),
+            str(summary.failed),
+            duration_text(summary.best),
+            _time_text(summary.newest),
         )
-        for each in summaries
+        for summary in summaries
     )
     headers = ("workload", "name", "target", "host", "candidates", "failed", "best", "measured last (UTC)")
     total = f"{statistics.location}: {statistics.records} records, {size_text(statistics.bytes)}"
@@ -84,10 +86,10 @@ def show_report(
     hosts: Mapping[str, Host | None],
     program: str | None,
 ) -> Report:
-    """One workload: its hosts, and how its candidates ended."""
+    """Report one workload: its hosts, and the outcomes of its candidates."""
     ended = Counter((record.target, record.host, record.error) for record in records)
-    messages = {(each.target, each.host, each.error): each.result.message for each in records}
-    best = {(each.target, each.host): each.cost for each in reversed(records) if each.is_ok}
+    messages = {(record.target, record.host, record.error): record.result.message for record in records}
+    best = {(record.target, record.host): record.cost for record in reversed(records) if record.is_ok}
     keys = sorted(ended)
     document = {
         "workload": summary.workload,
@@ -129,43 +131,43 @@ def show_report(
 def top_report(
     summary: WorkloadSummary, records: Sequence[MeasureRecord], host: str, target: str | None, count: int
 ) -> Report:
-    """The fastest candidates on a host.
+    """Report the fastest candidates of a workload on a host.
 
     Args:
-        summary: Of the workload.
-        records: All of the workload, by cost.
+        summary: Summary of the workload.
+        records: All records of the workload, by cost.
         host: Digest of the host.
-        target: Only of that target, if given.
-        count: At most so many.
+        target: Target of the candidates; None for all targets.
+        count: Maximum number of candidates.
     """
-    fitting = [each for each in records if each.is_ok and (target is None or each.target == target)]
-    here = [each for each in fitting if each.host == host]
-    elsewhere = len(fitting) - len(here)
-    shown = here[:count]
+    fitting = [record for record in records if record.is_ok and (target is None or record.target == target)]
+    on_host = [record for record in fitting if record.host == host]
+    elsewhere = len(fitting) - len(on_host)
+    shown = on_host[:count]
     document = {
         "workload": summary.workload,
         "name": summary.name,
         "host": host,
-        "candidates": [_candidate_document(each) for each in shown],
+        "candidates": [_candidate_document(record) for record in shown],
         "on_other_hosts": elsewhere,
     }
     rows = tuple(
         (
-            duration_text(each.cost),
-            str(len(each.result.costs)),
-            NOTHING if each.max_error is None else error_text(each.max_error),
-            _time_text(each.timestamp),
-            each.target,
-            each.kind,
-            each.trace,
+            duration_text(record.cost),
+            str(len(record.result.costs)),
+            NOTHING if record.max_error is None else error_text(record.max_error),
+            _time_text(record.timestamp),
+            record.target,
+            record.kind,
+            record.trace,
         )
-        for each in shown
+        for record in shown
     )
     headers = ("median", "repeats", "max error", "measured last (UTC)", "target", "kind", "trace")
     nothing = f"no candidate of {summary.name or summary.workload[:_SHORT]} works on host {host[:_SHORT]}"
     blocks: tuple[Block, ...] = (Table(headers, rows, frozenset({0, 1, 2})) if rows else nothing,)
     if elsewhere:
-        note = f"{elsewhere} measured on other hosts say nothing of this one (--host DIGEST shows them)"
+        note = f"{elsewhere} measured on other hosts are not comparable (--host DIGEST shows them)"
         blocks = (*blocks, note)
     return Report(document, blocks)
 
@@ -199,5 +201,9 @@ def _candidate_document(record: MeasureRecord) -> dict[str, object]:
 def _time_text(timestamp: float) -> str:
     try:
         return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):  # no year that a calendar has: imported from anywhere
+    except (
+        ValueError,
+        OverflowError,
+        OSError,
+    ):  # out of the calendar's range: imported records may contain any number
         return NOTHING

@@ -1,4 +1,4 @@
-"""Finding the nodes that a user means, with all that was tried on them."""
+"""Search for nodes by name, number or operator, with their candidates."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from intarsia.support.number_ranges import parse_ranges
 from intarsia.support.plain_record import to_plain
 
 _SHOWN = 8
+"""Maximum number of operators in the help of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMatch:
-    """A node, and what was tried on it.
+    """A node, with the candidates that include it.
 
     Attributes:
         function: Name of its function.
-        node: The node.
-        regions: The region that holds it.
-        tried: Candidates that hold it, as they are listed in their regions.
-        silent: Partition specs that propose nothing with it.
+        node: Record of the node.
+        regions: Region that contains the node, if any.
+        tried: Candidates that include the node, as listed in their regions.
+        silent: Partition specs without a candidate that includes it.
     """
 
     function: str
@@ -35,36 +36,37 @@ class NodeMatch:
 
     @property
     def text(self) -> str:
-        """For people: number, operator, and name."""
+        """Number, operator, and name of the node."""
         name = f", {self.node.name}" if self.node.name else ""
         function = "" if self.function == "main" else f" of @{self.function}"
         return f"{self.node.number}{function}: {self.node.operator}{name}"
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        own = [
-            {key: value for key, value in to_plain(each).items() if key != "tried"} for each in self.regions
+        """Return the match as plain data."""
+        regions = [
+            {key: value for key, value in to_plain(region).items() if key != "tried"}
+            for region in self.regions
         ]
         return {
             "function": self.function,
             **to_plain(self.node),
-            "region": own[0] if own else None,
+            "region": regions[0] if regions else None,
             "tried": to_plain(self.tried),
             "without_candidates": list(self.silent),
         }
 
 
 def find_nodes(explanation: Explanation, text: str) -> tuple[NodeMatch, ...]:
-    """The nodes that a text means: by name, else by number, else by operator.
+    """Find nodes by name, else by number, else by operator.
 
     Raises:
-        UsageError: There is none; the error names similar ones.
+        UsageError: There is no such node; the error lists similar names.
     """
     nodes = [(function, node) for function in explanation.functions for node in function.nodes]
     for key in (_name, _number, _operator):
-        found = [(function, node) for function, node in nodes if key(node) == text]
-        if found:
-            return tuple(_match(function, node) for function, node in found)
+        matching = [(function, node) for function, node in nodes if key(node) == text]
+        if matching:
+            return tuple(_match(function, node) for function, node in matching)
     raise UsageError(f"{explanation.model} has no node {text!r}", help=_similar(nodes, text))
 
 
@@ -87,7 +89,7 @@ def _similar(nodes: list[tuple[FunctionRecord, NodeRecord]], text: str) -> str:
     if close:
         return f"did you mean {' or '.join(close)}?"
     if not nodes:
-        return "nothing is known of its nodes"
+        return "the explanation lists no nodes"
     shown = ", ".join(operators[:_SHOWN])
     rest = f" and {len(operators) - _SHOWN} more" if len(operators) > _SHOWN else ""
     numbers = [node.number for _, node in nodes]
@@ -96,17 +98,17 @@ def _similar(nodes: list[tuple[FunctionRecord, NodeRecord]], text: str) -> str:
 
 def _match(function: FunctionRecord, node: NodeRecord) -> NodeMatch:
     tried = tuple(
-        each
+        candidate
         for region in function.regions
-        for each in region.tried
-        if node.number in parse_ranges(each.nodes)
+        for candidate in region.tried
+        if node.number in parse_ranges(candidate.nodes)
     )
     specs = () if function.search is None else function.search.specs
-    heard = {each.spec for each in tried}
+    proposing = {candidate.spec for candidate in tried}
     return NodeMatch(
         function.name,
         node,
         tuple(region for region in function.regions if node.number in region.numbers),
         tried,
-        tuple(spec for spec in specs if spec not in heard),
+        tuple(spec for spec in specs if spec not in proposing),
     )

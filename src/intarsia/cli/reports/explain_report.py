@@ -1,4 +1,4 @@
-"""An explanation as tables."""
+"""Report of an explanation as tables."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from intarsia.driver.explain.explained_function import Compared, ExplainedRegion
 from intarsia.driver.explain.explanation import ContestRecord, Explanation
 
 SHOWN: Final = 5
-"""Candidates of a region, and ways to run the whole model besides single toolchains, without --all."""
+"""Maximum number of candidates of a region, and of mixed candidates for the whole model, without --all."""
 
 ALL: Final = "--all lists them"
 TUNE: Final = "intarsia tune measures more"
 OTHER_PARTS: Final = (
-    "what candidates cost more is against what was predicted to be the cheapest: the winner was found by "
+    "losses of candidates are relative to the cheapest prediction: the winner was found by "
     "measuring whole models, and some of its parts were never measured alone"
 )
 _EQUAL: Final = 0.005
-"""Losses that differ by less than this part are told as one."""
+"""Relative width below which a loss interval is shown as one number."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """A region with what it is called in tables."""
+    """A region with its name in tables."""
 
     name: str
     region: ExplainedRegion
 
 
 def explain_report(explanation: Explanation, node: str | None, *, everything: bool) -> Report:
-    """The report of `intarsia explain`.
+    """Return the report of `intarsia explain`.
 
     Args:
-        explanation: What is to be told.
-        node: Only of this node: a name, a number, or an operator.
+        explanation: Explanation to show.
+        node: Node to show alone: a name, a number, or an operator; None for all.
         everything: Whether every candidate is listed.
 
     Raises:
@@ -53,38 +53,38 @@ def explain_report(explanation: Explanation, node: str | None, *, everything: bo
 
 
 def _blocks(explanation: Explanation, everything: bool) -> Iterable[Block]:
-    found = f"{explanation.chosen} was chosen" if explanation.chosen else "what has been measured"
-    yield f"{explanation.model}: {found} on {explanation.cpu} ({explanation.cores} cores)"
+    headline = f"{explanation.chosen} was chosen" if explanation.chosen else "stored measurements"
+    yield f"{explanation.model}: {headline} on {explanation.cpu} ({explanation.cores} cores)"
     yield from _contest(explanation.contest, everything)
     if explanation.decisions:
         yield f"decided on the program first: {'; '.join(explanation.decisions)}"
-    regions = _numbered(explanation)
+    regions = _number_regions(explanation)
     if regions:
         yield _region_table(regions)
-        yield from (_rival_text(each.name, each.region.rival) for each in regions if each.region.rival)
+        yield from (_rival_text(item.name, item.region.rival) for item in regions if item.region.rival)
         yield from _candidates(regions, everything, is_tuned=bool(explanation.chosen))
     yield from _footnotes(explanation)
 
 
 def _contest(contest: Sequence[ContestRecord], everything: bool) -> Iterable[Block]:
-    """All ways to run the whole model, and what was wrong with some."""
-    mixed = [each for each in contest if not each.is_whole]
-    hidden = set() if everything else {id(each) for each in mixed[SHOWN:] if not each.is_chosen}
-    shown = [each for each in contest if id(each) not in hidden]
+    """Yield the table of candidates for the whole model, and the reasons of failures."""
+    mixed = [record for record in contest if not record.is_whole]
+    hidden = set() if everything else {id(record) for record in mixed[SHOWN:] if not record.is_chosen}
+    shown = [record for record in contest if id(record) not in hidden]
     rows = tuple(
         (
-            each.name,
-            _optional_duration(each.seconds),
-            _standing(each),
-            _optional_duration(each.predicted),
-            "yes" if each.is_chosen else "",
+            record.name,
+            _optional_duration(record.seconds),
+            _standing(record),
+            _optional_duration(record.predicted),
+            "yes" if record.is_chosen else "",
         )
-        for each in shown
+        for record in shown
     )
-    chosen = next((index for index, each in enumerate(shown) if each.is_chosen), None)
+    chosen = next((index for index, record in enumerate(shown) if record.is_chosen), None)
     headers = ("whole model", "latency", "ratio to the best", "predicted", "chosen")
     yield Table(headers, rows, frozenset({1, 3}), chosen)
-    yield from (f"{each.name}: {each.status}: {each.reason}" for each in shown if each.reason)
+    yield from (f"{record.name}: {record.status}: {record.reason}" for record in shown if record.reason)
     if hidden:
         yield f"{len(hidden)} more ways to run it were measured: {ALL}"
 
@@ -99,7 +99,7 @@ def _standing(record: ContestRecord) -> str:
     return f"{record.ratio:.3f} ({record.ratio_low:.3f} to {record.ratio_high:.3f})"
 
 
-def _numbered(explanation: Explanation) -> list[_Numbered]:
+def _number_regions(explanation: Explanation) -> list[_Numbered]:
     pairs = [(function, region) for function in explanation.functions for region in function.regions]
     return [
         _Numbered(str(number) if function.name == "main" else f"{number} @{function.name}", region)
@@ -111,22 +111,22 @@ def _region_table(regions: Sequence[_Numbered]) -> Table:
     headers = ("region", "toolchain", "operators", "nodes", "alone", "interval", "in the model")
     rows = tuple(
         (
-            each.name,
-            each.region.toolchain,
-            each.region.label,
-            each.region.nodes,
-            _optional_duration(each.region.predicted),
-            _optional_interval(each.region.low, each.region.high),
-            _optional_duration(each.region.measured),
+            numbered.name,
+            numbered.region.toolchain,
+            numbered.region.label,
+            numbered.region.nodes,
+            _optional_duration(numbered.region.predicted),
+            _optional_interval(numbered.region.low, numbered.region.high),
+            _optional_duration(numbered.region.measured),
         )
-        for each in regions
+        for numbered in regions
     )
     return Table(headers, rows, frozenset({4, 6}))
 
 
 def _rival_text(region: str, rival: Rival) -> str:
-    """The runner-up, and what would have to change for it to win."""
-    parts = ", ".join(f"{each.spec} ({each.label})" for each in rival.parts[:SHOWN])
+    """Return a sentence on the runner-up, and what would have to change for it to win."""
+    parts = ", ".join(f"{part.spec} ({part.label})" for part in rival.parts[:SHOWN])
     more = len(rival.parts) - SHOWN
     name = f"{parts} and {more} more parts" if more > 0 else parts
     return f"region {region}: the runner-up is {name}: {_to_win(rival)}"
@@ -138,33 +138,33 @@ def _to_win(rival: Rival) -> str:
         return f"by parts it takes {less} less; measuring whole models decided against it"
     more = f"it takes {duration_text(rival.loss)} more"
     if rival.faster >= 1:
-        return f"{more}; it cannot win by being faster, as its borders alone cost more"
+        return f"{more}; it cannot win by being faster, because its boundaries alone cost more"
     return f"{more}; to win it would have to be {rival.faster:.1%} faster"
 
 
 def _candidates(regions: Sequence[_Numbered], everything: bool, *, is_tuned: bool) -> Iterable[Block]:
     rows, hidden = [], 0
-    for each in regions:
-        listed = _worth_showing(each.region.tried, everything)
-        rows += [(each.name, tried) for tried in (listed if everything else listed[:SHOWN])]
+    for numbered in regions:
+        listed = _worth_showing(numbered.region.tried, everything)
+        rows += [(numbered.name, tried) for tried in (listed if everything else listed[:SHOWN])]
         hidden += 0 if everything else len(listed[SHOWN:])
     if rows:
         yield _candidate_table("region", rows, is_tuned=is_tuned)
     if hidden:
         yield f"{_candidates_text(hidden)} that lost by more, or failed: {ALL}"
     if not everything:
-        yield from _untried_lines([tried for each in regions for tried in each.region.tried])
-    left_out = sum(each.region.left_out for each in regions)
+        yield from _untried_lines([tried for numbered in regions for tried in numbered.region.tried])
+    left_out = sum(numbered.region.left_out for numbered in regions)
     if left_out:
         yield f"{_candidates_text(left_out)} not kept"
 
 
 def _worth_showing(tried: Sequence[Tried], everything: bool) -> list[Tried]:
-    return [each for each in tried if everything or each.fate is not Fate.NOT_TRIED]
+    return [item for item in tried if everything or item.fate is not Fate.NOT_TRIED]
 
 
 def _footnotes(explanation: Explanation) -> Iterable[str]:
-    searches = [each.search for each in explanation.functions if each.search is not None]
+    searches = [function.search for function in explanation.functions if function.search is not None]
     if any(search.compared is Compared.PREDICTED for search in searches):
         yield OTHER_PARTS
     if explanation.search is not None:
@@ -177,7 +177,7 @@ def _footnotes(explanation: Explanation) -> Iterable[str]:
 
 
 def _node_report(explanation: Explanation, matches: Sequence[NodeMatch], everything: bool) -> Report:
-    tried = list(dict.fromkeys(one for match in matches for one in match.tried))
+    tried = list(dict.fromkeys(candidate for match in matches for candidate in match.tried))
     listed = _worth_showing(tried, everything)
     blocks: list[Block] = [
         f"node {match.text}: {region.toolchain} runs it, in {region.label} ({region.nodes})"
@@ -186,13 +186,13 @@ def _node_report(explanation: Explanation, matches: Sequence[NodeMatch], everyth
     ]
     if listed:
         held = {
-            each: ", ".join(str(match.node.number) for match in matches if each in match.tried)
-            for each in listed
+            candidate: ", ".join(str(match.node.number) for match in matches if candidate in match.tried)
+            for candidate in listed
         }
-        rows = [(held[each], each) for each in listed]
+        rows = [(held[candidate], candidate) for candidate in listed]
         blocks.append(_candidate_table("node", rows, is_tuned=bool(explanation.chosen)))
     blocks += [] if everything else _untried_lines(tried)
-    blocks += [f"{name} was proposed nothing with node {match.node.number}: it does not run such an operator"
+    blocks += [f"{name} has no candidate with node {match.node.number}: it does not support the operator"
                for match in matches for name in match.silent]  # fmt: skip
     document: dict[str, Any] = {
         "model": explanation.model,
@@ -203,14 +203,14 @@ def _node_report(explanation: Explanation, matches: Sequence[NodeMatch], everyth
 
 
 def _candidate_table(first: str, rows: Sequence[tuple[str, Tried]], *, is_tuned: bool) -> Table:
-    """A row for each candidate.
+    """Return a table with a row for each candidate.
 
     Args:
-        first: What the first column is called.
-        rows: What stands in it, and the candidate.
-        is_tuned: Whether something was chosen, or would be.
+        first: Header of the first column.
+        rows: Text of the first column, and candidate, of each row.
+        is_tuned: Whether a winner was chosen; else a chosen candidate would be chosen.
     """
-    headers = (first, "candidate", "operators", "nodes", "alone", "interval", "what became of it")
+    headers = (first, "candidate", "operators", "nodes", "alone", "interval", "outcome")
     texts = tuple(
         (
             text,
@@ -227,24 +227,24 @@ def _candidate_table(first: str, rows: Sequence[tuple[str, Tried]], *, is_tuned:
 
 
 def _untried_lines(tried: Sequence[Tried]) -> list[str]:
-    """How many of some candidates were not tried, by reason."""
-    reasons = Counter(each.message for each in tried if each.fate is Fate.NOT_TRIED)
+    """Return lines with the number of candidates that were not tried, by reason."""
+    reasons = Counter(item.message for item in tried if item.fate is Fate.NOT_TRIED)
     return [f"{_candidates_text(count)} not tried: {reason}" for reason, count in reasons.most_common()]
 
 
 def _candidates_text(count: int) -> str:
-    """A number of candidates: "1 candidate"."""
+    """Return a number of candidates in words: "1 candidate"."""
     return f"{count} candidate{'' if count == 1 else 's'}"
 
 
 def _fate_text(tried: Tried) -> str:
-    """What became of a candidate, and by how much it lost."""
+    """Return the outcome of a candidate, and its loss."""
     if tried.fate is not Fate.LOST:
         return f"{tried.fate}: {tried.message}" if tried.message else str(tried.fate)
     low, high = tried.loss_low, tried.loss_high
     if high is None:
         if low is None:
-            return "lost: what would have to run beside it is not known"
+            return "lost: the cost of the other operators is unknown"
         return f"lost: at least {duration_text(low)} more" if low > 0 else "lost"
     if high <= 0:
         return f"lost where whole models were measured; by parts it takes {duration_text(-high)} less"
@@ -256,10 +256,10 @@ def _fate_text(tried: Tried) -> str:
 
 
 def _optional_duration(seconds: float | None) -> str:
-    """A duration, or "-"."""
+    """Format a duration, or "-"."""
     return NOTHING if seconds is None else duration_text(seconds)
 
 
 def _optional_interval(low: float | None, high: float | None) -> str:
-    """An interval of durations, or "-"."""
+    """Format an interval of durations, or "-"."""
     return NOTHING if low is None or high is None else interval_text(low, high)

@@ -1,4 +1,4 @@
-"""Verdicts of the numeric gate in words."""
+"""Messages for verdicts of the numeric gate."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_ERROR_MEANS: Final = (
 def difference_error(
     wrong: Sequence[tuple[str, GateReport]], agreeing: tuple[str, str] | None = None, random_note: str = ""
 ) -> VerificationError | None:
-    """The error that names the worst element of each wrong result; None if there is no wrong result.
+    """Return the error with the worst element of each wrong result; None without a wrong result.
 
     Args:
-        wrong: The results that did not pass, by name.
-        agreeing: Two of them that agree with each other.
-        random_note: What to say of a model that draws random numbers; "" if it draws none.
+        wrong: Reports of the results that did not pass, by name.
+        agreeing: Names of two wrong results that agree with each other.
+        random_note: Hint for a model that draws random numbers; "" if it draws none.
     """
     if not wrong:
         return None

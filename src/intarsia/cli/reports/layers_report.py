@@ -14,20 +14,20 @@ _HEADERS = ("rows x columns", "channels", "made", "count", "algorithm", "error",
 
 
 def layers_report(path: Path, trust: Trust = TRUSTED) -> Report:
-    """By which algorithm an artifact computes convolutions of 3 by 3, with measured errors.
+    """Report the algorithms of an artifact's 3x3 convolutions, with measured errors.
 
     Raises:
-        ArtifactError: It cannot be read.
+        ArtifactError: The artifact cannot be read.
         IntarsiaError: A layer cannot be built here.
     """
     with trust.load(path) as executable:
         layers = measure_convolution_layers(executable.kernels)
     rows = []
-    for each in layers:
-        read, height, width, made = each.shape.split("x")
-        errors = error_text(each.error), error_text(each.direct_error)
-        rows.append((f"{height} x {width}", read, made, str(each.count), each.algorithm, *errors))
-    data = {"convolutions": [each.to_json() for each in layers]}
+    for layer in layers:
+        read, height, width, outputs = layer.shape.split("x")
+        errors = error_text(layer.error), error_text(layer.direct_error)
+        rows.append((f"{height} x {width}", read, outputs, str(layer.count), layer.algorithm, *errors))
+    data = {"convolutions": [layer.to_json() for layer in layers]}
     if not rows:
         return Report(data, ("native computes no convolution of 3 by 3 here",))
     table = Table(_HEADERS, tuple(rows), numeric=frozenset(range(len(_HEADERS))) - {4})

@@ -1,4 +1,4 @@
-"""The noise self-test of the machine as a report."""
+"""Report of the noise self-test of the machine."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ NUMERIC = frozenset({1, 2, 3, 4, 5})
 UNKNOWN = "unknown"
 
 
-def noise_report(found: NoiseReport) -> Report:
-    """Kernels, load, and the verdict with what to do."""
+def noise_report(measured: NoiseReport) -> Report:
+    """Return the report: kernels, load, and the verdict with its remedies."""
     from intarsia.measure.timing.noise_verdict import noise_findings, noise_verdict
 
-    verdict, findings = noise_verdict(found), noise_findings(found)
+    verdict, findings = noise_verdict(measured), noise_findings(measured)
     document = {
         "verdict": verdict.value,
         "meaning": verdict.meaning,
         "findings": [
-            {"verdict": each.verdict.value, "problem": each.problem, "help": each.help} for each in findings
+            {"verdict": finding.verdict.value, "problem": finding.problem, "help": finding.help}
+            for finding in findings
         ],
-        "kernels": [_kernel_record(kernel) for kernel in found.kernels],
-        "steal": found.load.steal,
-        "load_average": found.load.load_average,
-        "cores": found.load.cores,
-        "governor": found.load.governor or None,
+        "kernels": [_kernel_record(kernel) for kernel in measured.kernels],
+        "steal": measured.load.steal,
+        "load_average": measured.load.load_average,
+        "cores": measured.load.cores,
+        "governor": measured.load.governor or None,
     }
-    blocks: list[Block] = [Table(HEADERS, tuple(map(_kernel_row, found.kernels)), NUMERIC)]
-    blocks += [_load_table(found.load), f"{verdict}: {verdict.meaning}"]
-    for each in findings:
-        blocks += [f"  {each.verdict}: {each.problem}", f"    help: {each.help}"]
+    blocks: list[Block] = [Table(HEADERS, tuple(map(_kernel_row, measured.kernels)), NUMERIC)]
+    blocks += [_load_table(measured.load), f"{verdict}: {verdict.meaning}"]
+    for finding in findings:
+        blocks += [f"  {finding.verdict}: {finding.problem}", f"    help: {finding.help}"]
     return Report(document, tuple(blocks))
 
 

@@ -1,4 +1,4 @@
-"""What a command found, for programs and for people."""
+"""The result of a command, as a document and as text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Report:
     """The result of a command.
 
     Attributes:
-        document: The whole of it as plain data.
-        blocks: The same for people, in order; a blank line stands around each table.
-        error: What is wrong although there is a result, such as a latency above the required one.
+        document: Complete result as plain data.
+        blocks: Texts and tables in order; a blank line is printed around each table.
+        error: Error beside a result, such as a latency above the required one.
     """
 
     document: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Report:
 
 
 def plain_data(value: object) -> object:
-    """The value with every number that JSON cannot write (NaN, infinity) replaced by null."""
+    """Return the value with numbers that JSON cannot represent (NaN, infinity) replaced by null."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -42,7 +42,7 @@ def plain_data(value: object) -> object:
 
 
 def error_document(error: IntarsiaError, exit_code: int | None = None) -> dict[str, object]:
-    """An error as plain data."""
+    """Return an error as plain data."""
     return {
         "error": error.problem,
         "notes": list(getattr(error, "__notes__", ())),

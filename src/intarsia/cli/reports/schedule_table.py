@@ -1,4 +1,4 @@
-"""The kernels whose schedules were searched, as a table and in words."""
+"""Results of the schedule search, as a table and in words."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NUMERIC: Final = frozenset({1, 2, 4, 5, 6, 7})
 
 
 def schedule_tables(rows: Sequence[ScheduleRow]) -> tuple[Table, ...]:
-    """A table of the kernels, if there are any."""
+    """Return a table of the kernels, if there are any."""
     return (Table(HEADERS, tuple(map(_cells, rows)), NUMERIC),) if rows else ()
 
 
 def schedule_lines(rows: Sequence[ScheduleRow]) -> list[str]:
-    """How much the kernels of a run gain together, if any were searched."""
+    """Return a line with the total gain of the searched kernels, if there are any."""
     if not rows:
         return []
     measured = [row for row in rows if row.default_seconds is not None and row.seconds is not None]
@@ -47,7 +47,7 @@ def schedule_lines(rows: Sequence[ScheduleRow]) -> list[str]:
 
 
 def schedule_text(progress: ScheduleProgress) -> str:
-    """A round of a kernel: its name, how many schedules, the best, how fast that is, and failures."""
+    """Describe the progress of a kernel: name, number of schedules, best, speed, and failures."""
     row = progress.row
     best = "" if row.seconds is None else f"best {duration_text(row.seconds)}"
     default = "" if row.default_seconds is None else f"default {duration_text(row.default_seconds)}"

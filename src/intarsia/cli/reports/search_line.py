@@ -1,4 +1,4 @@
-"""The search of partitions, and how far it was off, in a line each."""
+"""The search for partitions, and its errors, in a line each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from intarsia.driver.explain.explained_function import SearchRecord
 from intarsia.driver.explain.explanation import Losses
 
 _UNKNOWN: Final = 0.995
-"""A larger gap tells nothing."""
+"""Gap above which the bound is not shown: it says nothing about the optimum."""
 
 
 def search_line(search: SearchRecord) -> str:
-    """What was searched: candidates, time, and how far from the optimum the answer may be."""
+    """Describe the search: candidates, time, and the optimality gap."""
     failed = f", {search.failed} failed" if search.failed else ""
-    known = f", {search.known} known before" if search.known else ""
+    reused = f", {search.known} known before" if search.known else ""
     if search.is_exact:
         proof = "the cheapest by these costs"
     elif search.gap < _UNKNOWN:
@@ -23,13 +23,13 @@ def search_line(search: SearchRecord) -> str:
     else:
         proof = "how far from the cheapest is not known"
     return (
-        f"partitions: {search.candidates} candidates, {search.measured} measured{known}{failed}, searched in "
+        f"partitions: {search.candidates} candidates, {search.measured} measured{reused}{failed}, searched in "
         f"{duration_text(search.seconds)}; {proof}"
     )
 
 
 def loss_line(losses: Losses) -> str:
-    """The seed's losses, of what the search found best: in time, and relative to the measured latency."""
+    """Describe the losses of the best predicted partitioning: absolute, and relative to its latency."""
     parts = [
         f"additive error {_signed(losses.additive_error, losses.measured)}",
         f"optimality loss {_optimality(losses)}",

@@ -17,10 +17,10 @@ class Table:
     """Rows of texts under headers.
 
     Attributes:
-        headers: One for each column.
-        rows: Each with as many cells as there are headers.
-        numeric: Columns that are aligned to the right, by index.
-        chosen: Index of the row that stands out, if there is one.
+        headers: Header of each column.
+        rows: Rows of cells, one per header.
+        numeric: Indices of right-aligned columns.
+        chosen: Index of the highlighted row, or None.
 
     Raises:
         ValueError: A row has more or fewer cells than there are headers.
@@ -38,14 +38,14 @@ class Table:
 
 
 def plain_table(table: Table) -> str:
-    """Aligned columns; nothing is cut off and no line ends with spaces."""
+    """Format a table with aligned columns, without truncation and trailing spaces."""
     lines = [tuple(map(_one_line, line)) for line in (table.headers, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_plain_line(line, widths, table.numeric) for line in lines)
 
 
 def rich_table(table: Table) -> RichTable:
-    """The table for a terminal, where long cells are folded and never cut off."""
+    """Create a table for a terminal, which folds long cells."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""What tuning passes tried, as a tree."""
+"""Report of the candidates of tuning passes, as a tree."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def trace_report(explanation: Explanation) -> Report:
-    """The report of `intarsia explain --trace`: passes, candidates, their costs and fates.
+    """Return the report of `intarsia explain --trace`: passes and candidates, with costs and fates.
 
     Args:
-        explanation: What an artifact tells.
+        explanation: Explanation of an artifact.
     """
     document = {
         "model": explanation.model,
@@ -25,6 +25,6 @@ def trace_report(explanation: Explanation) -> Report:
     }
     trees = ["\n".join(tree.lines()) for tree in explanation.tuning]
     if not trees:
-        trees = ["no tuning pass tried anything: there was no pass, no time, or no way to check results"]
+        trees = ["no tuning pass tried anything: there was no pass, no time, or no way to verify results"]
     decided = "; ".join(explanation.decisions) or "nothing on the program"
     return Report(document, (*trees, f"{explanation.chosen} was chosen, which decides {decided}"))

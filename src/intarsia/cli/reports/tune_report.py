@@ -1,4 +1,4 @@
-"""What `intarsia tune` tells at the end."""
+"""Report of `intarsia tune`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NUMERIC = frozenset({2, 4})
 def tune_report(
     name: str, result: TuneResult, path: Path, required_ms: float | None, plan: str | None
 ) -> Report:
-    """The report of a tuning run.
+    """Return the report of a tuning run.
 
     Args:
-        name: Of the model.
-        result: What came of it.
-        path: Where the winner was saved.
-        required_ms: Latency that was required, in milliseconds.
-        plan: Where the plan was written.
+        name: Name of the model.
+        result: Result of the run.
+        path: Path of the saved artifact.
+        required_ms: Required latency in milliseconds, or None.
+        plan: Path of the written plan, or None.
     """
     from intarsia.support.files import folder_size
 
@@ -92,7 +92,7 @@ def _fate(record: CandidateRecord) -> str:
 
 
 def _search_lines(result: TuneResult) -> list[str]:
-    """What was searched besides whole models, if anything."""
+    """Return lines on the search for partitions, if there was one."""
     from intarsia.cli.reports.search_line import loss_line, search_line
 
     search, losses = result.explanation.search, result.explanation.losses
@@ -102,25 +102,25 @@ def _search_lines(result: TuneResult) -> list[str]:
 
 
 def _repeated(result: TuneResult) -> list[str]:
-    """That nothing was measured, and what to do about it."""
+    """Return a line on a repeated result, and how to measure again."""
     if result.finished_at is None:
         return []
     moment = datetime.fromtimestamp(result.finished_at, UTC)
     return [
-        f"the same was asked before: found again as it was measured at {moment:%Y-%m-%d %H:%M} UTC; "
-        "more --budget searches on, another --database measures anew"
+        f"repeated the result of the same run at {moment:%Y-%m-%d %H:%M} UTC, without measuring; "
+        "a larger --budget continues the search, another --database starts over"
     ]
 
 
 def _within_noise(result: TuneResult) -> list[str]:
-    """Who could as well have been chosen."""
+    """Return a line on candidates within the noise of the winner."""
     close = [
         _candidate_name(record)
         for record in result.candidates
         if not record.chosen and record.ratio is not None and record.ratio.contains_one
     ]
     winner = _candidate_name(result.chosen)
-    return [f"not told apart from {winner} by this measurement: {', '.join(close)}"] if close else []
+    return [f"within noise of {winner}: {', '.join(close)}"] if close else []
 
 
 def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlowError | None:
@@ -134,7 +134,7 @@ def _too_slow(name: str, chosen: CandidateRecord, required_ms: float) -> TooSlow
 
 
 def _shape_flags(result: TuneResult) -> str:
-    """The flags that give inputs of symbolic shape the shape that was measured."""
+    """Return --shape flags with the measured shapes of inputs with symbolic shapes."""
     pairs = zip(result.executable.inputs, result.self_test.inputs, strict=True)
     return "".join(
         f" --shape {shlex.quote(info.name)}={','.join(map(str, array.shape))}"

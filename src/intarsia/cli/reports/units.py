@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers with units."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ NOTHING = "-"
 
 
 def duration_text(seconds: float) -> str:
-    """Three significant digits and a unit: 5.12 ms; "-" for an unknown (infinite) one."""
+    """Format a duration with three significant digits: 5.12 ms; "-" for an unknown (infinite) one."""
     if not math.isfinite(seconds):
         return NOTHING
+    # 0.9995 units round to 1.00 with three digits, so 999.6 us is printed as 1.00 ms.
     scale, unit = next(((s, u) for s, u in _DURATIONS if seconds >= 0.9995 * s), _DURATIONS[-1])
     return f"{_three_digits(seconds / scale)} {unit}"
 
 
 def interval_text(low: float, high: float) -> str:
-    """An interval of durations: 5.10 ms to 5.15 ms; "-" where too few samples leave it open."""
+    """Format an interval of durations: 5.10 ms to 5.15 ms; "-" if too few samples leave it open."""
     if not math.isfinite(high):
         return NOTHING
     return f"{duration_text(low)} to {duration_text(high)}"
 
 
 def ratio_text(ratio: RatioInterval) -> str:
-    """A ratio with its interval: 1.034 (1.020 to 1.051)."""
+    """Format a ratio with its interval: 1.034 (1.020 to 1.051)."""
     if ratio.ratio == ratio.low == ratio.high == 1:
         return "1.000"
     if not math.isfinite(ratio.high):
@@ -36,12 +37,12 @@ def ratio_text(ratio: RatioInterval) -> str:
 
 
 def error_text(error: float) -> str:
-    """The size of an error with two significant digits: 1.2e-06."""
+    """Format an error with two significant digits: 1.2e-06."""
     return "0" if error == 0 else f"{error:.1e}"
 
 
 def size_text(size: int) -> str:
-    """A number of bytes: 5.03 MB; decimal units, as disks and file managers count."""
+    """Format a number of bytes in decimal units, as file managers do: 5.03 MB."""
     for scale, unit in _SIZES:
         if size >= 0.9995 * scale:
             return f"{_three_digits(size / scale)} {unit}"
@@ -49,7 +50,7 @@ def size_text(size: int) -> str:
 
 
 def cache_text(size: int) -> str:
-    """The size of a cache, in the binary units that caches come in: 32 KiB; "unknown" for 0."""
+    """Format the size of a cache in binary units: 32 KiB; "unknown" for 0."""
     if size == 0:
         return "unknown"
     return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"

@@ -62,9 +62,9 @@ def test_element_types_that_npy_does_not_know() -> None:
         (
             ["x.npy"],
             [X, MASK],
-            f"x.npy holds one array, but not for which of 2 inputs: x, mask\n{HOW}",
+            f"x.npy holds one array, but the model has 2 inputs: x, mask\n{HOW}",
         ),
-        (["x.npy"], [], f"x.npy holds one array, but not for which of 0 inputs: none\n{HOW}"),
+        (["x.npy"], [], f"x.npy holds one array, but the model has 0 inputs: none\n{HOW}"),
         (
             ["x=both.npz"],
             [X],
@@ -91,7 +91,7 @@ def test_damaged_files(folder: Path) -> None:
     (folder / "text.npy").write_text("1 2 3")
     cases = {
         "objects.npy": "it holds Python objects, which are not read",
-        "text.npy": "it is no .npy or .npz file",
+        "text.npy": "it is not a .npy or .npz file",
         damaged(folder / "x.npy", 130): "it is damaged",
         damaged(folder / "both.npz", 100): "it is damaged",
     }

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_parts(text: str, place: str, target: str, name: str) -> None:
     argument = ModelArgument.parse(text)
-    assert (argument.place, argument.target, argument.name) == (place, target, name)
+    assert (argument.source, argument.target, argument.name) == (place, target, name)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_what_does_not_go_with_an_artifact() -> None:
     with pytest.raises(UsageError) as caught:
         argument.refuse_choices(toolchain=None, threads=2)
     assert str(caught.value) == (
-        "--threads does not go with saved: it is an artifact, compiled already\n"
-        "help: tune the model again with it"
+        "--threads cannot be used with saved: it is an artifact, compiled already\n"
+        "help: pass --threads to intarsia tune, or use the model itself"
     )

@@ -32,7 +32,7 @@ def test_a_file_that_is_no_artifact_is_in_the_way(tmp_path: Path) -> None:
         photos.writestr("cat.jpg", b"cat")
     for path in (thesis, archive):
         assert message(lambda place: check_artifact_place(place, "zoo:mnist"), path) == (
-            f"cannot write {path}: there is a file that is no artifact\n"
+            f"cannot write {path}: the existing file is not an artifact\n"
             "help: give the name of a new file, or remove this one"
         )
 
@@ -46,7 +46,7 @@ def test_bad_places(tmp_path: Path) -> None:
     )
     assert message(check_writable, inside).startswith(f"cannot write {inside}: not a directory")
     assert message(check_writable, pipe) == (
-        f"cannot write {pipe}: it is no file\nhelp: give the name of a new file"
+        f"cannot write {pipe}: it is not a regular file\nhelp: give the name of a new file"
     )
     assert message(check_writable, Path()) == (
         "cannot write .: it is a folder\nhelp: give the name of a new file"
@@ -73,5 +73,5 @@ def test_the_model_itself_is_not_replaced(tmp_path: Path) -> None:
     for name in ("model.onnx", "link.onnx"):
         with pytest.raises(OutputError) as caught:
             check_artifact_place(tmp_path / name, str(model))
-        assert caught.value.problem == f"cannot write {tmp_path / name}: it is what is read"
+        assert caught.value.problem == f"cannot write {tmp_path / name}: it is the input file"
     assert model.read_bytes() == b"model"

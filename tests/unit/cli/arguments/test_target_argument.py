@@ -24,7 +24,7 @@ def test_names_and_whole_targets(text: str, threads: int | None, expected: str) 
         ("referense", "unknown toolchain 'referense'\nhelp: did you mean reference?"),
         (
             "cpu",
-            'the target "cpu" names no toolchain\nhelp: such as "cpu -toolchain=openvino"',
+            'the target "cpu" names no toolchain\nhelp: write for example "cpu -toolchain=openvino"',
         ),
         (
             "cpu toolchain=reference",
