@@ -23,8 +23,8 @@ def search_line(search: SearchRecord) -> str:
     else:
         proof = "how far from the cheapest is not known"
     return (
-        f"partitions: {search.candidates} candidates, {search.measured} measured{reused}{failed}, searched in "
-        f"{duration_text(search.seconds)}; {proof}"
+        f"partitions: {search.candidates} candidates, {search.measured} measured{reused}{failed}, "
+        f"searched in {duration_text(search.seconds)}; {proof}"
     )
 
 
