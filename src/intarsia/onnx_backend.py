@@ -218,8 +218,7 @@ def _is_close(output: Array, expected: Array) -> bool:
     if kind is ElementKind.TEXT:
         return True
     wide = np.complex128 if kind is ElementKind.COMPLEX else np.float64
-    # Tolerances of onnx.backend.test.runner (rtol 1e-3, atol 1e-7); bfloat16 has 8 significant bits, so 2 **
-    # -6 allows two units.
+    # The tolerances of onnx.backend.test.runner; bfloat16 has 8 significant bits, coarser than 1e-3.
     rtol = 2.0**-6 if expected.dtype.name == "bfloat16" else 1e-3
     close = np.isclose(output.astype(wide), expected.astype(wide), rtol, atol=1e-7, equal_nan=True)
     return bool(close.all())

@@ -15,7 +15,7 @@ from tests.searched_programs import MAKERS, small_sketches, small_task, task_of
 
 from intarsia.autoschedule.cost_model import DraftModel, RandomModel, ridge_model
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, TuningOptions
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -61,7 +61,7 @@ def test_a_search_measures_legal_programs_once(
     assert len({state.text for state in measured}) == len(measured) == policy.trials <= trials
     assert max(map(len, measurer.rounds)) <= each
     for state in measured:
-        assert completed(task.dag, state.transform_steps) == state
+        assert replay_program(task.dag, state.transform_steps) == state
     costs = [measurer.seconds(state) for state in measured]
     working = [cost for cost in costs if cost >= 0]
     assert (best is None) is (not working)

@@ -217,6 +217,7 @@ class Contest:
         if self._race is None or winner in wholes or not wholes:
             return winner
         plain = min(wholes, key=self._rank)
+        # The interval of the ratio is only meaningful if both ran to the end of the race.
         stayed = {plain.name, winner.name} <= set(self._race.left)
         return plain if stayed and self._race.ratio(plain.name, winner.name).low <= 1.0 else winner
 

@@ -73,6 +73,8 @@ class KernelSearch:
             measurer,
             options,
             SpaceOptions(micro_kernels=extracted.isa),
+            # The seed depends on the kernel, not on its position, so that adding kernels keeps the searches
+            # of others.
             rng=Random(f"{seed} {extracted.key}"),  # noqa: S311  # a search, no secrets
             seeds=(extracted.default_state, *hints),
             on_measured=(*on_measured, self._note),

@@ -15,7 +15,7 @@ from intarsia.support.errors import DatabaseError, OutputError
 GROWTH: Final = 0.1
 """Relative growth of the samples that triggers a refit."""
 MOST_SAMPLES: Final = 20_000
-"""Maximum number of stored samples that are loaded: fitting more takes too long, so training restarts."""
+"""Maximum number of stored samples that are loaded; with more, training starts from scratch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class TuneRun:
 
     def _measure(self, start: float) -> TuneResult:
         """Measure the baselines, search, and race the best."""
-        contest = self._open_contest()
+        contest = self._measure_baselines()
         begun = contest.measurer.spent
         tuned = self._tune(contest)
         searched = self._search(contest, self._search_seconds - (contest.measurer.spent - begun))
@@ -139,6 +139,7 @@ class TuneRun:
         inputs = self.workload.inputs(self.seed)
         trials = trials_for(module, inputs, JudgeLimits(self.workload.judge_seconds), self.seed)
         try:
+            # The stored result must still be correct with today's libraries; it is not measured again.
             program = instantiate(module, target, run.plan.candidate)
             executable = build(program)
             bound = error_bound(program)
@@ -200,7 +201,7 @@ class TuneRun:
     def _search_seconds(self) -> float:
         return self.seconds * SEARCH_SHARE if self.searches or self.passes else 0.0
 
-    def _open_contest(self) -> Contest:
+    def _measure_baselines(self) -> Contest:
         """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
         random_hint = random_text(self.workload.module)
         measurer = Measurer(

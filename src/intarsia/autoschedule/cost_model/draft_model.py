@@ -15,7 +15,7 @@ import numpy as np
 from intarsia.autoschedule.cost_model.cost_model import Scores
 from intarsia.autoschedule.features.arithmetic_intensity import float_operations
 from intarsia.autoschedule.features.covered_work import padding_ratio, padding_ratios
-from intarsia.autoschedule.features.lowered_state import lowered_state
+from intarsia.autoschedule.features.lowered_state import lower_state
 from intarsia.autoschedule.features.machine import Machine
 from intarsia.autoschedule.features.machine_fit import machine_fit
 from intarsia.autoschedule.features.per_store import unroll_steps
@@ -76,7 +76,7 @@ class DraftModel:
         return np.array([self._score(task, state) for state in states], np.float64)
 
     def _score(self, task: SearchTask, state: LoopState) -> float:
-        lowered = lowered_state(task, state)
+        lowered = lower_state(task, state)
         if lowered is None:
             return float("-inf")
         unroll = unroll_steps(lowered.function)

@@ -59,6 +59,7 @@ def _sizes(store: StoreAnalysis, use: BufferUse, line_bytes: int) -> tuple[float
     moving = next((depth for depth in range(len(loops) - 1, -1, -1) if use.moves_with(depth)), None)
     step = 0.0 if moving is None else use.step(moving)
     skipped = 1 if moving is None else prod(loop.extent for loop in loops[moving + 1 :])
+    # Each line is loaded once per line_bytes of movement; loops inside the innermost moving one add no lines.
     lines = max(1.0, store.iterations / skipped * min(1.0, step * element / line_bytes))
     unique_bytes = use.touched[0] * element
     run_bytes = contiguous_elements(use.regions[0], use.buffer.shape) * element

@@ -33,7 +33,7 @@ class LoweredState:
         return analyse_stores(self.function)
 
 
-def lowered_state(task: SearchTask, state: LoopState) -> LoweredState | None:
+def lower_state(task: SearchTask, state: LoopState) -> LoweredState | None:
     """Lower a state as it is compiled: placeholders with a free layout are read as packed.
 
     The draft model, the learned model and the update after a measurement lower the same few hundred states

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intarsia.autoschedule.features.feature_names import MAX_BUFFERS, feature_names
-from intarsia.autoschedule.features.lowered_state import lowered_state
+from intarsia.autoschedule.features.lowered_state import lower_state
 from intarsia.autoschedule.features.machine import Machine
 from intarsia.autoschedule.features.per_store import store_features, unroll_steps
 from intarsia.autoschedule.task.search_task import SearchTask
@@ -38,7 +38,7 @@ def state_features(
 ) -> NDArray[np.float32]:
     """Return the features of a state (`per_store_features`); one row of zeros if it cannot be lowered."""
     chosen = options or FeatureOptions()
-    lowered = lowered_state(task, state)
+    lowered = lower_state(task, state)
     if lowered is None:
         return np.zeros((1, len(chosen.names)), np.float32)
     steps = unroll_steps(lowered.function)

@@ -70,6 +70,8 @@ class IndexForm:
         ranges: dict[LoopVar, tuple[int, int]] = {}
         least, most = self._rest_range(ranges) if self.rest else (0, 0)
         hulls_inside_out = [(low + least, high + most)]
+        # From the innermost loop outwards, each loop widens the hull by its full trip; a negative factor
+        # lowers the minimum.
         for factor, loop in zip(reversed(self.factors), reversed(loops), strict=True):
             if factor > 0:
                 high += factor * (loop.extent - 1)

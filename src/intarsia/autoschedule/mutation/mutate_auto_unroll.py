@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from intarsia.autoschedule.population.completed import completed
+from intarsia.autoschedule.population.replay import replay_program
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -38,4 +38,4 @@ class MutateAutoUnroll:
         if not others:
             return None
         steps[index] = replace(hint, pragma_type=rng.choice(others))
-        return completed(task.dag, steps)
+        return replay_program(task.dag, steps)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from intarsia.autoschedule.population.completed import completed
 from intarsia.autoschedule.population.compute_locations import compute_locations, is_movable
+from intarsia.autoschedule.population.replay import replay_program
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -37,7 +37,8 @@ class MutateComputeLocation:
         for index in indices:
             step = steps[index]
             assert isinstance(step, ComputeAtStep), "only these are listed"
-            before = completed(task.dag, steps[:index])
+            # Locations are those of the state before the step: later steps may have renumbered loops.
+            before = replay_program(task.dag, steps[:index])
             if before is None or not is_movable(before, step.stage_id):
                 continue
             here = step.target_stage_id, step.target_iter_id
@@ -45,5 +46,5 @@ class MutateComputeLocation:
             if others:
                 stage_id, iter_id = rng.choice(others)
                 steps[index] = replace(step, target_stage_id=stage_id, target_iter_id=iter_id)
-                return completed(task.dag, steps)
+                return replay_program(task.dag, steps)
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from intarsia.autoschedule.population.completed import with_bounds
+from intarsia.autoschedule.population.replay import with_bounds
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions

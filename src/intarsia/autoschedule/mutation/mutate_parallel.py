@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from intarsia.autoschedule.population.completed import completed
+from intarsia.autoschedule.population.replay import replay_program
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import IteratorAnnotation, LoopState
@@ -48,17 +48,19 @@ class MutateParallel:
         before = steps[index - 1] if index else None
         if isinstance(before, FuseStep) and before.stage_id == stage_id and before.fused_ids[:1] == (0,):
             fused, begin = len(before.fused_ids), index - 1
-        start = completed(task.dag, steps[:begin])
+        start = replay_program(task.dag, steps[:begin])
         most = 0 if start is None else _fusible(start, stage_id)
         others = [count for count in range(1, most + 1) if count != fused]
         if not others:
             return None
         count = rng.choice(others)
+        # Fusing `count` instead of `fused` loops shifts the numbers of all later loops of the stage by the
+        # difference.
         rest = _renumber(steps[index + 1 :], stage_id, fused - count, is_longer=begin == index)
         if rest is None:
             return None
         fuse = FuseStep(stage_id, tuple(range(count)))
-        return completed(task.dag, [*steps[:begin], fuse, steps[index], *rest])
+        return replay_program(task.dag, [*steps[:begin], fuse, steps[index], *rest])
 
 
 def _is_outermost_parallel(step: TransformStep) -> bool:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from random import Random
 
-from intarsia.autoschedule.population.completed import completed
 from intarsia.autoschedule.population.factorizations import divisors
+from intarsia.autoschedule.population.replay import replay_program
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -39,7 +39,7 @@ class MutateTileSize:
         if lengths is None:
             return None
         steps[index] = replace(step, lengths=lengths)
-        return completed(task.dag, steps)
+        return replay_program(task.dag, steps)
 
 
 def _is_eligible(step: object, options: SpaceOptions) -> bool:

@@ -64,5 +64,6 @@ class CandidateScores:
             return proven
         drafted = self._draft.predict(self._task, others)
         most = max(1, math.ceil(self._draft_share * len(others)))
+        # A stable sort keeps the order of equal scores, so that a seed repeats a search exactly.
         ranked = np.argsort(-drafted, kind="stable")[:most]
         return proven + [others[index] for index in ranked if drafted[index] > -np.inf]

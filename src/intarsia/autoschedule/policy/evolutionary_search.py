@@ -74,6 +74,7 @@ def _breed_generation(
     while (
         states and len(children) < options.evolutionary_search_population and failures < space.most_failures
     ):
+        # random.choices needs a positive finite total; otherwise parents are drawn uniformly.
         is_ranked = 0 < limits[-1] < math.inf
         (state,) = rng.choices(states, cum_weights=limits) if is_ranked else [rng.choice(states)]
         child: LoopState | None = state

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from intarsia.autoschedule.measuring.schedule_record import median_cost
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
@@ -30,7 +30,7 @@ def known_records(task: SearchTask, records: Iterable[Record]) -> Iterator[tuple
     for record in records:
         if not _is_of_task(record, task):
             continue
-        state = completed(task.dag, record.steps)
+        state = replay_program(task.dag, record.steps)
         if state is not None:
             yield state, median_cost(record)
 
@@ -48,7 +48,7 @@ def hints(task: SearchTask, records: Iterable[Record], count: int) -> tuple[Loop
         cost = median_cost(record)
         if record.task.workload_key != task.workload_key or cost == inf:
             continue
-        state = completed(task.dag, record.steps)
+        state = replay_program(task.dag, record.steps)
         if state is not None and cost < programs.get(state.text, (inf, state))[0]:
             programs[state.text] = cost, state
     return tuple(state for _, state in sorted(programs.values(), key=lambda timed: timed[0])[:count])

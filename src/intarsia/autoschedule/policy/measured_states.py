@@ -9,8 +9,7 @@ from typing import Final
 from intarsia.native.loop_state import LoopState
 
 _CLEARLY: Final = 0.985
-"""A finalist is clearly faster below this share of the seed's time: above it lies the noise of interleaved
-measurements."""
+"""A finalist is clearly faster below this share of another one's time, measured interleaved."""
 
 
 class MeasuredStates:
@@ -61,6 +60,7 @@ class MeasuredStates:
             self._choose(self._working.values())
         elif state.text in self._working:
             best = [] if self.best_state is None else [(self.best_cost, self.best_state)]
+            # A new program can only improve the best, so that no scan of all programs is needed.
             self._choose([*best, (cost, state)])
 
     @property

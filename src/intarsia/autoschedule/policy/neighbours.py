@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
-from intarsia.autoschedule.population import completed, with_bounds
+from intarsia.autoschedule.population import replay_program, with_bounds
 from intarsia.autoschedule.population.factorizations import divisors
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
@@ -41,7 +41,7 @@ def neighbours(
     """
     limits = space or SpaceOptions()
     histories = [*_other_tiles(state.transform_steps, limits), *_other_hints(state.transform_steps, limits)]
-    candidates = [completed(task.dag, steps) for steps in histories]
+    candidates = [replay_program(task.dag, steps) for steps in histories]
     candidates += [MutateParallel().apply(task, state, Random(seed), limits) for seed in range(_DRAWS)]  # noqa: S311
     candidates += map(with_bounds, _other_micro_kernels(task, state, limits))
     by_text = {neighbour.text: neighbour for neighbour in candidates if neighbour is not None}

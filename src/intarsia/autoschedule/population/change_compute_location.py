@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from intarsia.autoschedule.population.completed import with_bounds
 from intarsia.autoschedule.population.compute_locations import compute_locations, is_movable
+from intarsia.autoschedule.population.replay import with_bounds
 from intarsia.autoschedule.sketch.stage_facts import may_be_inlined
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions

@@ -9,6 +9,7 @@ from functools import lru_cache
 @lru_cache(maxsize=4096)
 def divisors(number: int) -> tuple[int, ...]:
     """Return all divisors of a positive number, ascending."""
+    # Divisors come in pairs around the square root, so half of them are enough.
     small = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
     return (*small, *(number // divisor for divisor in reversed(small) if divisor * divisor != number))
 

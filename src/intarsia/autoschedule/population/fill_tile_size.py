@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from intarsia.autoschedule.population.completed import completed
 from intarsia.autoschedule.population.factorizations import factorizations, rounded_extents
+from intarsia.autoschedule.population.replay import replay_program
 from intarsia.autoschedule.task.search_task import SearchTask
 from intarsia.autoschedule.task.space_options import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -35,7 +35,7 @@ class FillTileSize:
             else step
             for step in state.transform_steps
         ]
-        return completed(task.dag, steps)
+        return replay_program(task.dag, steps)
 
 
 def _draw_lengths(step: SplitStep, rng: Random, options: SpaceOptions) -> SplitStep:

@@ -7,9 +7,9 @@ from random import Random
 from typing import Final, Protocol
 
 from intarsia.autoschedule.population.change_compute_location import ChangeComputeLocation
-from intarsia.autoschedule.population.completed import with_bounds
 from intarsia.autoschedule.population.fill_tile_size import FillTileSize
 from intarsia.autoschedule.population.parallel import Parallel
+from intarsia.autoschedule.population.replay import with_bounds
 from intarsia.autoschedule.population.unroll import Unroll
 from intarsia.autoschedule.population.vectorization import Vectorization
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch

@@ -196,6 +196,7 @@ def _gradient(
     """
     task = progress[number]
     costs = list(_known_costs(progress))
+    # A relative step keeps the shifted cost positive, whatever its magnitude.
     step = _STEP * task.best
     before = objective(costs)
     costs[number] -= step

@@ -74,6 +74,7 @@ def is_cache_stage(state: LoopState, stage_id: int) -> bool:
             continue
         if isinstance(step, CacheWriteStep) and step.stage_id == stage_id:
             return True
+        # Walking the history backwards: each added stage had shifted the numbers behind it by one.
         stage_id -= stage_id > step.stage_id
     return False
 

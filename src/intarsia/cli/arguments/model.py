@@ -35,6 +35,7 @@ class ModelArgument:
     def parse(cls, text: str) -> ModelArgument:
         """Parse `MODEL@TOOLCHAIN`; an existing file with "@" in its name is that file."""
         source, at, target = text.rpartition("@")
+        # The "@" splits only if the text before it is a model, so that "user@host.onnx" stays a file name.
         if not at or Path(text).exists() or not (source.startswith(ZOO_PREFIX) or Path(source).exists()):
             return cls(text, text)
         return cls(text, source, target)

@@ -25,6 +25,7 @@ def check_writable(path: Path) -> None:
         )
     try:
         with tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.parent) as probe:
+            # One block, because some file systems only report a full disk when data is written.
             probe.write(b"\0" * 4096)
     except OSError as error:
         raise output_error(path, error) from error

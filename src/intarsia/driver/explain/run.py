@@ -33,7 +33,7 @@ PROFILE_SECONDS: Final = 0.5
 """Seconds for timing the kernels of the winner."""
 
 _MOST_REPEATS: Final = 20
-"""Maximum number of profiled runs: the median is stable by then."""
+"""Maximum number of profiled runs."""
 
 
 def explain_run(
@@ -224,6 +224,7 @@ def _losses(
     if searched is None or main is None or best not in seconds:
         return None
     answer = main.best.seconds + searched.boundaries.run_seconds
+    # The first prediction may be of another placement, if the best one was not measured end to end.
     if not math.isclose(predicted[best], answer):
         return None
     alone = {

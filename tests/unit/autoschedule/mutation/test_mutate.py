@@ -11,7 +11,7 @@ from intarsia.autoschedule.mutation.mutate_compute_location import MutateCompute
 from intarsia.autoschedule.mutation.mutate_micro_kernel import MutateMicroKernel
 from intarsia.autoschedule.mutation.mutate_parallel import MutateParallel
 from intarsia.autoschedule.mutation.mutate_tile_size import MutateTileSize
-from intarsia.autoschedule.population import completed, sample_initial_population
+from intarsia.autoschedule.population import replay_program, sample_initial_population
 from intarsia.autoschedule.sketch import MicroKernelSketch, generate_sketches
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import IteratorAnnotation, LoopState
@@ -97,7 +97,7 @@ def test_innermost_lengths_stay_below_the_limit() -> None:
 
 def test_nothing_is_split_so_nothing_moves() -> None:
     task, (sketch,) = small_task("max_pool2d"), small_sketches("max_pool2d")
-    state = completed(task.dag, sketch.transform_steps)
+    state = replay_program(task.dag, sketch.transform_steps)
     assert state is not None
     assert all(rule.apply(task, state, Random(0), OPTIONS) is None for rule in CPU_MUTATION_RULES)
 
@@ -120,7 +120,7 @@ def test_a_stage_in_a_loop_comes_into_another_loop() -> None:
     """The loop's number is that before the loops behind it were fused."""
     task = task_of(softmax_nm(5, 7))
     before = LoopState.initial(task.dag).compute_at("expsum", "norm", 1)
-    state = completed(task.dag, before.parallel("norm", 0).transform_steps)
+    state = replay_program(task.dag, before.parallel("norm", 0).transform_steps)
     assert state is not None
     after = MutateComputeLocation().apply(task, state, Random(0), OPTIONS)
     assert after is not None

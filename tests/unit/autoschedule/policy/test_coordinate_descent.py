@@ -5,7 +5,7 @@ from tests.schedule_measurers import FunctionModel, draft_seconds
 from tests.searched_programs import task_of
 
 from intarsia.autoschedule.policy import CoordinateDescent, neighbours
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.native.loop_state import LoopState
 
 TASK = task_of(matmul(16, 16, 16))
@@ -15,7 +15,7 @@ def start() -> LoopState:
     """A program with several levels of tiles."""
     split = LoopState.initial(TASK.dag).split("C", "i", [2, 2]).split("C", "j", [2, 2]).split("C", "k", [2])
     ordered = split.reorder("C", ["i.0", "j.0", "i.1", "j.1", "k.0", "i.2", "k.1", "j.2"])
-    found = completed(TASK.dag, ordered.parallel("C", 0).vectorize("C", 7).transform_steps)
+    found = replay_program(TASK.dag, ordered.parallel("C", 0).vectorize("C", 7).transform_steps)
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ from tests.schedule_measurers import FunctionModel, draft_seconds
 from tests.searched_programs import small_sketches, small_task, task_of
 
 from intarsia.autoschedule.policy import CandidateScores, PolicyOptions, evolutionary_search
-from intarsia.autoschedule.population import completed, sample_initial_population, with_bounds
+from intarsia.autoschedule.population import replay_program, sample_initial_population, with_bounds
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.task import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -78,7 +78,7 @@ def test_what_was_measured_is_bred_from_and_not_found() -> None:
 def test_every_program_that_is_found_is_legal() -> None:
     scores = CandidateScores(TASK, FunctionModel(lambda _: 1.0))
     for state in evolutionary_search(TASK, sampled(), 100, scores, Random(3), SMALL):
-        assert completed(TASK.dag, state.transform_steps) == state
+        assert replay_program(TASK.dag, state.transform_steps) == state
 
 
 @pytest.mark.parametrize("score", [0.0, -3.0])

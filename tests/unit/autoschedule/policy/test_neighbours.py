@@ -5,7 +5,7 @@ from tests.native_workloads import matmul, softmax_nm
 from tests.searched_programs import random_programs, small_task, task_of
 
 from intarsia.autoschedule.policy import neighbours
-from intarsia.autoschedule.population import completed, with_bounds
+from intarsia.autoschedule.population import replay_program, with_bounds
 from intarsia.autoschedule.sketch.micro_kernel_sketch import MicroKernelSketch
 from intarsia.autoschedule.task import SpaceOptions
 from intarsia.native.loop_state import LoopState
@@ -81,7 +81,7 @@ def test_neighbours_are_other_programs_and_legal(name: str) -> None:
         texts = [each.text for each in found]
         assert len({state.text, *texts}) == len(found) + 1
         for each in found:
-            assert completed(small_task(name).dag, each.transform_steps) == each
+            assert replay_program(small_task(name).dag, each.transform_steps) == each
             assert each.concrete
 
 

@@ -27,7 +27,7 @@ from intarsia.autoschedule.measuring import (
     load_records,
 )
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, TuningOptions, neighbours
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, TaskScheduler
 from intarsia.autoschedule.sketch import CustomSketchRule, generate_sketches
 from intarsia.autoschedule.task import SearchTask
@@ -114,7 +114,7 @@ def test_every_state_is_legal_and_none_is_measured_twice() -> None:
     assert len(texts) == 80
     assert len(set(texts)) == 80
     for state in measurer.measured:
-        assert completed(TASK.dag, state.transform_steps) == state
+        assert replay_program(TASK.dag, state.transform_steps) == state
 
 
 def test_a_seed_decides_everything() -> None:

@@ -9,7 +9,7 @@ from tests.native_workloads import matmul
 from tests.schedule_families import PROGRAMS, SMALL, check_runs_right, program_task
 from tests.searched_programs import task_of
 
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.sketch import MicroKernelSketch, generate_sketches
 from intarsia.native import te
 from intarsia.native.loop_state import LoopState
@@ -37,7 +37,7 @@ def test_every_drawn_schedule_is_a_program_of_its_own_steps(name: str) -> None:
     found = draws(name, 40)
     assert len(found) == 40
     dag = program_task(name).dag
-    assert all(completed(dag, state.transform_steps) == state for state in found)
+    assert all(replay_program(dag, state.transform_steps) == state for state in found)
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_what_is_drawn_and_moved_computes_the_right_result(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_schedule_is_one_of_them(name: str) -> None:
     task, sketch = program_task(name), sketch_of(name)
-    default = completed(task.dag, default_state(task.dag, SMALL, 2).transform_steps)
+    default = replay_program(task.dag, default_state(task.dag, SMALL, 2).transform_steps)
     assert default is not None
     assert sketch.default == default
     assert sketch.family.choice_of(default) == sketch.family.default

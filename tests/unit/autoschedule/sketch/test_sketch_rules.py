@@ -4,7 +4,7 @@ from tests.native_workloads import conv2d_winograd_nhwc, matmul
 from tests.properties.lowering_programs import running_sum
 from tests.searched_programs import task_of
 
-from intarsia.autoschedule.population import completed
+from intarsia.autoschedule.population import replay_program
 from intarsia.autoschedule.sketch import generate_sketches
 from intarsia.autoschedule.sketch.stage_facts import elementwise_consumer, is_cache_stage
 from intarsia.native import te
@@ -74,4 +74,4 @@ def test_a_cache_stage_is_told_from_its_copy_whatever_stages_come_in() -> None:
 
 def test_no_program_comes_of_a_sketch_with_open_lengths() -> None:
     task = task_of(matmul(64, 64, 64))
-    assert completed(task.dag, generate_sketches(task)[0].transform_steps) is None
+    assert replay_program(task.dag, generate_sketches(task)[0].transform_steps) is None

@@ -12,7 +12,7 @@ from intarsia.native.lowering import infer_bound
 from intarsia.support.errors import UsageError
 
 
-def completed(dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState | None:
+def replay_program(dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState | None:
     """Replay a history and infer the ranges of all loops; None if the result is not a program.
 
     It is not a program if a step is impossible, a length is open, a stage is computed where its readers
@@ -30,7 +30,7 @@ def completed(dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState | No
 
 
 def with_bounds(state: LoopState) -> LoopState | None:
-    """Infer the ranges of all loops of a state; None if it is not a program, as in `completed`."""
+    """Infer the ranges of all loops of a state; None if it is not a program, as in `replay_program`."""
     try:
         check_placement(state)
         bounded = infer_bound(state.initial_dag, state)
