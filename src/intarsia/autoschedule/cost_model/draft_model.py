@@ -1,6 +1,6 @@
 """An analytical score: how well loops fit the machine, without learning.
 
-The constants below were fitted to the ranks of 280 measured schedules of five computations on one AVX-512
+The constants below were fitted to the ranks of 280 measured schedules of five computations on one
 machine.
 """
 
