@@ -221,7 +221,7 @@ CASES = {
         ["compare", "good.onnx@reference"],
         2,
         "compare needs at least two programs, but one is given\n"
-        "help: Two or more of: an .onnx file, zoo:NAME, either with @TOOLCHAIN, or an artifact.",
+        "help: Two or more models (.onnx file or zoo:NAME, each with @TOOLCHAIN if wished) or artifacts.",
     ),
 }
 

@@ -105,7 +105,7 @@ class TestPasses:
         outcome = within(["passes"])
         assert (outcome.code, outcome.err) == (0, "")
         header, *rows = outcome.out.split("\n\n")[0].splitlines()
-        assert header.split() == ["pass", "level", "what", "it", "does"]
+        assert header.split() == ["pass", "level", "description"]
         assert [row.split()[0] for row in rows] == list(pass_names())
         assert all(len(row.split()) > 3 for row in rows), "every pass says what it does"
 
