@@ -54,7 +54,6 @@ TUNE_SHARE: Final = 1 / 3
 """Share of the search time for tuning passes, if partitions are searched as well."""
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TuneRun:
     """A tuning run: the model, the candidates and the limits.

@@ -43,7 +43,7 @@ def usual_model(machine: Machine, seed: int = 43) -> LearnedModel:
     """Boosted trees if LightGBM is installed, else ridge regression; before either, the draft model.
 
     Args:
-        machine: What loops are to fit.
+        machine: Vector width, registers, caches and threads of the machine.
         seed: Seed of the trees.
     """
     draft, features = DraftModel(machine), FeatureOptions(machine=machine)
