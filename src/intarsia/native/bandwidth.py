@@ -1,4 +1,4 @@
-"""How fast this machine can read memory at all: what kernels are compared with that wait for weights."""
+"""The memory bandwidth of this machine: the roof for kernels that are bound by reading weights."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.transform import PassContext
 
 _BYTES: Final = 1 << 28
-"""What is read: more than last-level caches hold."""
+"""Bytes read in a run, 256 MiB: more than last-level caches hold."""
 _CHUNKS: Final = 64
-"""Pieces of each thread; a piece is read from its begin to its end."""
+"""Number of pieces of each thread; each is read sequentially."""
 _CHAINS: Final = 8
-"""Sums side by side, so that none waits for the one before."""
+"""Number of independent sums, which hide the latency of an addition."""
 _RUNS: Final = 12
 
 
 def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Bytes in a second that are read one after another from memory, and summed up as float32.
+    """Measure the bytes per second of sequential reads from memory that are summed up as float32.
 
-    It is the best of several runs over a quarter of a gigabyte. What is read counts as a weight, so that it
-    is asked for ahead as weights are.
+    The result is the best of several runs over a quarter of a gigabyte. The array counts as a weight, so that
+    it is prefetched like weights.
 
     Args:
-        isa: What code may use.
-        threads: How many read, each a part of its own.
-        clock: Seconds from any time on.
+        isa: Instruction set of the kernel.
+        threads: Number of threads, each of which reads a part.
+        clock: Clock that returns seconds.
     """
     lanes, pieces = isa.vector_bytes // 4, threads * _CHUNKS
     steps = _BYTES // (4 * pieces * _CHAINS * lanes)
@@ -58,10 +58,10 @@ def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time
     kernel, best = compile_kernel(function, isa).load(), math.inf
     given = allocate_aligned(math.prod(x.shape) * 4).view(np.float32).reshape(x.shape)
     given.fill(1)
-    found = np.empty(shape, np.float32)
+    results = np.empty(shape, np.float32)
     with ThreadPool(threads) as pool:
         for _ in range(_RUNS):
             began = clock()
-            kernel(given, found, pool=pool)
+            kernel(given, results, pool=pool)
             best = min(best, clock() - began)
     return given.nbytes / best

@@ -1,4 +1,4 @@
-"""From a loop function to a kernel that can be kept, saved and loaded."""
+"""Compilation of a loop function to a kernel that can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
 
 SYMBOL: Final = "kernel"
-"""What every kernel is called in its object code, so that equal loops give equal code."""
+"""Symbol of every kernel in its object code: one name, so that equal loops give equal code."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class CompiledKernel:
 
     Attributes:
         object_code: A relocatable file that defines SYMBOL.
-        isa: What the code uses.
-        parameters: What it takes, in order.
-        scratch_bytes: Scratch memory that it needs in each thread.
-        checks: What each check of indices is about, in bounds-checked code.
+        isa: Instruction set of the code.
+        parameters: Its parameters, in order.
+        scratch_bytes: Size of the scratch memory that it needs in each thread, in bytes.
+        checks: Description of each index check, in bounds-checked code.
     """
 
     object_code: bytes = field(repr=False)
@@ -37,7 +37,7 @@ class CompiledKernel:
     checks: tuple[str, ...] = ()
 
     def load(self) -> NativeFunction:
-        """The kernel in memory.
+        """Load the kernel into memory.
 
         Raises:
             ArtifactError: The object code is damaged, or uses what this machine has not.
@@ -58,9 +58,9 @@ def compile_kernel(
     """Compile a verified loop function.
 
     Args:
-        function: What `ir.verify` accepts.
-        isa: What the code may use.
-        options: How LLVM IR and its object code are made.
+        function: Loop function that `ir.verify` accepts.
+        isa: Instruction set of the code.
+        options: Options of the emission of LLVM IR and of the code generator.
         bounds_checked: Whether every index is checked; such a kernel is slow, and runs on one thread.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Which code generator this is."""
+"""The digest that identifies the code generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors cut into tiles, so that what is read together lies together."""
+"""Packing of tensors into tiles, so that elements that are read together are contiguous."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Part:
     """An axis of a packed tensor.
 
     Attributes:
-        axis: Which axis of the original it is a part of.
+        axis: Axis of the original that it is a part of.
         extent: Its extent.
     """
 
@@ -30,13 +30,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the elements of a tensor are laid out anew.
+    """The packed layout of a tensor.
 
     The parts of an original axis are the digits of its index, the first one the most significant. They may
     cover more than the axis: the rest is padding that is never read.
 
     Attributes:
-        tensor_name: Whose elements.
+        tensor_name: Name of the tensor that is packed.
         shape: The original shape.
         parts: The axes of the packed tensor, outermost first.
     """
@@ -65,45 +65,46 @@ class Packing:
         return math.prod(part.extent for part in self.parts if part.axis == axis)
 
     def _divisors(self) -> tuple[int, ...]:
-        """By how much the original index grows with each part."""
+        """Return by how much the original index grows with each part: mixed-radix place values."""
         running = dict.fromkeys(range(len(self.shape)), 1)
-        found = []
+        divisors = []
         for part in reversed(self.parts):
-            found.append(running[part.axis])
+            divisors.append(running[part.axis])
             running[part.axis] *= part.extent
-        return tuple(reversed(found))
+        return tuple(reversed(divisors))
 
     def packed_indices(self, indices: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Where in the packed tensor an element of the original is."""
-        found = []
+        """Return the index in the packed tensor of an element of the original."""
+        digits = []
         for part, divisor in zip(self.parts, self._divisors(), strict=True):
             index = _by(ArithOp.FLOOR_DIV, indices[part.axis], divisor)
+            # The most significant digit needs no remainder: the index never exceeds the axis.
             is_first = divisor * part.extent >= self.shape[part.axis]
-            found.append(index if is_first else _by(ArithOp.FLOOR_MOD, index, part.extent))
+            digits.append(index if is_first else _by(ArithOp.FLOOR_MOD, index, part.extent))
         return tuple(
-            _number(0) if part.extent == 1 else index for part, index in zip(self.parts, found, strict=True)
+            _number(0) if part.extent == 1 else index for part, index in zip(self.parts, digits, strict=True)
         )
 
     def original_indices(self, indices: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Where in the original an element of the packed tensor is; outside of it for padding."""
-        found: list[Scalar | None] = [None] * len(self.shape)
+        """Return the index in the original of an element of the packed tensor; out of bounds for padding."""
+        sums: list[Scalar | None] = [None] * len(self.shape)
         for part, divisor, index in zip(self.parts, self._divisors(), indices, strict=True):
             term = index if divisor == 1 else Arith(ArithOp.MUL, (index, _number(divisor)))
-            before = found[part.axis]
-            found[part.axis] = term if before is None else Arith(ArithOp.ADD, (before, term))
-        return tuple(_number(0) if each is None else each for each in found)
+            before = sums[part.axis]
+            sums[part.axis] = term if before is None else Arith(ArithOp.ADD, (before, term))
+        return tuple(_number(0) if total is None else total for total in sums)
 
     def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The packed elements of an array of the original shape, with zeros as padding, in aligned memory."""
         if self.pads:
             covered = [self._covered(axis) for axis in range(len(self.shape))]
             array = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])
-        places = sorted(range(len(self.parts)), key=lambda place: self.parts[place].axis)
-        digits = array.reshape([self.parts[place].extent for place in places])
+        order = sorted(range(len(self.parts)), key=lambda position: self.parts[position].axis)
+        digits = array.reshape([self.parts[position].extent for position in order])
         packed: npt.NDArray[Any] = (
             allocate_aligned(digits.nbytes).view(digits.dtype).reshape(self.packed_shape)
         )
-        np.copyto(packed, digits.transpose(np.argsort(places)))
+        np.copyto(packed, digits.transpose(np.argsort(order)))
         return packed
 
 

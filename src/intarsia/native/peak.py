@@ -1,4 +1,4 @@
-"""How fast this machine can multiply and add at all: what kernels are compared with."""
+"""The peak floating-point rate of this machine: the roof for compute-bound kernels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from intarsia.transform import PassContext
 
 _STEPS: Final = 1 << 17
 _KEPT_FREE: Final = 4
-"""Vector registers that hold no sums."""
+"""Number of vector registers that hold operands, not sums."""
 _RUNS: Final = 80
-"""Threads that began on one core are parted within the first of them."""
+"""Number of runs; the system moves threads that began on one core apart within the first of them."""
 
 
 def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -33,9 +33,9 @@ def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf
     A product and a sum count as two. It is the best of several runs, which take some tens of milliseconds.
 
     Args:
-        isa: What code may use.
-        threads: How many run it.
-        clock: Seconds from any time on.
+        isa: Instruction set of the kernel.
+        threads: Number of threads that run it.
+        clock: Clock that returns seconds.
     """
     lanes, chains = isa.vector_bytes // 4, isa.vector_registers - _KEPT_FREE
     a, b = te.placeholder((lanes,), name="a"), te.placeholder((lanes,), name="b")

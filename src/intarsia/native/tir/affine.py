@@ -26,8 +26,8 @@ class Affine:
     """A constant plus multiples of scalars, which are no sums themselves.
 
     Attributes:
-        terms: Factors, none 0, by scalar, in the order of the text.
-        constant: What is added.
+        terms: Factors, none 0, by scalar, in program order.
+        constant: Constant term.
     """
 
     terms: dict[Scalar, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Affine:
 
 
 def affine(scalar: Scalar) -> Affine:
-    """A scalar of a signed integer type as a sum of multiples."""
+    """Return a scalar of a signed integer type as a sum of multiples."""
     match scalar:
         case Literal(value=value) if isinstance(value, int):
             return Affine({}, value)
@@ -73,7 +73,7 @@ def affine(scalar: Scalar) -> Affine:
 
 
 def as_scalar(form: Affine, dtype: DType) -> Scalar:
-    """The sum as a scalar: what is added first, then what is taken away, the constant last."""
+    """Return the sum as a scalar: positive terms first, then negative ones, the constant last."""
     ordered = sorted(form.terms.items(), key=lambda term: term[1] < 0)
     constant = wrapped(form.constant, dtype)
     result: Scalar | None = None
@@ -90,6 +90,7 @@ def as_scalar(form: Affine, dtype: DType) -> Scalar:
         return Literal(constant, dtype)
     if constant == 0:
         return result
+    # The least integer of a type has no negation in it, so it is added rather than its negation subtracted.
     if limits(dtype)[0] < constant < 0:
         return Arith(ArithOp.SUB, (result, Literal(-constant, dtype)))
     return Arith(ArithOp.ADD, (result, Literal(constant, dtype)))
@@ -100,7 +101,7 @@ def _multiple(scalar: Scalar, factor: int, dtype: DType) -> Scalar:
 
 
 def bounds(form: Affine, ranges: Ranges) -> Range:
-    """The range of the true value of a sum."""
+    """Return the range of the true value of a sum."""
     low = high = form.constant
     for scalar, factor in form.terms.items():
         least, greatest = scalar_range(scalar, ranges)
@@ -109,22 +110,22 @@ def bounds(form: Affine, ranges: Ranges) -> Range:
     return low, high
 
 
-def fits(found: Range, dtype: DType) -> bool:
-    """Whether a type has all the integers of a range."""
+def fits(values: Range, dtype: DType) -> bool:
+    """Return whether a type has all the integers of a range."""
     low, high = limits(dtype)
-    return low <= found[0] and found[1] <= high
+    return low <= values[0] and values[1] <= high
 
 
 def scalar_range(scalar: Scalar, ranges: Ranges) -> Range:
-    """The range of an integer scalar as the machine has it; a bool is 0 or 1."""
+    """Return the range of an integer scalar as the machine has it; a bool is 0 or 1."""
     dtype = scalar_dtype(scalar)
     if dtype is DType.BOOL:
         return 0, 1
     assert dtype is not None
     if not dtype.is_integer:
         return limits(DType.INT64)
-    found = _range(scalar, ranges)
-    return limits(dtype) if found is None or not fits(found, dtype) else found
+    values = _range(scalar, ranges)
+    return limits(dtype) if values is None or not fits(values, dtype) else values
 
 
 def _range(scalar: Scalar, ranges: Ranges) -> Range | None:
@@ -142,6 +143,7 @@ def _range(scalar: Scalar, ranges: Ranges) -> Range | None:
             low, high = scalar_range(left, ranges)
             return low // by, high // by
         case Arith(op=ArithOp.FLOOR_MOD, operands=(left, Literal(value=int(by)))) if by > 0:
+            # Inside one multiple of `by` the remainder grows with the value; beyond, it takes any value.
             low, high = scalar_range(left, ranges)
             return (low % by, high % by) if low // by == high // by else (0, by - 1)
         case Arith(op=op, operands=(left, right)):

@@ -1,4 +1,4 @@
-"""From where to where the buffers of a statement are needed."""
+"""Live ranges of the buffers that a statement allocates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from intarsia.ir.prim_func import Allocate, Buffer, For, ForKind, Load, MemorySc
 
 @dataclass(slots=True)
 class Lifetime:
-    """When a buffer is needed, in numbers of steps of a walk.
+    """The live range of a buffer, in step numbers of a walk.
 
     Attributes:
         buffer: The buffer.
-        begin: The first step that needs it.
-        end: The last one.
+        begin: First step that uses the buffer; -1 before any.
+        end: Last step that uses the buffer.
         is_shared: Whether a parallel loop inside its allocation uses it.
     """
 
@@ -25,49 +25,49 @@ class Lifetime:
     is_shared: bool = False
 
     def extend(self, begin: int, end: int) -> None:
-        """Need it there too."""
+        """Extend the live range to include the steps from `begin` to `end`."""
         self.begin = begin if self.begin < 0 else min(self.begin, begin)
         self.end = max(self.end, end)
 
 
 @dataclass(slots=True)
 class _OpenLoop:
-    """A loop around the place of a walk.
+    """A loop that the walk is in.
 
     Attributes:
         loop: The loop.
-        begin: When it began.
-        needed: Buffers from outside of it that are used inside: they are needed as long as it runs.
+        begin: Step at which the loop was entered.
+        needed: Live ranges of outer buffers that are used inside; they last for all iterations.
     """
 
     loop: For
     begin: int
-    needed: list[Lifetime] = field(default_factory=list)
+    used: list[Lifetime] = field(default_factory=list)
 
 
 def lifetimes(body: Statement) -> list[Lifetime]:
-    """Lifetimes of the buffers that are allocated in a statement, in the order of the text.
+    """Return the live ranges of the buffers that are allocated in a statement, in program order.
 
     Left out are registers, buffers that are not used, and those allocated in loops that are not serial.
     """
     walker = _Walker()
     for time, visit in enumerate(walk(body)):
         walker.step(visit.statement, visit.event, time)
-    return [life for life in walker.found if life.begin >= 0]
+    return [life for life in walker.all if life.begin >= 0]
 
 
 @dataclass(slots=True)
 class _Walker:
-    """A walk.
+    """State of the walk that finds live ranges.
 
     Attributes:
-        found: All lifetimes.
-        known: Those of buffers in scope, each with the number of loops around its allocation.
-        loops: The loops around.
+        all: Live ranges so far, in program order.
+        in_scope: Live range of each buffer in scope, with the number of loops around its allocation.
+        loops: Loops that the walk is in, outermost first.
     """
 
-    found: list[Lifetime] = field(default_factory=list)
-    known: dict[Buffer, tuple[Lifetime, int]] = field(default_factory=dict)
+    all: list[Lifetime] = field(default_factory=list)
+    in_scope: dict[Buffer, tuple[Lifetime, int]] = field(default_factory=dict)
     loops: list[_OpenLoop] = field(default_factory=list)
 
     def step(self, statement: Statement, event: Event, time: int) -> None:
@@ -79,28 +79,29 @@ class _Walker:
                 self.loops.append(_OpenLoop(statement, time))
             case For(), Event.LEAVE:
                 closed = self.loops.pop()
-                for life in closed.needed:
+                for life in closed.used:
                     life.extend(closed.begin, time)
             case Allocate(buffer=buffer), Event.ENTER:
-                is_inner = any(each.loop.kind is not ForKind.SERIAL for each in self.loops)
+                is_inner = any(open_loop.loop.kind is not ForKind.SERIAL for open_loop in self.loops)
                 if buffer.scope is not MemoryScope.REGISTER and not is_inner:
                     life = Lifetime(buffer)
-                    self.found.append(life)
-                    self.known[buffer] = life, len(self.loops)
+                    self.all.append(life)
+                    self.in_scope[buffer] = life, len(self.loops)
             case Allocate(buffer=buffer), Event.LEAVE:
-                self.known.pop(buffer, None)
+                self.in_scope.pop(buffer, None)
             case _:
                 pass
 
     def use(self, buffer: Buffer, time: int) -> None:
-        if buffer not in self.known:
+        if buffer not in self.in_scope:
             return
-        life, depth = self.known[buffer]
+        life, depth = self.in_scope[buffer]
         life.extend(time, time)
         inside = self.loops[depth:]
+        # The next iteration may read what this one stored: the buffer is live throughout the outermost loop.
         if inside:
-            inside[0].needed.append(life)
-        life.is_shared |= any(each.loop.kind is ForKind.PARALLEL for each in inside)
+            inside[0].used.append(life)
+        life.is_shared |= any(open_loop.loop.kind is ForKind.PARALLEL for open_loop in inside)
 
 
 def _used(statement: Statement) -> list[Buffer]:

@@ -14,14 +14,14 @@ from intarsia.transform import Sequential, register_pipeline
 
 @register_pipeline("default_tir")
 def default_tir(vector_bytes: int = 16, registers: int = 16) -> Sequential:
-    """What a loop function goes through between its schedule and the code generator.
+    """Return the passes that a loop function takes between its schedule and the code generator.
 
-    Guards leave the loops, vectorised loops become innermost, small loops are marked where a function asks
-    for it, accumulators move into registers, scratch memory is shared, and what is marked is unrolled.
+    Guards leave the loops, vectorised loops become innermost, small loops are marked where a function has a
+    hint for them, accumulators move into registers, scratch memory is shared, and what is marked is unrolled.
 
     Args:
-        vector_bytes: How many bytes a vector register of the machine holds.
-        registers: How many of them it has.
+        vector_bytes: Size of a vector register of the machine, in bytes.
+        registers: Number of vector registers of the machine.
     """
     return Sequential(
         [

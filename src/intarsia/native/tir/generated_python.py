@@ -58,7 +58,7 @@ _CAN_LEAVE: Final = frozenset({ArithOp.ADD, ArithOp.SUB, ArithOp.MUL, ArithOp.FL
 
 
 def python_function(prim_func: PrimFunc) -> Callable[..., None]:
-    """A function of one flat list a parameter, in order, which are changed in place.
+    """Return a Python function that runs a loop function on flat lists, one for each parameter, in place.
 
     It raises ExecutionError where an index is outside of its buffer, and for what else is undefined.
     """
@@ -69,13 +69,13 @@ def python_function(prim_func: PrimFunc) -> Callable[..., None]:
     for visit in walk(prim_func.body):
         writer.visit(visit.statement, visit.event)
     code = compile("\n".join(writer.lines), "<loop function>", "exec")
-    exec(code, writer.known)  # noqa: S102  # the text stands above
-    function: Callable[..., None] = writer.known["run"]
+    exec(code, writer.values)  # noqa: S102  # the text stands above
+    function: Callable[..., None] = writer.values["run"]
     return function
 
 
-def outside(buffer: Buffer, dimension: int, index: int) -> None:
-    """Say which index is wrong.
+def raise_out_of_bounds(buffer: Buffer, dimension: int, index: int) -> None:
+    """Raise the error for an index outside of its buffer.
 
     Raises:
         ExecutionError: Always.
@@ -89,10 +89,10 @@ def outside(buffer: Buffer, dimension: int, index: int) -> None:
 
 @dataclass
 class _Writer:
-    """The lines so far, and what their names mean."""
+    """The lines so far, and the values of the names in them."""
 
     lines: list[str] = field(default_factory=list)
-    known: dict[str, Any] = field(default_factory=lambda: {"outside": outside})
+    values: dict[str, Any] = field(default_factory=lambda: {"raise_out_of_bounds": raise_out_of_bounds})
     names: dict[Buffer | LoopVar, list[str]] = field(default_factory=dict)
     constants: dict[object, str] = field(default_factory=dict)
     indent: int = 1
@@ -100,7 +100,7 @@ class _Writer:
     temporaries: int = 0
     bound: int = 0
 
-    def line(self, text: str) -> None:
+    def emit_line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
 
     def bind(self, item: Buffer | LoopVar) -> str:
@@ -109,43 +109,48 @@ class _Writer:
         self.names.setdefault(item, []).append(name)
         return name
 
-    def constant(self, value: object) -> str:
+    def bind_constant(self, value: object) -> str:
         """The name of a value that is no number of Python's."""
         name = self.constants.setdefault(("at", id(value)), f"c{len(self.constants)}")
-        self.known[name] = value
+        self.values[name] = value
         return name
 
     def visit(self, statement: Statement, event: Event) -> None:
         self.temporaries = 0
         match statement, event:
             case Store(), Event.ENTER:
-                place = self.place(statement.buffer, [self.value(index) for index in statement.indices])
-                self.line(f"{self.names[statement.buffer][-1]}[{place}] = {self.value(statement.value)}")
+                place = self.emit_offset(
+                    statement.buffer, [self.emit_scalar(index) for index in statement.indices]
+                )
+                self.emit_line(
+                    f"{self.names[statement.buffer][-1]}[{place}] = {self.emit_scalar(statement.value)}"
+                )
             case For(), Event.ENTER:
                 self.enter_loop(statement)
             case For(), Event.LEAVE:
                 self.names[statement.var].pop()
                 self.indent -= 1
                 self.loops -= 1
+                # The deepest loops of a function are complete: call the function that holds them.
                 if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
                     self.indent -= 1
-                    self.line(f"inner{self.loops}()")
+                    self.emit_line(f"inner{self.loops}()")
             case Allocate(), Event.ENTER:
-                size = _size(statement.buffer.shape)
-                fill = self.constant(sentinel(statement.buffer.dtype))
+                size = _element_count(statement.buffer.shape)
+                fill = self.bind_constant(sentinel(statement.buffer.dtype))
                 name = self.bind(statement.buffer)
-                self.line(f"{name} = [{fill}] * {size}")
+                self.emit_line(f"{name} = [{fill}] * {size}")
             case Allocate(), Event.LEAVE:
                 self.names[statement.buffer].pop()
             case IfThenElse(), Event.ENTER:
-                self.line(f"if {self.value(statement.cond)}:")
+                self.emit_line(f"if {self.emit_scalar(statement.cond)}:")
                 self.indent += 1
-                self.line("pass")
+                self.emit_line("pass")
             case IfThenElse(), Event.ELSE:
                 self.indent -= 1
-                self.line("else:")
+                self.emit_line("else:")
                 self.indent += 1
-                self.line("pass")
+                self.emit_line("pass")
             case IfThenElse(), Event.LEAVE:
                 self.indent -= 1
             case _:
@@ -153,85 +158,85 @@ class _Writer:
 
     def enter_loop(self, loop: For) -> None:
         if self.loops % _LOOPS_IN_A_FUNCTION == 0 and self.loops:
-            self.line(f"def inner{self.loops}():")
+            self.emit_line(f"def inner{self.loops}():")
             self.indent += 1
         self.loops += 1
         name = self.bind(loop.var)
-        self.line(f"for {name} in range({loop.extent}):")
+        self.emit_line(f"for {name} in range({loop.extent}):")
         self.indent += 1
-        self.line("pass")
+        self.emit_line("pass")
 
-    def place(self, buffer: Buffer, indices: list[str]) -> str:
-        """Lines that check the indices of an element, and its place in the flat list."""
+    def emit_offset(self, buffer: Buffer, indices: list[str]) -> str:
+        """Emit checks of the indices of an element; return its position in the flat list."""
         terms = []
         for dimension, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
-            stride = _size(buffer.shape[dimension + 1 :])
-            self.line(
-                f"if not 0 <= {index} < {extent}: outside({self.constant(buffer)}, {dimension}, {index})"
-            )
+            stride = _element_count(buffer.shape[dimension + 1 :])
+            name = self.bind_constant(buffer)
+            report = f"raise_out_of_bounds({name}, {dimension}, {index})"
+            self.emit_line(f"if not 0 <= {index} < {extent}: {report}")
             terms.append(index if stride == 1 else f"{index} * {stride}")
         return " + ".join(terms) or "0"
 
-    def value(self, root: Scalar) -> str:
-        """Lines that compute a scalar, and the name of its value."""
+    def emit_scalar(self, root: Scalar) -> str:
+        """Emit lines that compute a scalar; return the name of its value."""
         stack: list[str] = []
         for scalar, _ in scalar_post_order(root):
             count = len(operands(scalar))
             below = stack[len(stack) - count :]
             del stack[len(stack) - count :]
-            stack.append(self.operation(scalar, below))
+            stack.append(self.emit_operation(scalar, below))
         return stack[0]
 
-    def operation(self, scalar: Scalar, below: list[str]) -> str:
+    def emit_operation(self, scalar: Scalar, below: list[str]) -> str:
         match scalar:
             case LoopVar():
                 return self.names[scalar][-1]
             case Literal():
                 if isinstance(scalar.value, bool) or not scalar.dtype.is_float:
                     return f"({scalar.value})"
-                return self.constant(number_of_literal(scalar))
+                return self.bind_constant(number_of_literal(scalar))
             case Load():
-                place = self.place(scalar.buffer, below)
-                return self.temporary(f"{self.names[scalar.buffer][-1]}[{place}]")
+                place = self.emit_offset(scalar.buffer, below)
+                return self.emit_temporary(f"{self.names[scalar.buffer][-1]}[{place}]")
             case Arith():
-                return self.arithmetic(scalar, below)
+                return self.emit_arithmetic(scalar, below)
             case Cast():
                 source = scalar_dtype(scalar.value)
                 assert source is not None, "loop functions are verified before they run"
-                return self.called(cast_function(source, scalar.dtype), below)
+                return self.emit_call(cast_function(source, scalar.dtype), below)
             case Intrinsic():
-                return self.called(intrinsic_function(scalar.name, scalar.dtype), below)
+                return self.emit_call(intrinsic_function(scalar.name, scalar.dtype), below)
             case _:
                 assert_never(scalar)
 
-    def arithmetic(self, scalar: Arith, below: list[str]) -> str:
+    def emit_arithmetic(self, scalar: Arith, below: list[str]) -> str:
         match scalar.op:
             case ArithOp.NOT:
-                return self.temporary(f"not {below[0]}")
+                return self.emit_temporary(f"not {below[0]}")
             case ArithOp.SELECT:
-                return self.temporary(f"{below[1]} if {below[0]} else {below[2]}")
+                return self.emit_temporary(f"{below[1]} if {below[0]} else {below[2]}")
             case op if op in _INFIX:
-                result = self.temporary(f"{below[0]} {scalar.op.value} {below[1]}")
+                result = self.emit_temporary(f"{below[0]} {scalar.op.value} {below[1]}")
             case _:
-                result = self.called(_CALLED[scalar.op], below)
+                result = self.emit_call(_CALLED[scalar.op], below)
         dtype = scalar_dtype(scalar)
         if scalar.op in _CAN_LEAVE and dtype is not None and dtype.is_integer:
             low, high = limits(dtype)
-            again = f"{self.constant(wrapped)}({result}, {self.constant(dtype)})"
-            self.line(f"if not {low} <= {result} <= {high}: {result} = {again}")
+            again = f"{self.bind_constant(wrapped)}({result}, {self.bind_constant(dtype)})"
+            self.emit_line(f"if not {low} <= {result} <= {high}: {result} = {again}")
         return result
 
-    def called(self, function: Callable[..., Any], below: list[str]) -> str:
-        return self.temporary(f"{self.constant(function)}({', '.join(below)})")
+    def emit_call(self, function: Callable[..., Any], below: list[str]) -> str:
+        return self.emit_temporary(f"{self.bind_constant(function)}({', '.join(below)})")
 
-    def temporary(self, text: str) -> str:
+    def emit_temporary(self, text: str) -> str:
         name = f"t{self.temporaries}"
         self.temporaries += 1
-        self.line(f"{name} = {text}")
+        self.emit_line(f"{name} = {text}")
         return name
 
 
-def _size(shape: tuple[int, ...]) -> int:
+def _element_count(shape: tuple[int, ...]) -> int:
     size = 1
     for extent in shape:
         size *= extent
@@ -239,7 +244,7 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def sentinel(dtype: DType) -> object:
-    """What undefined elements hold: NaN, or a number that is unlikely and likely to be out of any bounds."""
+    """Return the value of undefined elements: NaN, or a rare number beyond the bounds of most buffers."""
     if dtype.is_float:
         return dtype.numpy.type(float("nan"))
     if dtype is DType.BOOL:

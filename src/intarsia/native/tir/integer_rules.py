@@ -10,9 +10,9 @@ from intarsia.native.tir.affine import Affine, Ranges, affine, as_scalar, bounds
 
 
 def floor_div(form: Affine, by: int, dtype: DType, ranges: Ranges) -> Affine | None:
-    """The quotient by a positive number as a sum, or None if nothing is known about it.
+    """Return the quotient by a positive number as a sum, or None if nothing is known about it.
 
-    The sum is by * q + r; its quotient is q and that of r. The quotient of (g * x + s) by g * b is that of x
+    The sum is by * q + r; its quotient is q plus that of r. The quotient of (g * x + s) by g * b is that of x
     by b if s lies from 0 to g - 1.
     """
     if not fits(bounds(form, ranges), dtype):
@@ -35,9 +35,10 @@ def floor_div(form: Affine, by: int, dtype: DType, ranges: Ranges) -> Affine | N
 
 
 def _quotient(form: Affine, by: int, dtype: DType) -> Affine:
-    """The quotient as one scalar; that of a quotient is one."""
+    """Return the quotient as one scalar; a quotient of a quotient becomes one division by the product."""
     number = as_scalar(form, dtype)
     match number:
+        # floor(floor(x / a) / b) == floor(x / (a * b)) for positive a and b; the product must fit the type.
         case Arith(op=ArithOp.FLOOR_DIV, operands=(inner, Literal(value=int(first)))) if first > 0 and fits(
             (0, first * by), dtype
         ):
@@ -47,7 +48,7 @@ def _quotient(form: Affine, by: int, dtype: DType) -> Affine:
 
 
 def floor_mod(form: Affine, by: int, dtype: DType, ranges: Ranges) -> Affine | None:
-    """The remainder by a positive number as a sum, or None if nothing is known about it."""
+    """Return the remainder by a positive number as a sum, or None if nothing is known about it."""
     if not fits(bounds(form, ranges), dtype):
         return None
     rest = Affine({s: n for s, n in form.terms.items() if n % by}, form.constant % by)
@@ -68,6 +69,7 @@ def floor_mod(form: Affine, by: int, dtype: DType, ranges: Ranges) -> Affine | N
 def _remainder(form: Affine, by: int, dtype: DType) -> Affine:
     number = as_scalar(form, dtype)
     match number:
+        # (x mod a) mod b == x mod b where b divides a.
         case Arith(op=ArithOp.FLOOR_MOD, operands=(inner, Literal(value=int(first)))) if (
             first > 0 and first % by == 0
         ):
@@ -78,16 +80,16 @@ def _remainder(form: Affine, by: int, dtype: DType) -> Affine:
 
 
 def _factors(form: Affine, of: int) -> list[int]:
-    """Numbers above 1 that divide `of`, and of which some terms are multiples, largest first."""
+    """Return the numbers above 1 that divide `of`, and of which some terms are multiples, largest first."""
     common = of
     for factor in form.terms.values():
         common = gcd(common, factor)
-    found = {common, *(gcd(of, factor) for factor in form.terms.values())}
-    return sorted((factor for factor in found if factor > 1), reverse=True)
+    factors = {common, *(gcd(of, factor) for factor in form.terms.values())}
+    return sorted((factor for factor in factors if factor > 1), reverse=True)
 
 
 def _parts(form: Affine, factor: int, ranges: Ranges) -> tuple[Affine, Affine] | None:
-    """Both x and s, if the sum is factor * x + s with s from 0 to factor - 1."""
+    """Return x and s with factor * x + s equal to the sum and 0 <= s < factor, or None if there are none."""
     left = Affine({s: n for s, n in form.terms.items() if n % factor}, form.constant % factor)
     low, high = bounds(left, ranges)
     if low < 0 or high >= factor:
@@ -97,7 +99,7 @@ def _parts(form: Affine, factor: int, ranges: Ranges) -> tuple[Affine, Affine] |
 
 
 def joined_divisions(form: Affine) -> Affine:
-    """The sum with (x floordiv c) * c + x mod c as x."""
+    """Return the sum with (x floordiv c) * c + x mod c replaced by x."""
     for scalar, factor in form.terms.items():
         match scalar:
             case Arith(op=ArithOp.FLOOR_MOD, operands=(inner, Literal(value=int(by)) as divisor)):
@@ -111,10 +113,11 @@ def joined_divisions(form: Affine) -> Affine:
 
 
 def less(difference: Affine, dtype: DType, ranges: Ranges) -> Scalar | bool | None:
-    """Whether a difference is below 0: known, or a comparison, or None if its sides do not fit the type."""
+    """Return whether a difference is below 0, or a comparison that decides it; None if a side overflows."""
     low, high = bounds(difference, ranges)
     if high < 0 or low >= 0:
         return high < 0
+    # factor * x + s < 0 with 0 <= s < factor holds exactly where x < 0.
     for factor in sorted({abs(n) for n in difference.terms.values() if abs(n) > 1}, reverse=True):
         parts = _parts(difference, factor, ranges)
         if parts is not None:
@@ -125,7 +128,7 @@ def less(difference: Affine, dtype: DType, ranges: Ranges) -> Scalar | bool | No
 
 
 def equal(difference: Affine, dtype: DType, ranges: Ranges) -> tuple[Scalar, Scalar] | bool | None:
-    """Whether a difference is 0: known, or two sides to compare, or None if these do not fit the type."""
+    """Return whether a difference is 0, or two sides whose equality decides it; None if one overflows."""
     low, high = bounds(difference, ranges)
     if low > 0 or high < 0:
         return False
@@ -139,7 +142,7 @@ def equal(difference: Affine, dtype: DType, ranges: Ranges) -> tuple[Scalar, Sca
 
 
 def _sides(difference: Affine, dtype: DType, ranges: Ranges) -> tuple[Scalar, Scalar] | None:
-    """What is added, and what is taken away; the constant on the right unless nothing else is on the left."""
+    """Return the positive and the negative terms; the constant is on the right unless the left is empty."""
     left = Affine({s: n for s, n in difference.terms.items() if n > 0})
     right = Affine({s: -n for s, n in difference.terms.items() if n < 0})
     if left.terms:

@@ -1,4 +1,4 @@
-"""Running loop functions one scalar at a time: what they mean (ir.prim_func)."""
+"""An interpreter of loop functions, one scalar at a time: the reference for what they mean (ir.prim_func)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a loop is cut so that comparisons are decided in its parts."""
+"""Values at which a loop is cut, so that comparisons are constant in its parts."""
 
 from __future__ import annotations
 
@@ -43,44 +43,44 @@ class Segment:
 
 
 def ranges_inside(statement: Statement, around: dict[LoopVar, Range]) -> dict[LoopVar, Range]:
-    """Ranges of the counters around and inside a statement; loops of one name count together."""
-    found: dict[LoopVar, Range] = {}
+    """Return the ranges of the counters around and inside a statement; loops of one name count together."""
+    ranges: dict[LoopVar, Range] = {}
     for visit in walk(statement):
         if visit.event is Event.ENTER and isinstance(visit.statement, For):
             loop = visit.statement
-            found[loop.var] = (0, max(loop.extent - 1, found.get(loop.var, (0, 0))[1]))
-    return {**around, **found}
+            ranges[loop.var] = (0, max(loop.extent - 1, ranges.get(loop.var, (0, 0))[1]))
+    return {**around, **ranges}
 
 
 @dataclass(slots=True)
 class Comparisons:
-    """The comparisons inside statements, looked for once in each object.
+    """The comparisons inside statements, cached by the identity of the statement.
 
     Attributes:
-        known: By identity, each with the statement, which stays alive.
+        cached: Comparisons by identity of the statement, and the statement, which keeps the identity unique.
     """
 
-    known: dict[int, tuple[Statement, tuple[Arith, ...]]] = field(default_factory=dict)
+    cached: dict[int, tuple[Statement, tuple[Arith, ...]]] = field(default_factory=dict)
 
-    def of(self, statement: Statement) -> tuple[Arith, ...]:
-        """The comparisons of int64 scalars inside a statement, in the order of the text."""
-        found = self.known.get(id(statement))
-        if found is None:
-            found = self.known[id(statement)] = statement, tuple(self._find(statement))
-        return found[1]
+    def find_in(self, statement: Statement) -> tuple[Arith, ...]:
+        """Return the comparisons of int64 scalars inside a statement, in program order."""
+        comparisons = self.cached.get(id(statement))
+        if comparisons is None:
+            comparisons = self.cached[id(statement)] = statement, tuple(self._search(statement))
+        return comparisons[1]
 
-    def _find(self, statement: Statement) -> Iterator[Arith]:
+    def _search(self, statement: Statement) -> Iterator[Arith]:
         yield from _own_comparisons(statement)
         match statement:
             case Block():
                 for inner in statement.statements:
-                    yield from self.of(inner)
+                    yield from self.find_in(inner)
             case For() | Allocate():
-                yield from self.of(statement.body)
+                yield from self.find_in(statement.body)
             case IfThenElse():
-                yield from self.of(statement.then)
+                yield from self.find_in(statement.then)
                 if statement.otherwise is not None:
-                    yield from self.of(statement.otherwise)
+                    yield from self.find_in(statement.otherwise)
             case Store():
                 pass
             case _:
@@ -96,59 +96,60 @@ def _own_comparisons(statement: Statement) -> Iterator[Arith]:
                 yield scalar
 
 
-def cuts(
-    comparisons: Iterable[Arith], var: LoopVar, ranges: dict[LoopVar, Range], known: set[LoopVar]
+def find_cuts(
+    comparisons: Iterable[Arith], var: LoopVar, ranges: dict[LoopVar, Range], counters_in_scope: set[LoopVar]
 ) -> dict[Scalar, set[int]]:
-    """Values from which on a comparison inside a loop's body is decided, or no longer is.
+    """Return the values at which a comparison inside a loop's body becomes constant, or stops being so.
 
     Args:
         comparisons: The comparisons of the body.
         var: The loop's counter.
         ranges: Ranges of all counters around and inside.
-        known: The counters of this loop and those around it.
+        counters_in_scope: Counters of this loop and of those around it.
 
     Returns:
-        The values by what has them: the counter, or a scalar of it and of counters around.
+        The values for each scalar that takes them: the counter, or a scalar of it and of counters around.
     """
-    found: dict[Scalar, set[int]] = {}
+    values_by_scalar: dict[Scalar, set[int]] = {}
     for comparison in comparisons:
-        left, right = (affine(one) for one in comparison.operands)
+        left, right = (affine(operand) for operand in comparison.operands)
         if not (fits(bounds(left, ranges), _INT64) and fits(bounds(right, ranges), _INT64)):
             continue
         difference = left.plus(right, -1)
         for scalar, factor in difference.terms.items():
             counters = loop_vars(scalar)
             has_loads = any(isinstance(part, Load) for part, _ in scalar_post_order(scalar))
-            if var not in counters or not counters <= known or has_loads:
+            if var not in counters or not counters <= counters_in_scope or has_loads:
                 continue
             rest = difference.plus(Affine({scalar: factor}), -1)
             low, high = scalar_range(scalar, ranges)
             inside = {
                 value
-                for value in _decided(comparison.op, factor, bounds(rest, ranges))
+                for value in _deciding_values(comparison.op, factor, bounds(rest, ranges))
                 if low < value <= high
             }
             if inside:
-                found.setdefault(scalar, set()).update(inside)
-    return found
+                values_by_scalar.setdefault(scalar, set()).update(inside)
+    return values_by_scalar
 
 
-def _decided(op: ArithOp, factor: int, rest: Range) -> Iterator[int]:
-    """Where factor * v + rest < 0 (<= 0, == 0) becomes sure, possible or impossible as v grows."""
+def _deciding_values(op: ArithOp, factor: int, rest: Range) -> Iterator[int]:
+    """Yield the v from which factor * v + rest < 0 (<= 0, == 0) is always true, possible or always false."""
     low, high = rest
     limits = {ArithOp.LT: (0,), ArithOp.LE: (1,)}.get(op, (0, 1))  # below 0; below 1; both sides of 0
     for limit in limits:
         for bound in (low - limit, high - limit):  # from where on factor * v + bound >= 0, or no longer
+            # ceil(-bound / factor), the least v with a sum >= 0; for factor < 0 the least v with a sum < 0.
             yield -(bound // factor) if factor > 0 else bound // -factor + 1
 
 
-def cut(low: int, end: int, at: set[int], max_parts: int) -> tuple[list[Segment], int]:
-    """The values from `low` to `end` minus 1 in parts, in order, and which of them is longest.
+def split_range(low: int, end: int, at: set[int], max_parts: int) -> tuple[list[Segment], int]:
+    """Split the values from `low` to `end` minus 1; return the parts and the position of the longest one.
 
-    If there are too many, only the longest, what is before it and what is after it stay apart.
+    If there are more than `max_parts`, the parts before the longest become one, and those after it.
     """
-    places = [low, *sorted(at), end]
-    parts = [Segment(begin, stop) for begin, stop in pairwise(places)]
+    borders = [low, *sorted(at), end]
+    parts = [Segment(begin, stop) for begin, stop in pairwise(borders)]
     main = max(range(len(parts)), key=lambda position: parts[position].size)
     if len(parts) <= max_parts:
         return parts, main

@@ -24,7 +24,7 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.native.tir.affine import Range, scalar_range
-from intarsia.native.tir.loop_cuts import Comparisons, Segment, cut, cuts, ranges_inside
+from intarsia.native.tir.loop_cuts import Comparisons, Segment, find_cuts, ranges_inside, split_range
 from intarsia.native.tir.rewriting import (
     Replacement,
     block_like,
@@ -38,7 +38,7 @@ from intarsia.support.free_names import NameSupply
 from intarsia.transform import PassContext, PrimFuncPass, register_pass
 
 _SMALL: Final = 4
-"""How many iterations of a part beside the main one are written out if that decides what is open."""
+"""Most iterations of a part other than the main one that are peeled where that decides its comparisons."""
 
 
 @register_pass
@@ -55,8 +55,8 @@ class LoopPartition(PrimFuncPass):
     work is that of simplifying the result once for each level of loops.
 
     Attributes:
-        max_parts: Into how many parts a loop is cut at a time, at least 3; parts with guards are cut again.
-        max_statements: How many stores a function may have after the pass, if it had fewer before.
+        max_parts: Most parts that a loop is cut into at a time, at least 3; parts with guards are cut again.
+        max_statements: Most stores of a function after the pass, if it had fewer before.
 
     Before:
         def prim @f(x: Buffer[(10,), float32], y: Buffer[(10,), float32]) {
@@ -86,9 +86,9 @@ class LoopPartition(PrimFuncPass):
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with its loops cut."""
-        if not Comparisons().of(function.body):
+        if not Comparisons().find_in(function.body):
             return function
-        budget = self.max_statements - _stores(function.body)
+        budget = self.max_statements - _store_count(function.body)
         walker = _Walker(buffer_names(function), max(3, self.max_parts), budget)
         body = block_like(function.body, walker.visit(function.body, {}))
         return with_prim_func_fields(function, body=body)
@@ -96,11 +96,11 @@ class LoopPartition(PrimFuncPass):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is done for some values.
+    """A part of a loop.
 
     Attributes:
-        segment: The values.
-        body: What is done.
+        segment: Values of the counter or scalar in this part.
+        body: Simplified body for these values.
         is_main: Whether it is the longest part.
     """
 
@@ -123,101 +123,111 @@ class _Walker:
             case Block():
                 return [after for inner in flat(statement) for after in self.visit(inner, ranges)]
             case For():
-                return self.loop(statement, ranges)
+                return self.partition_loop(statement, ranges)
             case Allocate():
-                return [with_body(statement, self.inside(statement.body, ranges))]
+                return [with_body(statement, self.visit_body(statement.body, ranges))]
             case IfThenElse():
-                then = self.inside(statement.then, ranges)
-                other = None if statement.otherwise is None else self.inside(statement.otherwise, ranges)
+                then = self.visit_body(statement.then, ranges)
+                other = None if statement.otherwise is None else self.visit_body(statement.otherwise, ranges)
                 return [with_branches(statement, then, other)]
             case _:
                 assert_never(statement)
 
-    def inside(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
+    def visit_body(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
         return block_like(statement, self.visit(statement, ranges))
 
-    def loop(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
+    def partition_loop(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
         here = {**ranges, loop.var: (0, loop.extent - 1)}
-        if loop.extent == 0 or not self.comparisons.of(loop.body):
+        if loop.extent == 0 or not self.comparisons.find_in(loop.body):
             return [loop]
-        found = cuts(self.comparisons.of(loop.body), loop.var, ranges_inside(loop.body, here), set(here))
-        own = found.pop(loop.var, set())
+        values_by_scalar = find_cuts(
+            self.comparisons.find_in(loop.body), loop.var, ranges_inside(loop.body, here), set(here)
+        )
+        counter_cuts = values_by_scalar.pop(loop.var, set())
         if loop.kind in (ForKind.VECTORIZED, ForKind.UNROLLED):
-            trimmed = self.trimmed(loop, own, ranges)
-            if trimmed is None and own and loop.kind is ForKind.VECTORIZED and _is_guarded(loop.body):
-                trimmed = self.parts(loop, own, ranges)
-            return [with_body(loop, self.inside(loop.body, here))] if trimmed is None else trimmed
-        if own and loop.kind is ForKind.PARALLEL:
-            found[loop.var] = own
-            own = set()
-        if own:
-            parts = self.parts(loop, own, ranges)
+            trimmed = self.trim_loop(loop, counter_cuts, ranges)
+            if (
+                trimmed is None
+                and counter_cuts
+                and loop.kind is ForKind.VECTORIZED
+                and _is_guarded(loop.body)
+            ):
+                trimmed = self.split_loop(loop, counter_cuts, ranges)
+            return [with_body(loop, self.visit_body(loop.body, here))] if trimmed is None else trimmed
+        # A parallel loop stays whole, so that its threads start once: version its body instead.
+        if counter_cuts and loop.kind is ForKind.PARALLEL:
+            values_by_scalar[loop.var] = counter_cuts
+            counter_cuts = set()
+        if counter_cuts:
+            parts = self.split_loop(loop, counter_cuts, ranges)
             if parts is not None:
                 return parts
-        return [with_body(loop, self.versions(loop.body, list(found.items()), here))]
+        return [with_body(loop, self.version_body(loop.body, list(values_by_scalar.items()), here))]
 
-    def parts(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
-        """The loop in parts, each with its loops cut; None if no part has fewer comparisons."""
-        segments, main = cut(0, loop.extent, at, self.max_parts)
+    def split_loop(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
+        """Split a loop, and cut the loops of each part; return None if no part has fewer comparisons."""
+        segments, main = split_range(0, loop.extent, at, self.max_parts)
         whole = simplified(loop.body, {**ranges, loop.var: (0, loop.extent - 1)})
-        known = partial(self.known, loop, ranges)
-        found = self.refined(loop.body, segments, main, known, len(self.comparisons.of(whole)))
-        if found is None:
+        body_in = partial(self.simplified_body, loop, ranges)
+        parts = self.refine_parts(loop.body, segments, main, body_in, len(self.comparisons.find_in(whole)))
+        if parts is None:
             return None
         after: list[Statement] = []
-        for part in found:
-            after += self.visit(self.shifted(loop, part.segment, part.body, not part.is_main), ranges)
+        for part in parts:
+            after += self.visit(self.segment_loop(loop, part.segment, part.body, not part.is_main), ranges)
         return after
 
-    def refined(
+    def refine_parts(
         self,
         body: Statement,
         segments: list[Segment],
         main: int,
-        known: Callable[[Segment], Statement],
+        body_in: Callable[[Segment], Statement],
         before: int,
     ) -> list[_Part] | None:
-        """The parts, those that are small and undecided in parts of one value; None if no part is better.
+        """Return the parts, small undecided ones peeled; None if no part has fewer comparisons.
 
         Args:
-            body: The whole.
-            segments: The parts.
-            main: Which of them is the longest.
-            known: The body in a segment.
-            before: How many comparisons the whole has.
+            body: Body before it is cut.
+            segments: Segments of values, in order.
+            main: Position of the longest segment.
+            body_in: Function from a segment to the body simplified for it.
+            before: Number of comparisons in the body before it is cut.
         """
-        stores = _stores(body)
-        parts = [_Part(one, known(one), position == main) for position, one in enumerate(segments)]
-        is_better = any(len(self.comparisons.of(part.body)) < before for part in parts)
-        if not is_better or not self.paid((len(parts) - 1) * stores):
+        stores = _store_count(body)
+        parts = [
+            _Part(segment, body_in(segment), position == main) for position, segment in enumerate(segments)
+        ]
+        is_better = any(len(self.comparisons.find_in(part.body)) < before for part in parts)
+        if not is_better or not self.spend_budget((len(parts) - 1) * stores):
             return None
-        found: list[_Part] = []
+        refined: list[_Part] = []
         for part in parts:
             size = part.segment.size
-            is_small = 1 < size <= _SMALL and not part.is_main and self.comparisons.of(part.body)
-            if is_small and self.paid((size - 1) * stores):
+            is_small = 1 < size <= _SMALL and not part.is_main and self.comparisons.find_in(part.body)
+            if is_small and self.spend_budget((size - 1) * stores):
                 ones = (Segment(value, value + 1) for value in range(part.segment.begin, part.segment.end))
-                found += [_Part(one, known(one), False) for one in ones]
+                refined += [_Part(segment, body_in(segment), False) for segment in ones]
             else:
-                found.append(part)
-        return found
+                refined.append(part)
+        return refined
 
-    def trimmed(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
-        """The only part of the loop that does anything; None if there are several, or nothing to cut."""
-        found, _ = cut(0, loop.extent, at, loop.extent + 1)
-        bodies = [self.known(loop, ranges, segment) for segment in found]
+    def trim_loop(self, loop: For, at: set[int], ranges: dict[LoopVar, Range]) -> list[Statement] | None:
+        """Return the only part of the loop with effects; None if there are several, or nothing to cut."""
+        segments, _ = split_range(0, loop.extent, at, loop.extent + 1)
+        bodies = [self.simplified_body(loop, ranges, segment) for segment in segments]
         busy = [position for position, body in enumerate(bodies) if flat(body)]
-        if len(found) == 1 or len(busy) != 1:
+        if len(segments) == 1 or len(busy) != 1:
             return None
-        segment = found[busy[0]]
-        return self.visit(self.shifted(loop, segment, bodies[busy[0]], False), ranges)
+        segment = segments[busy[0]]
+        return self.visit(self.segment_loop(loop, segment, bodies[busy[0]], False), ranges)
 
-    def known(self, loop: For, ranges: dict[LoopVar, Range], segment: Segment) -> Statement:
-        """The body of a loop whose counter stays in a segment."""
+    def simplified_body(self, loop: For, ranges: dict[LoopVar, Range], segment: Segment) -> Statement:
+        """Return the body of a loop, simplified for a counter in a segment."""
         return simplified(loop.body, {**ranges, loop.var: (segment.begin, segment.end - 1)})
 
-    def shifted(self, loop: For, segment: Segment, body: Statement, is_copy: bool) -> Statement:
-        """A part of a loop as a loop from 0 on."""
+    def segment_loop(self, loop: For, segment: Segment, body: Statement, is_copy: bool) -> Statement:
+        """Return a part of a loop as a loop that counts from 0."""
         start = Literal(segment.begin, DType.INT64)
         counters: dict[LoopVar, Scalar] = {}
         if segment.begin:
@@ -226,35 +236,35 @@ class _Walker:
             body = Replacement(counters, names=self.names if is_copy else None).statement(body)
         return simplified(For(loop.var, segment.size, body, loop.kind))
 
-    def versions(
-        self, body: Statement, found: list[tuple[Scalar, set[int]]], ranges: dict[LoopVar, Range]
+    def version_body(
+        self, body: Statement, pending: list[tuple[Scalar, set[int]]], ranges: dict[LoopVar, Range]
     ) -> Statement:
-        """A body for each part of the values of each scalar, and guards that choose, where that is better."""
-        if not found:
-            return self.inside(body, ranges)
-        (scalar, at), *others = found
+        """Version a body by ranges of each scalar, with guards that choose, where that saves comparisons."""
+        if not pending:
+            return self.visit_body(body, ranges)
+        (scalar, at), *others = pending
         low, high = scalar_range(scalar, ranges)
-        segments, main = cut(low, high + 1, at, self.max_parts)
-        cond = _within(scalar, segments[main], low, high)
+        segments, main = split_range(low, high + 1, at, self.max_parts)
+        cond = _segment_condition(scalar, segments[main], low, high)
         first = flat(body)[0] if len(flat(body)) == 1 else None
         if isinstance(first, IfThenElse) and first.cond == cond:  # this is what the pass has made
-            other = None if first.otherwise is None else self.versions(first.otherwise, others, ranges)
-            return with_branches(first, self.versions(first.then, others, ranges), other)
-        known = partial(_assuming, body, scalar, ranges)
-        parts = self.refined(body, segments, main, known, len(self.comparisons.of(body)))
+            other = None if first.otherwise is None else self.version_body(first.otherwise, others, ranges)
+            return with_branches(first, self.version_body(first.then, others, ranges), other)
+        body_in = partial(_body_within, body, scalar, ranges)
+        parts = self.refine_parts(body, segments, main, body_in, len(self.comparisons.find_in(body)))
         if parts is None:
-            return self.versions(body, others, ranges)
+            return self.version_body(body, others, ranges)
         result: Statement | None = None
         for part in reversed(parts):
             if not part.is_main:
-                copy = self.versions(Replacement(names=self.names).statement(part.body), others, ranges)
+                copy = self.version_body(Replacement(names=self.names).statement(part.body), others, ranges)
                 is_below = Arith(ArithOp.LT, (scalar, Literal(part.segment.end, DType.INT64)))
                 result = copy if result is None else IfThenElse(is_below, copy, result)
         main_body = next(part.body for part in parts if part.is_main)
-        return IfThenElse(cond, self.versions(main_body, others, ranges), result)
+        return IfThenElse(cond, self.version_body(main_body, others, ranges), result)
 
-    def paid(self, stores: int) -> bool:
-        """Whether so many more stores are allowed; they then are taken from the budget."""
+    def spend_budget(self, stores: int) -> bool:
+        """Take stores from the budget; return whether there were enough."""
         if stores > self.budget:
             return False
         self.budget -= stores
@@ -265,12 +275,12 @@ def _is_guarded(body: Statement) -> bool:
     return any(isinstance(visit.statement, IfThenElse) for visit in walk(body))
 
 
-def _stores(statement: Statement) -> int:
+def _store_count(statement: Statement) -> int:
     return sum(isinstance(visit.statement, Store) for visit in walk(statement) if visit.event is Event.ENTER)
 
 
-def _within(scalar: Scalar, segment: Segment, low: int, high: int) -> Scalar:
-    """That a scalar is in a segment, as far as its range leaves that open."""
+def _segment_condition(scalar: Scalar, segment: Segment, low: int, high: int) -> Scalar:
+    """Return the condition that a scalar is in a segment; bounds that its range implies are left out."""
     above = Arith(ArithOp.LT, (Literal(segment.begin - 1, DType.INT64), scalar))
     below = Arith(ArithOp.LT, (scalar, Literal(segment.end, DType.INT64)))
     if segment.begin > low and segment.end <= high:
@@ -278,9 +288,11 @@ def _within(scalar: Scalar, segment: Segment, low: int, high: int) -> Scalar:
     return above if segment.begin > low else below
 
 
-def _assuming(body: Statement, scalar: Scalar, ranges: dict[LoopVar, Range], segment: Segment) -> Statement:
-    """A body, simplified where a scalar is in a segment: a counter stands for it while it is."""
+def _body_within(
+    body: Statement, scalar: Scalar, ranges: dict[LoopVar, Range], segment: Segment
+) -> Statement:
+    """Return a body simplified for a scalar in a segment; a counter stands in for the scalar meanwhile."""
     stand_in = LoopVar("stands for a scalar")
-    known = {**ranges, stand_in: (segment.begin, segment.end - 1)}
-    after = simplified(Replacement(scalars={scalar: stand_in}).statement(body), known)
+    body_in = {**ranges, stand_in: (segment.begin, segment.end - 1)}
+    after = simplified(Replacement(scalars={scalar: stand_in}).statement(body), body_in)
     return simplified(Replacement({stand_in: scalar}).statement(after), ranges)

@@ -1,4 +1,4 @@
-"""MarkSmallLoops: what will be unrolled, known before registers are given out."""
+"""MarkSmallLoops: the loops to unroll, marked before registers are allocated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars with numbers in place of counters; copies that come out equal are one object."""
+"""Copies of scalars with numbers in place of counters; equal copies are one object."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _Key = tuple[int, tuple[Literal | None, ...]]
 
 @dataclass(slots=True)
 class NumberedCopies:
-    """Makes copies of scalars that are alive meanwhile, each once for the numbers that it depends on.
+    """Copies scalars once for each tuple of numbers that they depend on; the originals must stay alive.
 
     A nest of n loops that is written out has most of its indices many times, as they depend on few of its
-    counters: what is one object is simplified once, and asked for its place once.
+    counters: a scalar that is one object is simplified once and emitted once.
 
     Attributes:
-        numbers: What stands for counters now.
-        buffers: What stands for buffers.
+        numbers: Current value of each counter.
+        buffers: Replacement of each renamed buffer.
     """
 
     numbers: dict[LoopVar, Literal] = field(default_factory=dict)
     buffers: Mapping[Buffer, Buffer] = field(default_factory=dict)
     _counters: dict[int, tuple[LoopVar, ...]] = field(default_factory=dict)
-    _made: dict[_Key, Scalar] = field(default_factory=dict)
+    _copies: dict[_Key, Scalar] = field(default_factory=dict)
 
     def with_buffer(self, old: Buffer, new: Buffer) -> NumberedCopies:
-        """The same for now, with something else in place of one more buffer."""
-        return replace(self, buffers={**self.buffers, old: new}, _made={})
+        """Return a copier that also replaces one more buffer, with copies of its own."""
+        return replace(self, buffers={**self.buffers, old: new}, _copies={})
 
     def scalar(self, scalar: Scalar) -> Scalar:
-        """The copy of a scalar; the same object if nothing in it changes."""
+        """Return the copy of a scalar; the same object if nothing in it changes."""
         if isinstance(scalar, LoopVar):
             return self.numbers.get(scalar, scalar)
         if isinstance(scalar, Literal):
@@ -42,10 +42,10 @@ class NumberedCopies:
         if counters is None:
             counters = self._counters[id(scalar)] = self._counters_of(scalar)
         key = id(scalar), tuple(map(self.numbers.get, counters))
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = self._copy(scalar)
-        return made
+        copy = self._copies.get(key)
+        if copy is None:
+            copy = self._copies[key] = self._copy(scalar)
+        return copy
 
     def _copy(self, scalar: Scalar) -> Scalar:
         below = tuple(map(self.scalar, operands(scalar)))
@@ -54,13 +54,13 @@ class NumberedCopies:
         return with_operands(scalar, below)
 
     def _counters_of(self, scalar: Scalar) -> tuple[LoopVar, ...]:
-        """The counters that a scalar depends on, each once."""
-        found: dict[LoopVar, None] = {}
+        """Return the counters that a scalar depends on, each once."""
+        counters: dict[LoopVar, None] = {}
         stack = [scalar]
         while stack:
-            one = stack.pop()
-            if isinstance(one, LoopVar):
-                found[one] = None
+            inner = stack.pop()
+            if isinstance(inner, LoopVar):
+                counters[inner] = None
             else:
-                stack.extend(operands(one))
-        return tuple(found)
+                stack.extend(operands(inner))
+        return tuple(counters)

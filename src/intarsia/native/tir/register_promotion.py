@@ -1,4 +1,4 @@
-"""RegisterPromotion: what fits the registers of the machine, and stays there for a while."""
+"""RegisterPromotion: keep in registers what fits them and is used over and over."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from intarsia.native.tir.register_tile import (
     EXPANDED,
     RegisterTile,
     expanded_inside,
+    find_tiles,
     is_read_first,
     pattern_of,
-    run_around,
-    tiles,
+    promotable_range,
 )
 from intarsia.native.tir.rewriting import (
     Indices,
@@ -60,9 +60,9 @@ class RegisterPromotion(PrimFuncPass):
     vectorised takes as many as its rows need, a scalar takes one.
 
     Attributes:
-        vector_bytes: How many bytes a vector register holds.
-        registers: How many there are.
-        kept_free: How many of them are left for operands.
+        vector_bytes: Size of a vector register, in bytes.
+        registers: Number of vector registers.
+        kept_free: Number of registers that are left for operands.
 
     Before:
         def prim @f(x: Buffer[(64, 8), float32], y: Buffer[(4, 8), float32]) {
@@ -101,7 +101,7 @@ class RegisterPromotion(PrimFuncPass):
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with registers in use."""
         walker = _Walker(self.vector_bytes, buffer_names(function))
-        body = walker.inside(function.body, {}, self.registers - self.kept_free)
+        body = walker.visit_body(function.body, {}, self.registers - self.kept_free)
         return with_prim_func_fields(function, body=body)
 
 
@@ -110,16 +110,16 @@ class _Walker:
     vector_bytes: int
     names: NameSupply
 
-    def inside(self, statement: Statement, ranges: dict[LoopVar, Range], free: int) -> Statement:
+    def visit_body(self, statement: Statement, ranges: dict[LoopVar, Range], free: int) -> Statement:
         statements = flat(statement)
         after: list[Statement] = []
         done = 0
         for position, one in enumerate(statements):
-            kept = self.kept(one, ranges, free) if position >= done else []
+            kept = self.choose_tiles(one, ranges, free) if position >= done else []
             if kept:
-                run = run_around(statements, position, done, [tile for tile, _ in kept])
+                run = promotable_range(statements, position, done, [tile for tile, _ in kept])
                 after += [self.visit(other, ranges, free) for other in statements[done : run.start]]
-                after.append(self.promoted(statements[run.start : run.stop], kept, ranges, free))
+                after.append(self.promote(statements[run.start : run.stop], kept, ranges, free))
                 done = run.stop
         after += [self.visit(other, ranges, free) for other in statements[done:]]
         return block_like(statement, after)
@@ -130,39 +130,45 @@ class _Walker:
                 return statement
             case For():
                 here = {**ranges, statement.var: (0, statement.extent - 1)}
-                return with_body(statement, self.inside(statement.body, here, free))
+                return with_body(statement, self.visit_body(statement.body, here, free))
             case Allocate():
-                return self.allocate(statement, ranges, free)
+                return self.visit_allocate(statement, ranges, free)
             case IfThenElse():
                 other = statement.otherwise
                 return with_branches(
                     statement,
-                    self.inside(statement.then, ranges, free),
-                    None if other is None else self.inside(other, ranges, free),
+                    self.visit_body(statement.then, ranges, free),
+                    None if other is None else self.visit_body(other, ranges, free),
                 )
             case Block():
-                return self.inside(statement, ranges, free)
+                return self.visit_body(statement, ranges, free)
             case _:
                 assert_never(statement)
 
-    def allocate(self, allocate: Allocate, ranges: dict[LoopVar, Range], free: int) -> Statement:
+    def visit_allocate(self, allocate: Allocate, ranges: dict[LoopVar, Range], free: int) -> Statement:
         buffer = allocate.buffer
-        found = [access for access in dict.fromkeys(accesses(allocate.body)) if access.buffer == buffer]
-        need = self.registers_of(buffer, found)
+        buffer_accesses = [
+            access for access in dict.fromkeys(accesses(allocate.body)) if access.buffer == buffer
+        ]
+        need = self.registers_of(buffer, buffer_accesses)
         if buffer.scope is not MemoryScope.REGISTER:
-            is_shared = any(loop.kind is ForKind.PARALLEL for access in found for loop in access.loops)
-            if is_shared or need > free or not all(map(_is_constant, found)):
-                return with_body(allocate, self.inside(allocate.body, ranges, free))
+            is_shared = any(
+                loop.kind is ForKind.PARALLEL for access in buffer_accesses for loop in access.loops
+            )
+            if is_shared or need > free or not all(map(_is_constant, buffer_accesses)):
+                return with_body(allocate, self.visit_body(allocate.body, ranges, free))
             promoted = replace(buffer, scope=MemoryScope.REGISTER)
             moved = Replacement(accesses={buffer: lambda indices: (promoted, indices)})
             allocate = Allocate(promoted, moved.statement(allocate.body))
-        return with_body(allocate, self.inside(allocate.body, ranges, free - need))
+        return with_body(allocate, self.visit_body(allocate.body, ranges, free - need))
 
-    def registers_of(self, buffer: Buffer, found: list[ElementAccess]) -> int:
-        """How many registers a buffer takes: vectors along its last dimension, or one an element."""
+    def registers_of(self, buffer: Buffer, buffer_accesses: list[ElementAccess]) -> int:
+        """Return the number of registers of a buffer: vectors along its last dimension, or one an element."""
         has_vectors = any(
-            loop.kind is ForKind.VECTORIZED and access.indices and loop.var in _parts(access.indices[-1:])
-            for access in found
+            loop.kind is ForKind.VECTORIZED
+            and access.indices
+            and loop.var in _scalars_in(access.indices[-1:])
+            for access in buffer_accesses
             for loop in access.loops
         )
         return self.registers_for(buffer.shape, buffer.dtype.numpy.itemsize, has_vectors)
@@ -170,44 +176,46 @@ class _Walker:
     def registers_for(self, shape: tuple[int, ...], itemsize: int, has_vectors: bool) -> int:
         if not has_vectors:
             return prod(shape)
+        # Each row is rounded up to whole vectors.
         return prod(shape[:-1]) * -(-shape[-1] * itemsize // self.vector_bytes)
 
-    def kept(
+    def choose_tiles(
         self, loop: Statement, ranges: dict[LoopVar, Range], free: int
     ) -> list[tuple[RegisterTile, Buffer]]:
-        """The tiles of a serial or unrolled loop that fit, each with its registers."""
-        found: list[tuple[RegisterTile, Buffer]] = []
+        """Return the tiles of a serial or unrolled loop that fit, each with its register buffer."""
+        fitting: list[tuple[RegisterTile, Buffer]] = []
         if not isinstance(loop, For) or loop.kind not in _RETURNING or loop.extent < 2:
-            return found
-        for tile in tiles(loop, ranges):
+            return fitting
+        for tile in find_tiles(loop, ranges):
             need = self.registers_of_tile(tile)
             if tile.buffer.scope is not MemoryScope.REGISTER and need <= free:
                 free -= need
                 name = self.names.fresh(f"{tile.buffer.name}_tile")
-                found.append((tile, Buffer(name, tile.shape, tile.buffer.dtype, MemoryScope.REGISTER)))
-        return found
+                fitting.append((tile, Buffer(name, tile.shape, tile.buffer.dtype, MemoryScope.REGISTER)))
+        return fitting
 
     def registers_of_tile(self, tile: RegisterTile) -> int:
         has_vectors = bool(tile.loops) and tile.loops[-1].kind is ForKind.VECTORIZED
         return self.registers_for(tile.shape, tile.buffer.dtype.numpy.itemsize, has_vectors)
 
-    def promoted(
+    def promote(
         self,
         run: list[Statement],
         kept: list[tuple[RegisterTile, Buffer]],
         ranges: dict[LoopVar, Range],
         free: int,
     ) -> Statement:
-        """Statements with tiles in registers, between loading the tiles and storing them."""
+        """Return statements with tiles in registers, between loads and stores of the tiles."""
         before: list[Statement] = []
         after: list[Statement] = []
         for tile, register in kept:
             free -= self.registers_of_tile(tile)
-            element, place = tile.stands.indices, tuple(loop.var for loop in tile.loops)
+            element, position = tile.representative.indices, tuple(loop.var for loop in tile.loops)
+            # A tile that is stored before it is loaded needs no load: the first store overwrites it.
             if is_read_first(run, tile):
-                before.append(_over(tile, Store(register, place, Load(tile.buffer, element))))
-            after.append(_over(tile, Store(tile.buffer, element, Load(register, place))))
-        inside = self.inside(block(_with_registers(one, kept) for one in run), ranges, free)
+                before.append(_tile_loops(tile, Store(register, position, Load(tile.buffer, element))))
+            after.append(_tile_loops(tile, Store(tile.buffer, element, Load(register, position))))
+        inside = self.visit_body(block(_with_registers(one, kept) for one in run), ranges, free)
         result = block([*before, inside, *after])
         for _, register in reversed(kept):
             result = Allocate(register, result)
@@ -215,7 +223,7 @@ class _Walker:
 
 
 def _with_registers(statement: Statement, kept: list[tuple[RegisterTile, Buffer]]) -> Statement:
-    """A statement with tiles in place of the elements."""
+    """Return a statement that accesses tiles in place of the elements."""
     inner = expanded_inside(statement)
     assert inner is not None, "then it would not be in the run"
     by_buffer: dict[Buffer, dict[Indices, Buffer]] = {}
@@ -227,7 +235,7 @@ def _with_registers(statement: Statement, kept: list[tuple[RegisterTile, Buffer]
 
 @dataclass(frozen=True, slots=True)
 class _Tiled:
-    """Where elements of a buffer stand: in their tile, or still in the buffer."""
+    """Maps indices of a buffer to the tile that holds the element, or to the buffer itself."""
 
     buffer: Buffer
     registers: dict[Indices, Buffer]
@@ -239,20 +247,20 @@ class _Tiled:
         return (self.buffer, indices) if register is None else (register, order)
 
 
-def _over(tile: RegisterTile, statement: Statement) -> Statement:
+def _tile_loops(tile: RegisterTile, statement: Statement) -> Statement:
     for loop in reversed(tile.loops):
         statement = replace(loop, body=statement)
     return statement
 
 
-def _parts(indices: Indices) -> set[object]:
+def _scalars_in(indices: Indices) -> set[object]:
     return {part for index in indices for part, _ in scalar_post_order(index)}
 
 
 def _is_constant(access: ElementAccess) -> bool:
-    """Whether the indices are constant once vectorised and unrolled loops are expanded."""
+    """Return whether the indices are constant once vectorised and unrolled loops are expanded."""
     expanded = {loop.var for loop in access.loops if loop.kind in EXPANDED}
     return all(
         not isinstance(part, Load) and (not isinstance(part, LoopVar) or part in expanded)
-        for part in _parts(access.indices)
+        for part in _scalars_in(access.indices)
     )

@@ -1,4 +1,4 @@
-"""Elements that a loop keeps returning to: which they are, as a tile that registers can hold."""
+"""Elements that a loop accesses in every iteration, as tiles that registers can hold."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 
 from intarsia.ir.loop_walk import Event, scalar_post_order, walk
 from intarsia.ir.prim_func import Buffer, For, ForKind, Load, LoopVar, Scalar, Statement, Store
-from intarsia.native.tir.accesses import ElementAccess, accesses, are_apart, places
+from intarsia.native.tir.accesses import ElementAccess, accesses, affine_subscripts, are_disjoint
 from intarsia.native.tir.affine import Range
 from intarsia.native.tir.rewriting import Indices, Replacement, loop_vars
 
 EXPANDED: Final = (ForKind.VECTORIZED, ForKind.UNROLLED)
-"""Kinds of loops whose counters are constants in the end."""
+"""Kinds of loops whose counters become constants."""
 
 _FARTHEST: Final = 16
-"""How many statements before and after a loop are asked whether they use its tiles."""
+"""Number of statements before and after a loop that are searched for uses of its tiles."""
 _MOST_PATTERNS: Final = 64
-"""How many kinds of places of one buffer are compared with each other; machines have fewer registers."""
+"""Most index patterns of one buffer that are compared with each other; machines have fewer registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class RegisterTile:
     Attributes:
         buffer: The buffer.
         pattern: The indices, with numbered counters for those of the loops that are expanded inside.
-        loops: Those loops as they stand around the first access, in the order of the numbers.
-        stands: Some access, for comparing.
+        loops: Expanded loops around the first access, in the order of the numbers.
+        representative: One of the accesses, to compare tiles by.
     """
 
     buffer: Buffer
     pattern: Indices
     loops: tuple[For, ...]
-    stands: ElementAccess
+    representative: ElementAccess
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,7 +44,7 @@ class RegisterTile:
 
 
 def pattern_of(indices: Indices, inner: frozenset[LoopVar]) -> tuple[Indices, tuple[LoopVar, ...]]:
-    """Indices with numbered counters for those given, and what each number stands for."""
+    """Return indices with numbered counters for those of `inner`, and the counter of each number."""
     order: dict[LoopVar, None] = {}
     for index in indices:
         for part, _ in scalar_post_order(index):
@@ -56,7 +56,7 @@ def pattern_of(indices: Indices, inner: frozenset[LoopVar]) -> tuple[Indices, tu
 
 
 def expanded_inside(body: Statement) -> frozenset[LoopVar] | None:
-    """Counters of loops inside that are expanded.
+    """Return the counters of the loops inside that are expanded.
 
     None if a loop inside is parallel or does nothing, or if loops of two kinds have counters of one name.
     """
@@ -71,39 +71,41 @@ def expanded_inside(body: Statement) -> frozenset[LoopVar] | None:
     return frozenset(var for var, found in kinds.items() if True in found)
 
 
-def tiles(loop: For, ranges: dict[LoopVar, Range]) -> list[RegisterTile]:
-    """The tiles of a serial loop that it stores to, of buffers from outside of it that are in memory."""
+def find_tiles(loop: For, ranges: dict[LoopVar, Range]) -> list[RegisterTile]:
+    """Return the tiles that a serial loop stores to, of buffers in memory from outside of it."""
     inner = expanded_inside(loop.body)
-    if inner is None or not _returns_somewhere(loop, inner):
+    if inner is None or not _has_fixed_stores(loop, inner):
         return []
     by_buffer: dict[Buffer, list[ElementAccess]] = {}
     for access in dict.fromkeys(accesses(loop)):
         by_buffer.setdefault(access.buffer, []).append(access)
-    found: list[RegisterTile] = []
+    tiles: list[RegisterTile] = []
     for buffer, group in by_buffer.items():
         if any(access.is_store for access in group):
-            found += _tiles_of(buffer, group, inner, ranges)
-    return found
+            tiles += _tiles_of(buffer, group, inner, ranges)
+    return tiles
 
 
-def _returns_somewhere(loop: For, inner: frozenset[LoopVar]) -> bool:
-    """Whether there is a buffer of which all that is stored inside has indices without moving counters.
+def _has_fixed_stores(loop: For, inner: frozenset[LoopVar]) -> bool:
+    """Return whether all stores to some buffer inside have indices without moving counters.
 
     A quick look at stores only: most outer loops move all that they store.
     """
     inside = [visit.statement for visit in walk(loop) if visit.event is Event.ENTER]
-    moving = {one.var for one in inside if isinstance(one, For)} - inner
+    moving = {inner_statement.var for inner_statement in inside if isinstance(inner_statement, For)} - inner
     fixed: dict[str, bool] = {}
-    for one in inside:
-        if isinstance(one, Store) and fixed.get(one.buffer.name, True):
-            fixed[one.buffer.name] = all(loop_vars(index).isdisjoint(moving) for index in one.indices)
+    for inner_statement in inside:
+        if isinstance(inner_statement, Store) and fixed.get(inner_statement.buffer.name, True):
+            fixed[inner_statement.buffer.name] = all(
+                loop_vars(index).isdisjoint(moving) for index in inner_statement.indices
+            )
     return any(fixed.values())
 
 
 def _tiles_of(
     buffer: Buffer, group: list[ElementAccess], inner: frozenset[LoopVar], ranges: dict[LoopVar, Range]
 ) -> list[RegisterTile]:
-    """The tiles of one buffer; none if an access may reach into the tile of another."""
+    """Return the tiles of one buffer; none if an access may reach into the tile of another."""
     by_pattern: dict[Indices, list[ElementAccess]] = {}
     shapes: dict[Indices, tuple[int, ...]] = {}
     for access in group:
@@ -115,51 +117,53 @@ def _tiles_of(
     if len(by_pattern) > _MOST_PATTERNS:
         return []
     first = [some[0] for some in by_pattern.values()]
-    for position, one in enumerate(first):
-        if not all(are_apart(one, other, ranges) for other in first[position + 1 :]):
+    for position, access in enumerate(first):
+        if not all(are_disjoint(access, other, ranges) for other in first[position + 1 :]):
             return []
-    found = []
+    tiles = []
     for pattern, some in by_pattern.items():
         loops = tuple(_loops(some[0], pattern_of(some[0].indices, inner)[1]))
         if any(access.is_store for access in some):
             if not _is_injective(some[0], loops, ranges):
                 return []
-            found.append(RegisterTile(buffer, pattern, loops, some[0]))
-    return found
+            tiles.append(RegisterTile(buffer, pattern, loops, some[0]))
+    return tiles
 
 
-def run_around(
-    statements: Sequence[Statement], position: int, first: int, found: Sequence[RegisterTile]
+def promotable_range(
+    statements: Sequence[Statement], position: int, first: int, tiles: Sequence[RegisterTile]
 ) -> range:
-    """Where tiles can stay in registers: statements around a loop that access nothing else of their buffers.
+    """Return the range of statements around a loop over which its tiles can stay in registers.
+
+    All statements in the range access no other elements of the tiles' buffers.
 
     Args:
         statements: The statements of a block.
-        position: Which of them is the loop that has the tiles.
-        first: Which of them may be the first.
-        found: The tiles.
+        position: Position of the loop that has the tiles.
+        first: First position that the range may begin at.
+        tiles: Tiles of the loop.
     """
     begin, end = position, position + 1
     for before in range(position - 1, max(first, position - _FARTHEST) - 1, -1):
-        is_used = _uses_tiles(statements[before], found)
+        is_used = _uses_tiles(statements[before], tiles)
         if is_used is None:
             break
         begin = before if is_used else begin
     for after in range(position + 1, min(len(statements), position + 1 + _FARTHEST)):
-        is_used = _uses_tiles(statements[after], found)
+        is_used = _uses_tiles(statements[after], tiles)
         if is_used is None:
             break
         end = after + 1 if is_used else end
     return range(begin, end)
 
 
-def _uses_tiles(statement: Statement, found: Sequence[RegisterTile]) -> bool | None:
-    """Whether a statement accesses tiles; None if it accesses them in part, or the rest of their buffers."""
+def _uses_tiles(statement: Statement, tiles: Sequence[RegisterTile]) -> bool | None:
+    """Return whether a statement accesses tiles; None for parts, or for the rest of their buffers."""
     inner = expanded_inside(statement)
     if inner is None:
         return None
-    by_place = {(tile.buffer, tile.pattern): tile for tile in found}
-    buffers = {tile.buffer for tile in found}
+    by_place = {(tile.buffer, tile.pattern): tile for tile in tiles}
+    buffers = {tile.buffer for tile in tiles}
     is_used = False
     for access in dict.fromkeys(accesses(statement)):
         if access.buffer in buffers:
@@ -174,7 +178,7 @@ def _uses_tiles(statement: Statement, found: Sequence[RegisterTile]) -> bool | N
 
 
 def is_read_first(statements: Iterable[Statement], tile: RegisterTile) -> bool:
-    """Whether the first of some statements that accesses a tile may load it."""
+    """Return whether the first of some statements that accesses a tile may load it."""
     for statement in statements:
         inner = expanded_inside(statement) or frozenset()
         some = [
@@ -193,15 +197,15 @@ def _loops(access: ElementAccess, order: tuple[LoopVar, ...]) -> Iterator[For]:
 
 
 def _is_fixed(access: ElementAccess, inner: frozenset[LoopVar]) -> bool:
-    """Whether every iteration makes the access, to the same elements."""
+    """Return whether every iteration makes the access, to the same elements."""
     moving = {loop.var for loop in access.loops} - inner
     parts = [part for index in access.indices for part, _ in scalar_post_order(index)]
     return not access.is_guarded and not any(isinstance(part, Load) or part in moving for part in parts)
 
 
 def _is_injective(access: ElementAccess, loops: tuple[For, ...], ranges: dict[LoopVar, Range]) -> bool:
-    """Whether different counters of the loops mean different elements."""
-    flat = places(access, ranges)[0]
+    """Return whether different counters of the loops mean different elements."""
+    flat = affine_subscripts(access, ranges)[0]
     extents = {loop.var: loop.extent for loop in loops if loop.extent > 1}
     inside = {
         part
@@ -213,6 +217,7 @@ def _is_injective(access: ElementAccess, loops: tuple[For, ...], ranges: dict[Lo
     if not inside.isdisjoint(extents):
         return False
     reach = 0
+    # Sorted by stride, each stride must exceed the reach of all smaller ones: then no two counters collide.
     for factor, extent in sorted((abs(flat.factor_of(var)), extent) for var, extent in extents.items()):
         if factor <= reach:
             return False

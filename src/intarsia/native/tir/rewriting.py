@@ -25,30 +25,30 @@ from intarsia.support.free_names import NameSupply
 
 Indices: TypeAlias = tuple[Scalar, ...]
 Access: TypeAlias = Callable[[Indices], tuple[Buffer, Indices]]
-"""Where an element of a replaced buffer stands now."""
+"""Function from the indices of a replaced buffer to the buffer and indices that hold the element now."""
 
 
 def flat(statement: Statement) -> list[Statement]:
-    """The statements that a statement is, without blocks around them."""
-    found: list[Statement] = []
+    """Return the statements that a statement consists of, without blocks around them."""
+    statements: list[Statement] = []
     stack = [statement]
     while stack:
-        one = stack.pop()
-        if isinstance(one, Block):
-            stack.extend(reversed(one.statements))
+        statement = stack.pop()
+        if isinstance(statement, Block):
+            stack.extend(reversed(statement.statements))
         else:
-            found.append(one)
-    return found
+            statements.append(statement)
+    return statements
 
 
 def block(statements: Iterable[Statement]) -> Statement:
-    """Statements in order as one, without blocks in blocks."""
+    """Return statements in order as one statement, without blocks in blocks."""
     found = [inner for one in statements for inner in (flat(one) if isinstance(one, Block) else (one,))]
     return found[0] if len(found) == 1 else Block(tuple(found))
 
 
 def block_like(before: Statement, after: list[Statement]) -> Statement:
-    """Statements as one; the statement `before` itself if it is just these."""
+    """Return statements as one; `before` itself if it consists of the same objects."""
     if isinstance(before, Block):
         old = before.statements
         if len(old) == len(after) != 1 and all(a is b for a, b in zip(old, after, strict=True)):
@@ -57,7 +57,7 @@ def block_like(before: Statement, after: list[Statement]) -> Statement:
 
 
 def with_body(statement: For | Allocate, body: Statement) -> For | Allocate:
-    """A loop or an allocation around another body; the same object if it is the same body."""
+    """Return a loop or an allocation around another body; the same object if it is the same body."""
     if body is statement.body:
         return statement
     if isinstance(statement, For):
@@ -66,14 +66,14 @@ def with_body(statement: For | Allocate, body: Statement) -> For | Allocate:
 
 
 def with_branches(statement: IfThenElse, then: Statement, otherwise: Statement | None) -> IfThenElse:
-    """A guard around other statements; the same object if they are the same ones."""
+    """Return a guard around other statements; the same object if they are the same ones."""
     if then is statement.then and otherwise is statement.otherwise:
         return statement
     return IfThenElse(statement.cond, then, otherwise)
 
 
 def loop_vars(scalar: Scalar) -> set[LoopVar]:
-    """The counters that a scalar depends on."""
+    """Return the counters that a scalar depends on."""
     return {inner for inner, _ in scalar_post_order(scalar) if isinstance(inner, LoopVar)}
 
 
@@ -87,13 +87,13 @@ def buffer_names(function: PrimFunc) -> NameSupply:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What stands for counters and for elements of buffers.
+    """Substitutes counters, whole scalars, and elements of buffers.
 
     Attributes:
         counters: Scalars by the counter that they replace.
-        accesses: Where elements stand, by the buffer that is replaced; its allocation stays.
-        names: If given, allocations are copies, and get new names.
-        scalars: What stands for whole scalars, outermost first.
+        accesses: Function from old to new indices, by the buffer that is replaced; its allocation stays.
+        names: Names of the function's buffers, if allocations are copied and renamed.
+        scalars: Replacements of whole scalars, outermost first.
     """
 
     counters: Mapping[LoopVar, Scalar] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Replacement:
     scalars: Mapping[Scalar, Scalar] = field(default_factory=dict)
 
     def scalar(self, scalar: Scalar) -> Scalar:
-        """The scalar after the replacement."""
+        """Return the scalar after the replacement."""
         if self.scalars and scalar in self.scalars:
             return self.scalars[scalar]
         if isinstance(scalar, LoopVar):
@@ -115,7 +115,7 @@ class Replacement:
         return with_operands(scalar, tuple(map(self.scalar, below))) if below else scalar
 
     def statement(self, statement: Statement) -> Statement:
-        """The statement after the replacement."""
+        """Return the statement after the replacement."""
         match statement:
             case Block():
                 return block_like(statement, [self.statement(inner) for inner in flat(statement)])

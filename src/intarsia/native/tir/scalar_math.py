@@ -26,13 +26,13 @@ Number: TypeAlias = Any
 
 
 def number_of_literal(literal: Literal) -> Number:
-    """The value of a literal."""
+    """Return the value of a literal."""
     value = literal.value
     return literal.dtype.numpy.type(value) if literal.dtype.is_float else value
 
 
 def literal_of_number(value: Number, dtype: DType) -> Literal:
-    """The literal of a value."""
+    """Return the literal of a value."""
     if dtype.is_float:
         return Literal(float(value), dtype)
     return Literal(bool(value) if dtype is DType.BOOL else int(value), dtype)
@@ -40,29 +40,30 @@ def literal_of_number(value: Number, dtype: DType) -> Literal:
 
 @cache
 def limits(dtype: DType) -> tuple[int, int]:
-    """The smallest and the largest integer of a type."""
+    """Return the smallest and the largest integer of a type."""
     found = np.iinfo(dtype.value)
     return int(found.min), int(found.max)
 
 
 def wrapped(value: int, dtype: DType) -> int:
-    """An integer modulo the size of its type."""
+    """Return an integer modulo the size of its type."""
     low, high = limits(dtype)
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
 
 
 def smaller(left: Number, right: Number) -> Number:
-    """The lesser of two; NaN if one is."""
+    """Return the lesser of two numbers; NaN if one is."""
+    # `left != left` holds for NaN only: NaN on the left is returned, and NaN on the right fails `<=`.
     return left if left <= right or left != left else right
 
 
 def greater(left: Number, right: Number) -> Number:
-    """The greater of two; NaN if one is."""
+    """Return the greater of two numbers; NaN if one is."""
     return left if left >= right or left != left else right
 
 
 def floor_divided(left: int, right: int) -> int:
-    """The quotient, rounded towards minus infinity.
+    """Return the quotient, rounded towards minus infinity.
 
     Raises:
         ExecutionError: Division by zero.
@@ -73,7 +74,7 @@ def floor_divided(left: int, right: int) -> int:
 
 
 def floor_remainder(left: int, right: int) -> int:
-    """The remainder of `floor_divided`, which has the sign of the divisor.
+    """Return the remainder of `floor_divided`, which has the sign of the divisor.
 
     Raises:
         ExecutionError: Division by zero.
@@ -105,7 +106,7 @@ _ARITHMETIC: Final[dict[ArithOp, Callable[..., Number]]] = {
 
 @cache
 def cast_function(source: DType, target: DType) -> Callable[[Number], Number]:
-    """A Cast between two types; it raises ExecutionError for a float that the integer type cannot hold."""
+    """Return the cast between two types; it raises ExecutionError for a float beyond the integer type."""
     if target is DType.BOOL:
         return lambda value: bool(value != 0)
     if target.is_float:
@@ -125,8 +126,9 @@ def _narrowing(target: DType) -> Callable[[Number], Number]:
 
 
 def _to_odd(value: float) -> Number:
-    """A float64 as the float32 from which bfloat16 is rounded as if from the float64 itself."""
+    """Round a float64 to odd as float32: rounding that to bfloat16 is like rounding the float64 itself."""
     near = np.float32(value)
+    # Round to odd: a last bit of 1 marks an inexact result, which no second rounding takes for a tie.
     if not np.isfinite(near) or float(near) == value or int(near.view(np.uint32)) & 1:
         return near
     return np.nextafter(near, np.float32(math.inf if value > float(near) else -math.inf))
@@ -144,7 +146,7 @@ def _truncated(value: float, target: DType) -> int:
 
 
 def rounded(exact: Fraction, dtype: DType) -> Number:
-    """The float of a type nearest to a rational number, to even between two; infinite if it is too large."""
+    """Return the float nearest to a rational number, ties to even; infinite if it is too large."""
     try:
         near = float(exact)
     except OverflowError:
@@ -158,7 +160,7 @@ def rounded(exact: Fraction, dtype: DType) -> Number:
 
 @cache
 def intrinsic_function(name: str, dtype: DType) -> Callable[..., Number]:
-    """An intrinsic on values of a type; shifts raise ExecutionError if the count is not below the width."""
+    """Return an intrinsic on values of a type; shifts raise ExecutionError for too large counts."""
     if name == "fma":
         return lambda a, b, c: _fma(float(a), float(b), float(c), dtype)
     if dtype.is_integer:
@@ -171,7 +173,7 @@ def intrinsic_function(name: str, dtype: DType) -> Callable[..., Number]:
 
 
 def operation(scalar: Arith | Cast | Intrinsic, values: tuple[Number, ...], dtype: DType) -> Number:
-    """An operation of that type applied to values.
+    """Apply an operation of a type to values.
 
     Raises:
         ExecutionError: What the language leaves undefined.

@@ -72,16 +72,16 @@ class Simplify(PrimFuncPass):
 
 
 def simplified(statement: Statement, ranges: dict[LoopVar, Range] | None = None) -> Statement:
-    """A statement in fewer operations; the same object if there is nothing to save.
+    """Return a statement in fewer operations; the same object if there is nothing to save.
 
     Args:
         statement: The statement.
-        ranges: The least and the greatest value of counters of loops around it, where they are known.
+        ranges: Least and greatest value of the counters of loops around it, where there are bounds.
     """
-    known = dict(ranges or {})
+    bounds = dict(ranges or {})
     while True:
-        walker = _Walker(ScalarSimplifier(known))
-        after = walker.block(statement)
+        walker = _Walker(ScalarSimplifier(bounds))
+        after = walker.simplify_body(statement)
         if not walker.kept or reads_each(after, walker.kept):
             return after
         statement = after  # the last reads of a buffer are gone
@@ -92,7 +92,7 @@ class _Walker:
     """A walk through a statement.
 
     Attributes:
-        scalars: What is known where the walk is.
+        scalars: Simplifier with the facts that hold where the walk is.
         kept: Allocated buffers of which something was read before.
         unread: Other allocated buffers around where the walk is.
     """
@@ -101,26 +101,26 @@ class _Walker:
     kept: set[Buffer] = field(default_factory=set)
     unread: set[Buffer] = field(default_factory=set)
 
-    def block(self, statement: Statement) -> Statement:
-        after = [inner for one in flat(statement) for inner in self.statement(one)]
+    def simplify_body(self, statement: Statement) -> Statement:
+        after = [new for inner in flat(statement) for new in self.simplify_statement(inner)]
         return block_like(statement, after)
 
-    def statement(self, statement: Statement) -> list[Statement]:
+    def simplify_statement(self, statement: Statement) -> list[Statement]:
         match statement:
             case Store():
-                return self.store(statement)
+                return self.simplify_store(statement)
             case For():
-                return self.loop(statement)
+                return self.simplify_loop(statement)
             case Allocate():
-                return self.allocate(statement)
+                return self.simplify_allocate(statement)
             case IfThenElse():
-                return self.guard(statement)
+                return self.simplify_guard(statement)
             case Block():
-                return flat(self.block(statement))
+                return flat(self.simplify_body(statement))
             case _:
                 assert_never(statement)
 
-    def store(self, store: Store) -> list[Statement]:
+    def simplify_store(self, store: Store) -> list[Statement]:
         if store.buffer in self.unread:
             return []
         indices = tuple(map(self.scalars.index, store.indices))
@@ -131,36 +131,36 @@ class _Walker:
             return [store]
         return [Store(store.buffer, indices, value)]
 
-    def loop(self, loop: For) -> list[Statement]:
+    def simplify_loop(self, loop: For) -> list[Statement]:
         if loop.extent == 0:
             return []
-        with self.knowing({loop.var: (0, loop.extent - 1)}, {}):
-            body = self.block(loop.body)
+        with self.add_facts({loop.var: (0, loop.extent - 1)}, {}):
+            body = self.simplify_body(loop.body)
         if _is_empty(body):
             return []
         return flat(body) if loop.extent == 1 else [with_body(loop, body)]
 
-    def allocate(self, allocate: Allocate) -> list[Statement]:
+    def simplify_allocate(self, allocate: Allocate) -> list[Statement]:
         body, buffer = allocate.body, allocate.buffer
         if reads_each(body, (buffer,)):
             self.kept.add(buffer)
-            return [with_body(allocate, self.block(body))]
+            return [with_body(allocate, self.simplify_body(body))]
         self.unread.add(buffer)
-        after = flat(self.block(body))
+        after = flat(self.simplify_body(body))
         self.unread.discard(buffer)
         return after
 
-    def guard(self, guard: IfThenElse) -> list[Statement]:
+    def simplify_guard(self, guard: IfThenElse) -> list[Statement]:
         cond = self.scalars.simplified(guard.cond)
         if isinstance(cond, Literal):
             chosen = guard.then if cond.value else guard.otherwise
-            return [] if chosen is None else flat(self.block(chosen))
-        with self.assuming(cond, True):
-            then = self.block(guard.then)
+            return [] if chosen is None else flat(self.simplify_body(chosen))
+        with self.assume(cond, True):
+            then = self.simplify_body(guard.then)
         otherwise = None
         if guard.otherwise is not None:
-            with self.assuming(cond, False):
-                otherwise = self.block(guard.otherwise)
+            with self.assume(cond, False):
+                otherwise = self.simplify_body(guard.otherwise)
         if otherwise is not None and _is_empty(otherwise):
             otherwise = None
         if _is_empty(then):
@@ -173,58 +173,59 @@ class _Walker:
         return [IfThenElse(cond, then, otherwise)]
 
     @contextmanager
-    def knowing(self, ranges: dict[LoopVar, Range], known: dict[Scalar, bool]) -> Iterator[None]:
-        """Know more for a while."""
+    def add_facts(self, ranges: dict[LoopVar, Range], facts: dict[Scalar, bool]) -> Iterator[None]:
+        """Add facts to the simplifier inside the context."""
         before = self.scalars
-        self.scalars = before.knowing(ranges, known)
+        self.scalars = before.with_facts(ranges, facts)
         yield
         self.scalars = before
 
     @contextmanager
-    def assuming(self, cond: Scalar, value: bool) -> Iterator[None]:
-        """Know that a condition holds, or does not; what loads may change is not remembered."""
-        known: dict[Scalar, bool] = {}
+    def assume(self, cond: Scalar, value: bool) -> Iterator[None]:
+        """Assume inside the context that a condition holds, or does not; conditions on loads are left out."""
+        facts: dict[Scalar, bool] = {}
+        # A store inside the guard may change what a load yields, so a condition on it need not hold there.
         ranges: dict[LoopVar, Range] = {}
-        for part in _parts(cond, value):
-            if not any(isinstance(one, Load) for one, _ in scalar_post_order(part)):
-                known[part] = value
-                narrowed = _narrowed(part, value, self.scalars.ranges)
+        for part in _implied_conditions(cond, value):
+            if not any(isinstance(inner, Load) for inner, _ in scalar_post_order(part)):
+                facts[part] = value
+                narrowed = _compared_range(part, value, self.scalars.ranges)
                 if narrowed is not None:
-                    var, found = narrowed
-                    low, high = ranges.get(var, found)
-                    ranges[var] = (max(low, found[0]), min(high, found[1]))
-        with self.knowing(ranges, known):
+                    var, values = narrowed
+                    low, high = ranges.get(var, values)
+                    ranges[var] = (max(low, values[0]), min(high, values[1]))
+        with self.add_facts(ranges, facts):
             yield
 
 
-def _parts(cond: Scalar, value: bool) -> list[Scalar]:
-    """The conditions that have a value if their conjunction (or disjunction) has it."""
+def _implied_conditions(cond: Scalar, value: bool) -> list[Scalar]:
+    """Return the conditions that must have a value if their conjunction (or disjunction) has it."""
     joins = ArithOp.AND if value else ArithOp.OR
     parts: list[Scalar] = []
     stack = [cond]
     while stack:
-        one = stack.pop()
-        if isinstance(one, Arith) and one.op is joins:
-            stack.extend(reversed(one.operands))
+        condition = stack.pop()
+        if isinstance(condition, Arith) and condition.op is joins:
+            stack.extend(reversed(condition.operands))
         else:
-            parts.append(one)
+            parts.append(condition)
     return parts
 
 
-def _narrowed(cond: Scalar, value: bool, ranges: dict[LoopVar, Range]) -> tuple[LoopVar, Range] | None:
-    """The range of a counter that is compared with a number."""
+def _compared_range(cond: Scalar, value: bool, ranges: dict[LoopVar, Range]) -> tuple[LoopVar, Range] | None:
+    """Return the counter that a condition compares with a number, and its range then."""
     match cond:
         case Arith(op=ArithOp.LT, operands=(LoopVar() as var, Literal(value=int(limit)))) if var in ranges:
             low, high = ranges[var]
-            found = (low, min(high, limit - 1)) if value else (max(low, limit), high)
+            values = (low, min(high, limit - 1)) if value else (max(low, limit), high)
         case Arith(op=ArithOp.LT, operands=(Literal(value=int(limit)), LoopVar() as var)) if var in ranges:
             low, high = ranges[var]
-            found = (max(low, limit + 1), high) if value else (low, min(high, limit))
+            values = (max(low, limit + 1), high) if value else (low, min(high, limit))
         case Arith(op=ArithOp.EQ, operands=(LoopVar() as var, Literal(value=int(limit)))) if value:
-            found = (limit, limit)
+            values = (limit, limit)
         case _:
             return None
-    return var, found
+    return var, values
 
 
 def _is_empty(statement: Statement) -> bool:

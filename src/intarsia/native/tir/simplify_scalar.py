@@ -25,52 +25,52 @@ _Facts: TypeAlias = tuple[tuple[tuple[LoopVar, Range], ...], tuple[tuple[Scalar,
 
 @dataclass(slots=True)
 class ScalarSimplifier:
-    """Simplifies scalars where something is known.
+    """Simplifies scalars under facts: ranges of counters, and values of conditions.
 
     Attributes:
-        ranges: Values of counters; one that has a single value is replaced by it.
-        known: Conditions that are known, by what they are.
+        ranges: Range of each counter; one that has a single value is replaced by it.
+        facts: Value of each condition that is known.
     """
 
     ranges: dict[LoopVar, Range] = field(default_factory=dict)
-    known: dict[Scalar, bool] = field(default_factory=dict)
+    facts: dict[Scalar, bool] = field(default_factory=dict)
     _loads: dict[int, tuple[Load, Scalar]] = field(default_factory=dict, repr=False)
     _indices: dict[int, tuple[Scalar, Scalar]] = field(default_factory=dict, repr=False)
-    """What was simplified, by identity, and what it is then: both stay alive."""
+    """Simplified scalars by identity of the original, and the original, which keeps the identity unique."""
     _inside: dict[_Facts, ScalarSimplifier] = field(default_factory=dict, repr=False)
 
-    def knowing(self, ranges: dict[LoopVar, Range], known: dict[Scalar, bool]) -> ScalarSimplifier:
-        """The simplifier that knows more: one for all places that know the same, so that it remembers."""
-        facts = tuple(ranges.items()), tuple(known.items())
-        found = self._inside.get(facts)
-        if found is None:
-            found = ScalarSimplifier({**self.ranges, **ranges}, {**self.known, **known})
-            self._inside[facts] = found
-        return found
+    def with_facts(self, ranges: dict[LoopVar, Range], facts: dict[Scalar, bool]) -> ScalarSimplifier:
+        """Return a simplifier with more facts; equal facts give the same simplifier with its cache."""
+        key = tuple(ranges.items()), tuple(facts.items())
+        simplifier = self._inside.get(key)
+        if simplifier is None:
+            simplifier = ScalarSimplifier({**self.ranges, **ranges}, {**self.facts, **facts})
+            self._inside[key] = simplifier
+        return simplifier
 
     def index(self, scalar: Scalar) -> Scalar:
-        """As `simplified`, remembered: written out loops have the same indices over and over."""
+        """Return the simplified index, cached by identity: unrolled loops share index objects."""
         if isinstance(scalar, LEAVES):
             return self.simplified(scalar)
-        found = self._indices.get(id(scalar))
-        if found is None:
-            found = self._indices[id(scalar)] = scalar, self.simplified(scalar)
-        return found[1]
+        cached = self._indices.get(id(scalar))
+        if cached is None:
+            cached = self._indices[id(scalar)] = scalar, self.simplified(scalar)
+        return cached[1]
 
     def _load(self, load: Load) -> Scalar:
-        found = self._loads.get(id(load))
-        if found is None:
-            found = load, with_operands(load, tuple(map(self.index, load.indices)))
-            self._loads[id(load)] = found
-        return found[1]
+        cached = self._loads.get(id(load))
+        if cached is None:
+            cached = load, with_operands(load, tuple(map(self.index, load.indices)))
+            self._loads[id(load)] = cached
+        return cached[1]
 
     def simplified(self, scalar: Scalar) -> Scalar:
-        """The scalar in fewer operations; the same object if there is nothing to save."""
+        """Return the scalar in fewer operations; the same object if there is nothing to save."""
         if isinstance(scalar, Literal):
             return scalar
         if isinstance(scalar, LoopVar):
-            found = self.ranges.get(scalar)
-            return Literal(found[0], DType.INT64) if found and found[0] == found[1] else scalar
+            values = self.ranges.get(scalar)
+            return Literal(values[0], DType.INT64) if values and values[0] == values[1] else scalar
         if isinstance(scalar, Load):
             return self._load(scalar)
         if isinstance(scalar, Arith) and self._is_simple(scalar):
@@ -82,10 +82,10 @@ class ScalarSimplifier:
                 return scalar if after == scalar else after
             case _:
                 after = with_operands(scalar, tuple(map(self.simplified, operands(scalar))))
-                return after if _is_plain_sum_or_product(after) else self._rule(after)
+                return after if _is_plain_sum_or_product(after) else self._apply_rules(after)
 
     def _is_simple(self, scalar: Arith) -> bool:
-        """Whether it is i * n or i * n + m: most indices, for which there is nothing to save."""
+        """Return whether it is i * n or i * n + m: most indices, for which there is nothing to save."""
         if scalar.op is ArithOp.ADD:
             multiple, number = scalar.operands
             if not (isinstance(number, Literal) and number.dtype is DType.INT64 and number.value > 0):
@@ -102,62 +102,66 @@ class ScalarSimplifier:
         return low < high
 
     def linear(self, scalar: Scalar) -> Affine:
-        """A scalar of a signed integer type, simplified, as a sum of multiples."""
-        return joined_divisions(self._sum(scalar))
+        """Return a scalar of a signed integer type, simplified, as a sum of multiples."""
+        return joined_divisions(self._linear_sum(scalar))
 
-    def _sum(self, scalar: Scalar) -> Affine:
+    def _linear_sum(self, scalar: Scalar) -> Affine:
         match scalar:
             case Arith(op=ArithOp.ADD, operands=(left, right)):
-                return self._sum(left).plus(self._sum(right))
+                return self._linear_sum(left).plus(self._linear_sum(right))
             case Arith(op=ArithOp.SUB, operands=(left, right)):
-                return self._sum(left).plus(self._sum(right), -1)
+                return self._linear_sum(left).plus(self._linear_sum(right), -1)
             case Arith(op=ArithOp.MUL, operands=(left, right)):
-                one, other = self.linear(left), self.linear(right)
-                if not one.terms or not other.terms:
-                    return other.times(one.constant) if not one.terms else one.times(other.constant)
+                left_sum, right_sum = self.linear(left), self.linear(right)
+                if not left_sum.terms or not right_sum.terms:
+                    return (
+                        right_sum.times(left_sum.constant)
+                        if not left_sum.terms
+                        else left_sum.times(right_sum.constant)
+                    )
                 dtype = scalar_dtype(scalar)
                 assert dtype is not None
-                product = Arith(ArithOp.MUL, (as_scalar(one, dtype), as_scalar(other, dtype)))
+                product = Arith(ArithOp.MUL, (as_scalar(left_sum, dtype), as_scalar(right_sum, dtype)))
                 return Affine({scalar if product == scalar else product: 1})
             case _:
                 return affine(self.simplified(scalar))
 
-    def _rule(self, scalar: Scalar) -> Scalar:
-        """A scalar whose operands are simplified."""
+    def _apply_rules(self, scalar: Scalar) -> Scalar:
+        """Simplify a scalar whose operands are simplified."""
         folded = _folded(scalar)
         if folded is not None:
             return folded
         match scalar:
             case Cast():
-                return _cast(scalar)
+                return _simplify_cast(scalar)
             case Arith():
-                after = self._arith(scalar)
-                if scalar_dtype(after) is DType.BOOL and self.known and after in self.known:
-                    return _TRUE if self.known[after] else _FALSE
+                after = self._simplify_arith(scalar)
+                if scalar_dtype(after) is DType.BOOL and self.facts and after in self.facts:
+                    return _TRUE if self.facts[after] else _FALSE
                 return scalar if after == scalar else after
             case LoopVar() | Literal() | Load() | Intrinsic():
                 return scalar
 
-    def _arith(self, scalar: Arith) -> Scalar:
+    def _simplify_arith(self, scalar: Arith) -> Scalar:
         dtype = scalar_dtype(scalar.operands[-1])
         match scalar.op:
             case ArithOp.AND | ArithOp.OR:
-                return _joined(scalar.op, *scalar.operands)
+                return _simplify_and_or(scalar.op, *scalar.operands)
             case ArithOp.NOT:
-                return self._negated(scalar)
+                return self._simplify_not(scalar)
             case ArithOp.SELECT:
-                return _selected(*scalar.operands)
+                return _simplify_select(*scalar.operands)
             case _ if dtype in _SIGNED:
                 assert dtype is not None
-                return self._integer(scalar, dtype)
+                return self._simplify_integer(scalar, dtype)
             case ArithOp.MIN | ArithOp.MAX if scalar.operands[0] == scalar.operands[1]:
                 return scalar.operands[0]
             case _ if dtype is not None and dtype.is_float:
-                return _float(scalar, dtype)
+                return _simplify_float(scalar, dtype)
             case _:
                 return scalar
 
-    def _negated(self, scalar: Arith) -> Scalar:
+    def _simplify_not(self, scalar: Arith) -> Scalar:
         (inner,) = scalar.operands
         match inner:
             case Arith(op=ArithOp.NOT, operands=(twice,)):
@@ -166,36 +170,36 @@ class ScalarSimplifier:
                 return Arith(ArithOp.NE if inner.op is ArithOp.EQ else ArithOp.EQ, both)
             case Arith(op=ArithOp.LT | ArithOp.LE, operands=(left, right)) if scalar_dtype(left) in _SIGNED:
                 op = ArithOp.LE if inner.op is ArithOp.LT else ArithOp.LT
-                return self._rule(Arith(op, (right, left)))
+                return self._apply_rules(Arith(op, (right, left)))
             case _:
                 return scalar
 
-    def _integer(self, scalar: Arith, dtype: DType) -> Scalar:
+    def _simplify_integer(self, scalar: Arith, dtype: DType) -> Scalar:
         left, right = scalar.operands
-        one, other = affine(left), affine(right)
+        left_sum, right_sum = affine(left), affine(right)
         match scalar.op:
             case ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD:
                 if not isinstance(right, Literal) or right.value <= 0:
                     return scalar
                 rule = floor_div if scalar.op is ArithOp.FLOOR_DIV else floor_mod
-                found = rule(one, int(right.value), dtype, self.ranges)
-                return scalar if found is None else as_scalar(joined_divisions(found), dtype)
+                quotient = rule(left_sum, int(right.value), dtype, self.ranges)
+                return scalar if quotient is None else as_scalar(joined_divisions(quotient), dtype)
             case ArithOp.MIN | ArithOp.MAX:
-                return self._extreme(scalar, one.plus(other, -1))
+                return self._simplify_extreme(scalar, left_sum.plus(right_sum, -1))
             case ArithOp.LT | ArithOp.LE | ArithOp.EQ | ArithOp.NE:
-                both = (bounds(one, self.ranges), bounds(other, self.ranges))
-                if not all(fits(found, dtype) for found in both):
+                ranges = (bounds(left_sum, self.ranges), bounds(right_sum, self.ranges))
+                if not all(fits(quotient, dtype) for quotient in ranges):
                     return scalar
-                return self._comparison(scalar, one.plus(other, -1), dtype)
+                return self._simplify_comparison(scalar, left_sum.plus(right_sum, -1), dtype)
             case _:
                 return scalar
 
-    def _extreme(self, scalar: Arith, difference: Affine) -> Scalar:
-        """The least or the greatest of two where it is known which that is."""
+    def _simplify_extreme(self, scalar: Arith, difference: Affine) -> Scalar:
+        """Return the operand that a minimum or maximum always is; the scalar itself if that is open."""
         left, right = scalar.operands
         dtype = scalar_dtype(left)
         assert dtype is not None
-        if not all(fits(bounds(affine(one), self.ranges), dtype) for one in scalar.operands):
+        if not all(fits(bounds(affine(operand), self.ranges), dtype) for operand in scalar.operands):
             return scalar
         low, high = bounds(difference, self.ranges)
         if low >= 0:
@@ -204,14 +208,14 @@ class ScalarSimplifier:
             return right if scalar.op is ArithOp.MAX else left
         return scalar
 
-    def _comparison(self, scalar: Arith, difference: Affine, dtype: DType) -> Scalar:
+    def _simplify_comparison(self, scalar: Arith, difference: Affine, dtype: DType) -> Scalar:
         if scalar.op in (ArithOp.LT, ArithOp.LE):
             if scalar.op is ArithOp.LE:
                 difference = Affine(difference.terms, difference.constant - 1)
-            found = less(difference, dtype, self.ranges)
-            if isinstance(found, bool):
-                return _TRUE if found else _FALSE
-            return scalar if found is None else found
+            is_less = less(difference, dtype, self.ranges)
+            if isinstance(is_less, bool):
+                return _TRUE if is_less else _FALSE
+            return scalar if is_less is None else is_less
         sides = equal(difference, dtype, self.ranges)
         if isinstance(sides, bool):
             return _TRUE if sides == (scalar.op is ArithOp.EQ) else _FALSE
@@ -219,18 +223,18 @@ class ScalarSimplifier:
 
 
 def _is_plain_sum_or_product(scalar: Scalar) -> bool:
-    """Whether it is one of floats or of unsigned integers without a number, for which there is no rule."""
+    """Return whether it is an operation on floats or unsigned integers without a literal: no rule applies."""
     if not isinstance(scalar, Arith) or scalar.op not in _LINEAR or scalar_dtype(scalar) in _SIGNED:
         return False
-    return not any(isinstance(one, Literal) for one in scalar.operands)
+    return not any(isinstance(operand, Literal) for operand in scalar.operands)
 
 
 def _folded(scalar: Scalar) -> Scalar | None:
-    """The number that a scalar over numbers is; None if it is undefined, or no such scalar."""
+    """Return a scalar over literals as a literal; None if it is undefined, or has other operands."""
     if not isinstance(scalar, (Arith, Cast, Intrinsic)):
         return None
     below = operands(scalar)
-    numbers = tuple(number_of_literal(one) for one in below if isinstance(one, Literal))
+    numbers = tuple(number_of_literal(operand) for operand in below if isinstance(operand, Literal))
     dtype = scalar_dtype(scalar)
     if len(numbers) != len(below) or dtype is None:
         return None
@@ -240,8 +244,8 @@ def _folded(scalar: Scalar) -> Scalar | None:
         return None
 
 
-def _cast(scalar: Cast) -> Scalar:
-    """A cast to the type that there is, or there and back through a type that holds every value."""
+def _simplify_cast(scalar: Cast) -> Scalar:
+    """Drop a cast to the same type, or there and back through a type that holds every value."""
     source = scalar_dtype(scalar.value)
     if source is scalar.dtype:
         return scalar.value
@@ -267,16 +271,16 @@ _WIDENING = frozenset(
 )
 
 
-def _joined(op: ArithOp, left: Scalar, right: Scalar) -> Scalar:
-    """`and` and `or` with an operand that decides, or does not count."""
+def _simplify_and_or(op: ArithOp, left: Scalar, right: Scalar) -> Scalar:
+    """Simplify `and` and `or` with a literal operand, which decides or drops out."""
     decides = op is ArithOp.OR
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Literal):
-            return one if one.value is decides else other
+    for literal, other in ((left, right), (right, left)):
+        if isinstance(literal, Literal):
+            return literal if literal.value is decides else other
     return left if left == right else Arith(op, (left, right))
 
 
-def _selected(cond: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
+def _simplify_select(cond: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
     if isinstance(cond, Literal):
         return then if cond.value else otherwise
     if then == otherwise:
@@ -286,32 +290,34 @@ def _selected(cond: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
     return Arith(ArithOp.SELECT, (cond, then, otherwise))
 
 
-def _float(scalar: Arith, dtype: DType) -> Scalar:
-    """Operations on floats with a number that changes no bit; -0.0 is added, 0.0 is taken away."""
+def _simplify_float(scalar: Arith, dtype: DType) -> Scalar:
+    """Drop float operations that change no bit: x + -0.0, x - 0.0, x * 1.0."""
     left, right = scalar.operands
     match scalar.op:
         case ArithOp.ADD:
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, Literal) and one == Literal(-0.0, dtype):
+            # x + 0.0 is not x for x = -0.0, but x + -0.0 is.
+            for literal, other in ((left, right), (right, left)):
+                if isinstance(literal, Literal) and literal == Literal(-0.0, dtype):
                     return other
         case ArithOp.SUB if isinstance(right, Literal) and right == Literal(0.0, dtype):
             return left
         case ArithOp.MUL:
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, Literal) and one == Literal(1.0, dtype):
+            for literal, other in ((left, right), (right, left)):
+                if isinstance(literal, Literal) and literal == Literal(1.0, dtype):
                     return other
         case ArithOp.DIV if isinstance(right, Literal):
-            return _divided(scalar, left, right, dtype)
+            return _simplify_quotient(scalar, left, right, dtype)
         case _:
             pass
     return scalar
 
 
-def _divided(scalar: Scalar, left: Scalar, right: Literal, dtype: DType) -> Scalar:
-    """A quotient by a power of two is a product, exactly, if its inverse is a normal number of the type."""
+def _simplify_quotient(scalar: Scalar, left: Scalar, right: Literal, dtype: DType) -> Scalar:
+    """Replace a quotient by a power of two by a product: exact if the inverse is a normal number."""
     if right.value == 1:
         return left
     number = float(right.value)
+    # float16 has the narrowest normal range: down to 2**-14. frexp gives 0.5 for powers of two only.
     if not 2.0**-14 <= abs(number) <= 2.0**14 or abs(frexp(number)[0]) != 0.5:
         return scalar
     return Arith(ArithOp.MUL, (left, Literal(1 / number, dtype)))

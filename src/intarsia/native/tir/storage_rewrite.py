@@ -93,7 +93,7 @@ class StorageRewrite(PrimFuncPass):
         """The loop function with shared memory; unchanged if its statements would stand too deep."""
         if not any(isinstance(visit.statement, Allocate) for visit in walk(function.body)):
             return function
-        body = _region(function.body)
+        body = _with_shared_memory(function.body)
         if max((visit.depth for visit in walk(body)), default=0) >= DEEPEST:
             return function
         return with_prim_func_fields(function, body=body)
@@ -101,12 +101,12 @@ class StorageRewrite(PrimFuncPass):
 
 @dataclass(slots=True)
 class _Slot:
-    """Memory that buffers take in turns.
+    """Memory that buffers use one after the other.
 
     Attributes:
-        buffers: Them, in order.
-        end: When the last of them is no longer needed.
-        scope: Where the memory is.
+        buffers: Buffers that share the memory, in the order of their live ranges.
+        end: Last step at which a buffer uses the memory so far.
+        scope: Memory scope of the slot.
     """
 
     buffers: list[Buffer] = field(default_factory=list)
@@ -115,7 +115,7 @@ class _Slot:
 
     @property
     def memory(self) -> Buffer:
-        """The buffer for all of them: that of the first if all have its shape, else flat."""
+        """The buffer that holds all of them: like the first if all have its shape, else flat."""
         first = self.buffers[0]
         if all(buffer.shape == first.shape for buffer in self.buffers):
             return replace(first, scope=self.scope)
@@ -123,36 +123,40 @@ class _Slot:
         return replace(first, shape=(size,), scope=self.scope)
 
     def access(self, buffer: Buffer) -> Access:
-        """Where the elements of one of them stand."""
+        """Return the mapping from indices of a buffer to the shared memory."""
         memory = self.memory
-        return lambda indices: (memory, indices if memory.shape == buffer.shape else _flat(buffer, indices))
+        return lambda indices: (
+            memory,
+            indices if memory.shape == buffer.shape else _flat_index(buffer, indices),
+        )
 
 
-def _flat(buffer: Buffer, indices: Indices) -> Indices:
-    """The place of an element in a flat array."""
-    place: Scalar = Literal(0, DType.INT64)
+def _flat_index(buffer: Buffer, indices: Indices) -> Indices:
+    """Return the position of an element in a flat array."""
+    offset: Scalar = Literal(0, DType.INT64)
     for position, index in enumerate(indices):
         stride = prod(buffer.shape[position + 1 :])
         term = index if stride == 1 else Arith(ArithOp.MUL, (index, Literal(stride, DType.INT64)))
-        place = Arith(ArithOp.ADD, (place, term)) if position else term
-    return (place,)
+        offset = Arith(ArithOp.ADD, (offset, term)) if position else term
+    return (offset,)
 
 
-def _region(body: Statement) -> Statement:
-    """The body of a function or of a loop that is not serial, with its memory allocated first."""
-    slots = _slots(lifetimes(body))
+def _with_shared_memory(body: Statement) -> Statement:
+    """Return the body of a function or of a loop that is not serial, with its memory allocated first."""
+    slots = _assign_slots(lifetimes(body))
     accesses = {buffer: slot.access(buffer) for slot in slots for buffer in slot.buffers}
-    inside = block_like(body, _freed(body, frozenset(accesses)))
+    inside = block_like(body, _without_allocations(body, frozenset(accesses)))
     inside = Replacement(accesses=accesses).statement(inside)
     for slot in reversed(slots):
         inside = Allocate(slot.memory, inside)
     return inside
 
 
-def _slots(found: list[Lifetime]) -> list[_Slot]:
-    """Memory for buffers, in the order in which they begin; as few arrays as there must be at once."""
+def _assign_slots(lifetimes: list[Lifetime]) -> list[_Slot]:
+    """Assign buffers to memory slots, in the order in which they become live: linear scan."""
     slots: list[_Slot] = []
-    for life in sorted(found, key=lambda life: life.begin):
+    # First fit in the order of begins takes no more slots than buffers of a scope and type are live at once.
+    for life in sorted(lifetimes, key=lambda life: life.begin):
         scope = MemoryScope.GLOBAL if life.is_shared else MemoryScope.THREAD
         fitting = (
             slot
@@ -168,35 +172,35 @@ def _slots(found: list[Lifetime]) -> list[_Slot]:
     return slots
 
 
-def _freed(statement: Statement, moved: frozenset[Buffer]) -> list[Statement]:
-    """The statement without the allocations that move; loops that are not serial have their own."""
+def _without_allocations(statement: Statement, moved: frozenset[Buffer]) -> list[Statement]:
+    """Return the statement without allocations that move; loops that are not serial keep theirs inside."""
     match statement:
         case Store():
             return [statement]
         case Block():
-            return [after for inner in flat(statement) for after in _freed(inner, moved)]
+            return [after for inner in flat(statement) for after in _without_allocations(inner, moved)]
         case For():
             if statement.kind is ForKind.VECTORIZED:
                 return [statement]  # what is allocated there has an element for each lane
             if statement.kind is not ForKind.SERIAL:
-                return [with_body(statement, _region(statement.body))]
-            return [with_body(statement, _freed_body(statement.body, moved))]
+                return [with_body(statement, _with_shared_memory(statement.body))]
+            return [with_body(statement, _body_without_allocations(statement.body, moved))]
         case Allocate():
             if statement.buffer in moved:
-                return _freed(statement.body, moved)
-            return [with_body(statement, _freed_body(statement.body, moved))]
+                return _without_allocations(statement.body, moved)
+            return [with_body(statement, _body_without_allocations(statement.body, moved))]
         case IfThenElse():
             other = statement.otherwise
             return [
                 with_branches(
                     statement,
-                    _freed_body(statement.then, moved),
-                    None if other is None else _freed_body(other, moved),
+                    _body_without_allocations(statement.then, moved),
+                    None if other is None else _body_without_allocations(other, moved),
                 )
             ]
         case _:
             assert_never(statement)
 
 
-def _freed_body(statement: Statement, moved: frozenset[Buffer]) -> Statement:
-    return block_like(statement, _freed(statement, moved))
+def _body_without_allocations(statement: Statement, moved: frozenset[Buffer]) -> Statement:
+    return block_like(statement, _without_allocations(statement, moved))

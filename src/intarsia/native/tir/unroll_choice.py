@@ -1,4 +1,4 @@
-"""Which loops are unrolled without being marked: small ones, the busiest first, as far as there is room."""
+"""The choice of small loops to unroll without a mark: busiest first, within a budget of stores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from intarsia.native.tir.rewriting import block_like, flat, with_body, with_bran
 
 @dataclass(frozen=True, slots=True)
 class UnrollLimits:
-    """Up to where loops are unrolled without being marked.
+    """Limits for unrolling loops that are not marked.
 
     Attributes:
-        max_step: A serial loop is if it then stores no more than so often; 0: none is.
-        max_depth: How many loops inside each other are.
-        max_stores: How many stores a function may have then, if it has fewer with the marked loops unrolled.
+        max_step: Most stores that an unrolled serial loop carries out; 0 to unroll none.
+        max_depth: Most unrolled loops inside each other.
+        max_stores: Most stores of a function afterwards, if it has fewer with the marked loops unrolled.
     """
 
     max_step: int
@@ -28,30 +28,30 @@ class UnrollLimits:
 
 
 def marked_loops(body: Statement, limits: UnrollLimits) -> Statement:
-    """A body with small serial loops marked as `unrolled`.
+    """Return a body with small serial loops marked as `unrolled`.
 
     Borders that were cut off a loop come to as much code as its main part, and are seldom run. So the loops
     in which most stores are carried out come first; of one for which there is no room left, those inside are
-    tried. What is counted are stores, before anything is written.
+    tried. The counts are of stores, before anything is copied.
 
     Args:
-        body: Of a loop function.
-        limits: How far.
+        body: Body of a loop function.
+        limits: Limits for loops that are not marked.
     """
     walker = _Counter(limits)
     whole = walker.visit(body, 1, 1)
     if not whole.loops:
         return body
-    return _Marker(_chosen(whole.loops, limits.max_stores - whole.least)).visit(body)
+    return _Marker(_choose_loops(whole.loops, limits.max_stores - whole.least)).visit(body)
 
 
 class _SmallLoop(NamedTuple):
     """A loop that may be unrolled, with all small ones inside.
 
     Attributes:
-        rank: Comes first where it is less: less than 0 by the stores that are carried out in it.
-        number: Its place among all loops, in the order in which they begin.
-        growth: How many more stores the function has then.
+        rank: Sort key, lowest first: minus the number of stores that the loop carries out in all.
+        number: Position among all loops, in program order; also breaks ties.
+        growth: Number of stores that unrolling adds to the function.
         inside: The small loops directly inside.
     """
 
@@ -62,12 +62,12 @@ class _SmallLoop(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """A statement, as far as it matters.
+    """What the choice needs to know of a statement.
 
     Attributes:
-        steps: How many stores it carries out, those of a vectorised loop once.
-        least: How many stores it has with the marked loops unrolled.
-        depth: How many small loops are inside each other in it.
+        steps: Number of stores that it carries out; those of a vectorised loop count once.
+        least: Number of stores in its text with the marked loops unrolled.
+        depth: Depth of small loops inside each other.
         has_loop: Whether there is a loop in it that is neither vectorised, nor marked, nor small.
         loops: The outermost small ones.
     """
@@ -79,14 +79,14 @@ class _Counted(NamedTuple):
     loops: tuple[_SmallLoop, ...] = ()
 
 
-def _together(parts: Iterable[_Counted]) -> _Counted:
-    found = tuple(parts)
+def _summed(parts: Iterable[_Counted]) -> _Counted:
+    counts = tuple(parts)
     return _Counted(
-        sum(part.steps for part in found),
-        sum(part.least for part in found),
-        max((part.depth for part in found), default=0),
-        any(part.has_loop for part in found),
-        tuple(loop for part in found for loop in part.loops),
+        sum(part.steps for part in counts),
+        sum(part.least for part in counts),
+        max((part.depth for part in counts), default=0),
+        any(part.has_loop for part in counts),
+        tuple(loop for part in counts for loop in part.loops),
     )
 
 
@@ -97,23 +97,23 @@ class _Counter:
         self.limits, self.numbers = limits, count()
 
     def visit(self, statement: Statement, runs: int, copies: int) -> _Counted:
-        """A statement that is carried out so often, and written so often."""
+        """Count a statement that runs `runs` times and is copied `copies` times by marked loops around it."""
         match statement:
             case Store():
                 return _Counted(1, 1)
             case Block():
-                return _together([self.visit(inner, runs, copies) for inner in flat(statement)])
+                return _summed([self.visit(inner, runs, copies) for inner in flat(statement)])
             case For():
-                return self.loop(statement, runs, copies)
+                return self.count_loop(statement, runs, copies)
             case Allocate():
                 return self.visit(statement.body, runs, copies)
             case IfThenElse():
                 both = (statement.then, statement.otherwise)
-                return _together([self.visit(one, runs, copies) for one in both if one is not None])
+                return _summed([self.visit(branch, runs, copies) for branch in both if branch is not None])
             case _:
                 assert_never(statement)
 
-    def loop(self, loop: For, runs: int, copies: int) -> _Counted:
+    def count_loop(self, loop: For, runs: int, copies: int) -> _Counted:
         number, extent = next(self.numbers), loop.extent
         if loop.kind is ForKind.VECTORIZED:
             return self.visit(loop.body, runs, copies)
@@ -134,33 +134,33 @@ class _Counter:
         return _Counted(steps, inside.least, inside.depth + 1, loops=(small,))
 
 
-def _chosen(loops: Iterable[_SmallLoop], room: int) -> frozenset[int]:
-    """The numbers of the loops that are unrolled, where there is room for so many more stores."""
-    waiting, found = list(loops), set[int]()
+def _choose_loops(loops: Iterable[_SmallLoop], room: int) -> frozenset[int]:
+    """Return the numbers of the loops to unroll within a budget of `room` more stores."""
+    waiting, unrolled = list(loops), set[int]()
     heapify(waiting)
     while waiting:
         loop = heappop(waiting)
         if loop.growth <= max(room, 0):
             room -= loop.growth
-            found |= _numbers(loop)
+            unrolled |= _numbers(loop)
         else:
-            for one in loop.inside:
-                heappush(waiting, one)
-    return frozenset(found)
+            for inner in loop.inside:
+                heappush(waiting, inner)
+    return frozenset(unrolled)
 
 
 def _numbers(loop: _SmallLoop) -> set[int]:
-    """Of a small loop and all inside."""
-    found, stack = set[int](), [loop]
+    """Return the numbers of a small loop and of all small loops inside."""
+    numbers, stack = set[int](), [loop]
     while stack:
-        one = stack.pop()
-        found.add(one.number)
-        stack.extend(one.inside)
-    return found
+        inner = stack.pop()
+        numbers.add(inner.number)
+        stack.extend(inner.inside)
+    return numbers
 
 
 class _Marker:
-    """Marks loops by their numbers: equal parts of a function may be one object, which has no place."""
+    """Marks loops by their numbers: identity is no key, since equal parts of a function may be one object."""
 
     def __init__(self, chosen: Collection[int]) -> None:
         self.chosen, self.numbers = chosen, count()

@@ -1,4 +1,4 @@
-"""UnrollLoop: iterations one after the other, without a loop."""
+"""UnrollLoop: copies of the body in place of a loop."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AUTO_UNROLL_MAX_STEP: Final = "auto_unroll_max_step"
 
 @dataclass(frozen=True, slots=True)
 class UnrollLoopConfig:
-    """What `tir.UnrollLoop` sets.
+    """Options of the pass `tir.UnrollLoop`.
 
     Attributes:
-        auto_max_step: A serial loop is unrolled if it then stores no more than so often; 0: none is.
-        auto_max_depth: How many loops inside each other are unrolled without being marked.
-        auto_max_stores: Up to how many stores a function may grow by that; where it would grow further, the
+        auto_max_step: Most stores of a serial loop that is unrolled without a mark; 0 to unroll none.
+        auto_max_depth: Most loops inside each other that are unrolled without a mark.
+        auto_max_stores: Most stores that a function grows to by that; where it would grow further, the
             loops come first in which most is done, and borders stay loops. A single nest has room with the
             largest hint of schedule searches, 512; what keeps sums in registers adds stores later.
         explicit_unroll: Whether iterations are written out; else loops are marked for the code generator.
@@ -57,7 +57,7 @@ class UnrollLoop(PrimFuncPass):
     What is small stands in the config `tir.UnrollLoop` (a vectorised loop inside counts once), or in the
     attribute `auto_unroll_max_step` of a function. Grows the function by the extents of the loops that are
     marked, and by small ones up to `auto_max_stores` stores, those first in which most is done. Another run
-    may unroll more where a limit stopped the first: copies of a loop that stayed count one by one then.
+    may unroll more where a limit stopped the first: copies of a loop that stayed are counted separately then.
 
     Before:
         def prim @f(x: Buffer[(2, 8), float32], y: Buffer[(2, 8), float32]) {
@@ -82,12 +82,12 @@ class UnrollLoop(PrimFuncPass):
         """The loop function, unrolled."""
         body = marked_loops(function.body, unroll_limits(function, ctx))
         if ctx.option(UNROLL_LOOP).explicit_unroll and _has_marked(body):
-            body = _Writer(buffer_names(function)).statement(body)
+            body = _Writer(buffer_names(function)).copy_statement(body)
         return with_prim_func_fields(function, body=body)
 
 
 def unroll_limits(function: PrimFunc, ctx: PassContext) -> UnrollLimits:
-    """Up to where loops of a function are unrolled without being marked."""
+    """Return the limits for loops of a function that are not marked."""
     config = ctx.option(UNROLL_LOOP)
     given = function.attrs.get(AUTO_UNROLL_MAX_STEP, config.auto_max_step)
     steps = given if isinstance(given, int) else 0
@@ -101,51 +101,51 @@ def _has_marked(body: Statement) -> bool:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes loops out, outer ones first, so that each statement is copied once for all loops around it.
+    """Unrolls loops, outer ones first, so that each statement is copied once for all loops around it.
 
     Attributes:
-        names: Of the function's buffers: copies get new ones.
-        copies: Scalars where the walk is.
-        is_first: Whether the walk is in the first iteration of all loops around that are written out.
+        names: Names of the function's buffers, so that copies get new ones.
+        copies: Scalars with the numbers of the current iterations.
+        is_first: Whether the walk is in the first iteration of all unrolled loops around it.
     """
 
     names: NameSupply
     copies: NumberedCopies = field(default_factory=NumberedCopies)
     is_first: bool = True
 
-    def statement(self, statement: Statement) -> Statement:
+    def copy_statement(self, statement: Statement) -> Statement:
         match statement:
             case Store():
-                return self.store(statement)
+                return self.copy_store(statement)
             case Block():
-                return block_like(statement, [self.statement(inner) for inner in flat(statement)])
+                return block_like(statement, [self.copy_statement(inner) for inner in flat(statement)])
             case For():
                 if statement.kind is ForKind.UNROLLED:
-                    return self.written_out(statement)
-                return with_body(statement, self.statement(statement.body))
+                    return self.unroll(statement)
+                return with_body(statement, self.copy_statement(statement.body))
             case Allocate():
-                return self.allocate(statement)
+                return self.copy_allocate(statement)
             case IfThenElse():
                 cond = self.copies.scalar(statement.cond)
-                then = self.statement(statement.then)
-                otherwise = None if statement.otherwise is None else self.statement(statement.otherwise)
+                then = self.copy_statement(statement.then)
+                otherwise = None if statement.otherwise is None else self.copy_statement(statement.otherwise)
                 if cond is statement.cond:
                     return with_branches(statement, then, otherwise)
                 return IfThenElse(cond, then, otherwise)
             case _:
                 assert_never(statement)
 
-    def written_out(self, loop: For) -> Statement:
-        was_first, numbers, found = self.is_first, self.copies.numbers, []
+    def unroll(self, loop: For) -> Statement:
+        was_first, numbers, copies = self.is_first, self.copies.numbers, []
         for number in range(loop.extent):
             numbers[loop.var] = Literal(number, DType.INT64)
             self.is_first = was_first and number == 0
-            found.append(self.statement(loop.body))
+            copies.append(self.copy_statement(loop.body))
         numbers.pop(loop.var, None)
         self.is_first = was_first
-        return block(found)
+        return block(copies)
 
-    def store(self, store: Store) -> Store:
+    def copy_store(self, store: Store) -> Store:
         value = self.copies.scalar(store.value)
         indices = tuple(map(self.copies.scalar, store.indices))
         buffer = self.copies.buffers.get(store.buffer, store.buffer) if self.copies.buffers else store.buffer
@@ -154,14 +154,14 @@ class _Writer:
             return store
         return Store(buffer, indices, value)
 
-    def allocate(self, allocate: Allocate) -> Allocate:
-        if self.is_first:  # it keeps its name
-            after = with_body(allocate, self.statement(allocate.body))
+    def copy_allocate(self, allocate: Allocate) -> Allocate:
+        if self.is_first:  # the first copy keeps its name
+            after = with_body(allocate, self.copy_statement(allocate.body))
             assert isinstance(after, Allocate)
             return after
-        around, old = self.copies, allocate.buffer
+        outer_copies, old = self.copies, allocate.buffer
         new = replace(old, name=self.names.fresh(old.name))
-        self.copies = around.with_buffer(old, new)
-        body = self.statement(allocate.body)
-        self.copies = around
+        self.copies = outer_copies.with_buffer(old, new)
+        body = self.copy_statement(allocate.body)
+        self.copies = outer_copies
         return Allocate(new, body)

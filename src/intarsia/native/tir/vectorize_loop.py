@@ -1,4 +1,4 @@
-"""VectorizeLoop: vectorised loops as code generators take them, innermost and over stores in a row."""
+"""VectorizeLoop: vectorised loops innermost, around consecutive stores, as the code generator takes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from intarsia.ir.prim_func import (
     Statement,
     Store,
 )
-from intarsia.native.tir.accesses import accesses, are_apart
+from intarsia.native.tir.accesses import accesses, are_disjoint
 from intarsia.native.tir.affine import Range
 from intarsia.native.tir.rewriting import (
     Replacement,
@@ -42,7 +42,7 @@ NOT_VECTORIZED: Final = "not_vectorized"
 """Attribute of a loop function: for each loop that VectorizeLoop has made serial, its counter and why."""
 
 _MOST_ACCESSES: Final = 64
-"""How many accesses to one buffer are compared with each other."""
+"""Most accesses to one buffer that are compared with each other: the number of pairs is its square."""
 
 
 @register_pass
@@ -57,7 +57,7 @@ class VectorizeLoop(PrimFuncPass):
     counter; the attribute `not_vectorized` says why.
 
     Attributes:
-        lanes: If above 1, loops longer than this become one of a multiple of it, and one of the rest.
+        lanes: Number of lanes; longer loops are split into a multiple of it and a remainder loop. 0: none.
 
     Before:
         def prim @f(x: Buffer[(4, 8), float32], y: Buffer[(8,), float32]) {
@@ -86,7 +86,7 @@ class VectorizeLoop(PrimFuncPass):
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         """The loop function with its vectorised loops innermost."""
         walker = _Walker(buffer_names(function), self.lanes)
-        body = walker.inside(function.body, {})
+        body = walker.visit_body(function.body, {})
         earlier = function.attrs.get(NOT_VECTORIZED, ())
         reasons = (*(earlier if isinstance(earlier, tuple) else ()), *dict.fromkeys(walker.reasons))
         attrs = function.attrs.updated(**{NOT_VECTORIZED: reasons}) if walker.reasons else function.attrs
@@ -99,7 +99,7 @@ class _Walker:
     lanes: int
     reasons: list[str] = field(default_factory=list)
 
-    def inside(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
+    def visit_body(self, statement: Statement, ranges: dict[LoopVar, Range]) -> Statement:
         after = [new for inner in flat(statement) for new in self.visit(inner, ranges)]
         return block_like(statement, after)
 
@@ -108,35 +108,35 @@ class _Walker:
             case Store():
                 return [statement]
             case For():
-                body = self.inside(statement.body, {**ranges, statement.var: (0, statement.extent - 1)})
+                body = self.visit_body(statement.body, {**ranges, statement.var: (0, statement.extent - 1)})
                 loop = with_body(statement, body)
                 assert isinstance(loop, For)
-                return self.vectorized(loop, ranges) if loop.kind is ForKind.VECTORIZED else [loop]
+                return self.vectorize(loop, ranges) if loop.kind is ForKind.VECTORIZED else [loop]
             case Allocate():
-                return [with_body(statement, self.inside(statement.body, ranges))]
+                return [with_body(statement, self.visit_body(statement.body, ranges))]
             case IfThenElse():
-                other = None if statement.otherwise is None else self.inside(statement.otherwise, ranges)
-                return [with_branches(statement, self.inside(statement.then, ranges), other)]
+                other = None if statement.otherwise is None else self.visit_body(statement.otherwise, ranges)
+                return [with_branches(statement, self.visit_body(statement.then, ranges), other)]
             case Block():
-                return flat(self.inside(statement, ranges))
+                return flat(self.visit_body(statement, ranges))
             case _:
                 assert_never(statement)
 
-    def vectorized(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
-        reason = _obstacle(loop, ranges)
+    def vectorize(self, loop: For, ranges: dict[LoopVar, Range]) -> list[Statement]:
+        reason = _find_obstacle(loop, ranges)
         if reason is not None:
-            return [self.serial(loop, reason)]
+            return [self.make_serial(loop, reason)]
         if _is_straight(loop.body):
-            return self.split(loop)
+            return self.split_remainder(loop)
         written = {visit.statement.buffer for visit in walk(loop.body) if isinstance(visit.statement, Store)}
-        return self.distributed(loop, flat(loop.body), frozenset(written))
+        return self.distribute(loop, flat(loop.body), frozenset(written))
 
-    def serial(self, loop: For, reason: str) -> For:
+    def make_serial(self, loop: For, reason: str) -> For:
         self.reasons.append(f"{loop_name_text(loop.var.name)}: {reason}")
         return replace(loop, kind=ForKind.SERIAL)
 
-    def split(self, loop: For) -> list[Statement]:
-        """A main part whose extent is a multiple of the lanes, and the rest."""
+    def split_remainder(self, loop: For) -> list[Statement]:
+        """Split a loop into a main loop whose extent is a multiple of the lanes, and a remainder loop."""
         rest = loop.extent % self.lanes if self.lanes > 1 else 0
         main = loop.extent - rest
         if rest == 0 or main == 0:
@@ -145,47 +145,54 @@ class _Walker:
         tail = Replacement({loop.var: shifted}, names=self.names).statement(loop.body)
         return [replace(loop, extent=main), replace(loop, extent=rest, body=tail)]
 
-    def distributed(
+    def distribute(
         self, loop: For, statements: list[Statement], written: frozenset[Buffer]
     ) -> list[Statement]:
-        """The loop around each statement of its body; stores in a row share one."""
+        """Put the loop around each statement of its body; consecutive stores share one loop."""
         after: list[Statement] = []
         row: list[Statement] = []
         for statement in statements:
             if isinstance(statement, Store):
                 row.append(statement)
                 continue
-            after += self.over_row(loop, row)
+            after += self.wrap_stores(loop, row)
             row = []
-            after.append(self.over(loop, statement, written))
-        return [*after, *self.over_row(loop, row)]
+            after.append(self.move_inside(loop, statement, written))
+        return [*after, *self.wrap_stores(loop, row)]
 
-    def over_row(self, loop: For, row: list[Statement]) -> list[Statement]:
-        return self.split(replace(loop, body=row[0] if len(row) == 1 else Block(tuple(row)))) if row else []
+    def wrap_stores(self, loop: For, row: list[Statement]) -> list[Statement]:
+        return (
+            self.split_remainder(replace(loop, body=row[0] if len(row) == 1 else Block(tuple(row))))
+            if row
+            else []
+        )
 
-    def over(self, loop: For, statement: Statement, written: frozenset[Buffer]) -> Statement:
-        """The loop inside a loop, an allocation, or a guard that is the same for all iterations."""
+    def move_inside(self, loop: For, statement: Statement, written: frozenset[Buffer]) -> Statement:
+        """Move the loop into a loop, an allocation, or a guard that is the same for all iterations."""
         match statement:
             case For():
-                return with_body(statement, self.over_all(loop, statement.body, written))
+                return with_body(statement, self.distribute_body(loop, statement.body, written))
             case Allocate():
+                # Iterations no longer run one after the other: each gets an element of its own.
                 private = replace(statement.buffer, shape=(*statement.buffer.shape, loop.extent))
                 moved = Replacement(
                     accesses={statement.buffer: lambda indices: (private, (*indices, loop.var))}
                 )
                 body = moved.statement(statement.body)
-                return Allocate(private, self.over_all(loop, body, written | {private}))
+                return Allocate(private, self.distribute_body(loop, body, written | {private}))
             case IfThenElse() if _is_uniform(statement.cond, loop.var, written):
-                then = self.over_all(loop, statement.then, written)
+                then = self.distribute_body(loop, statement.then, written)
                 other = statement.otherwise
                 return IfThenElse(
-                    statement.cond, then, None if other is None else self.over_all(loop, other, written)
+                    statement.cond,
+                    then,
+                    None if other is None else self.distribute_body(loop, other, written),
                 )
             case _:
-                return self.serial(replace(loop, body=statement), "a guard depends on it")
+                return self.make_serial(replace(loop, body=statement), "a guard depends on it")
 
-    def over_all(self, loop: For, body: Statement, written: frozenset[Buffer]) -> Statement:
-        return block_like(body, self.distributed(loop, flat(body), written))
+    def distribute_body(self, loop: For, body: Statement, written: frozenset[Buffer]) -> Statement:
+        return block_like(body, self.distribute(loop, flat(body), written))
 
 
 def _is_uniform(cond: Scalar, var: LoopVar, written: frozenset[Buffer]) -> bool:
@@ -194,28 +201,29 @@ def _is_uniform(cond: Scalar, var: LoopVar, written: frozenset[Buffer]) -> bool:
 
 
 def _is_straight(body: Statement) -> bool:
-    """Whether there are stores only, and scalars allocated for them."""
+    """Return whether there are stores only, and scalars allocated for them."""
     inside = (visit.statement for visit in walk(body) if visit.event is Event.ENTER)
     return all(
-        isinstance(one, Store) or (isinstance(one, Allocate) and one.buffer.shape == ()) for one in inside
+        isinstance(inner, Store) or (isinstance(inner, Allocate) and inner.buffer.shape == ())
+        for inner in inside
     )
 
 
-def _obstacle(loop: For, ranges: dict[LoopVar, Range]) -> str | None:
-    """Why iterations cannot be carried out side by side, or None."""
+def _find_obstacle(loop: For, ranges: dict[LoopVar, Range]) -> str | None:
+    """Return why iterations cannot run in parallel lanes, or None if they can."""
     if any(isinstance(v.statement, For) and v.statement.kind is ForKind.VECTORIZED for v in walk(loop.body)):
         return "a vectorised loop is inside"
     here = {**ranges, loop.var: (0, loop.extent - 1)}
-    found = [access for access in dict.fromkeys(accesses(loop.body)) if loop.extent > 1]
-    stored = dict.fromkeys(access.buffer for access in found if access.is_store)
+    body_accesses = [access for access in dict.fromkeys(accesses(loop.body)) if loop.extent > 1]
+    stored = dict.fromkeys(access.buffer for access in body_accesses if access.is_store)
     for buffer in stored:
-        group = [access for access in found if access.buffer == buffer]
+        group = [access for access in body_accesses if access.buffer == buffer]
         name = loop_name_text(buffer.name)
         if len(group) > _MOST_ACCESSES:
             return f"{name} is accessed in too many places to compare them"
         for store in (access for access in group if access.is_store):
             for other in group:
-                if not are_apart(store, other, here, loop.var):
+                if not are_disjoint(store, other, here, loop.var):
                     what = "stored" if other.is_store else "loaded"
                     return f"an element of {name} that one iteration stores may be {what} by another"
     return None
