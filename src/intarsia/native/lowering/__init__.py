@@ -1,4 +1,4 @@
-"""From tensor expressions and states of their loops to loop functions (seed ansor_minimum)."""
+"""Lowering of tensor expressions and loop states to loop functions (seed ansor_minimum)."""
 
 from intarsia.native.lowering.lower import infer_bound, infer_bounds, lower
 from intarsia.native.lowering.naive import lower_naive

@@ -1,4 +1,4 @@
-"""What an element reads, and what it is, where the axes have other values: indices as sums of multiples."""
+"""The scalars of an operation's elements at given values of its axes, with affine indices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from intarsia.support.post_order import post_order_of
 
 Tile: TypeAlias = tuple[Buffer, tuple[Affine, ...]]
 _LARGEST: Final = 2**40
-"""Factors above this are left in scalars, which wrap around as they do."""
+"""Largest factor of an affine form: larger ones stay in scalars, whose wrap-around they keep."""
 
 
 class ElementForms:
-    """The scalars of an operation's elements with values for the axes.
+    """The scalars of an operation's elements, with affine forms in place of its axes.
 
     Indices are brought into the form of sums as far as they depend on nothing that is loaded.
     """
@@ -39,24 +39,24 @@ class ElementForms:
                         self._forms[id(scalar)] = form
 
     def reads(self) -> Iterator[tuple[Buffer, tuple[Affine | None, ...]]]:
-        """What is loaded: the buffer and its indices, None where an index depends on what is loaded."""
+        """Yield each loaded buffer and its indices; None for an index that depends on a load."""
         for order in self._order:
             for scalar in order:
                 if isinstance(scalar, Load):
-                    yield scalar.buffer, tuple(self._forms.get(id(each)) for each in scalar.indices)
+                    yield scalar.buffer, tuple(self._forms.get(id(index)) for index in scalar.indices)
 
     def scalars(self, tiles: Mapping[str, Tile]) -> list[Scalar]:
-        """The elements.
+        """Return the scalars of the elements.
 
         Args:
-            tiles: For buffers by name what stands for them, and the index where that begins.
+            tiles: Tile that replaces each buffer, by the name of the buffer, and the tile's first index.
         """
-        made: dict[int, Scalar] = {}
+        scalars_by_id: dict[int, Scalar] = {}
         for order in self._order:
             for scalar in order:
-                if id(scalar) not in made:
-                    made[id(scalar)] = self._scalar(scalar, made, tiles)
-        return [made[id(root)] for root in self._roots]
+                if id(scalar) not in scalars_by_id:
+                    scalars_by_id[id(scalar)] = self._scalar(scalar, scalars_by_id, tiles)
+        return [scalars_by_id[id(root)] for root in self._roots]
 
     def _form(self, scalar: Scalar) -> Affine | None:
         match scalar:
@@ -65,9 +65,9 @@ class ElementForms:
             case Literal(dtype=DType.INT64, value=value):
                 return Affine({}, int(value)) if abs(value) <= _LARGEST else None
             case Arith() if scalar.op not in COMPARISONS:
-                parts = [self._forms.get(id(each)) for each in scalar.operands]
-                known = [part for part in parts if part is not None]
-                return self._arithmetic(scalar.op, known) if len(known) == len(parts) else None
+                parts = [self._forms.get(id(operand)) for operand in scalar.operands]
+                affine_parts = [part for part in parts if part is not None]
+                return self._arithmetic(scalar.op, affine_parts) if len(affine_parts) == len(parts) else None
             case _:
                 return None
 
@@ -81,43 +81,44 @@ class ElementForms:
                 return _product(parts[0], parts[1])
             case ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD if not parts[1].terms and parts[1].constant > 0:
                 rule = floor_div if op is ArithOp.FLOOR_DIV else floor_mod
-                found = rule(parts[0], parts[1].constant, DType.INT64, self._ranges)
-                return _atom(op, parts) if found is None else found
+                quotient = rule(parts[0], parts[1].constant, DType.INT64, self._ranges)
+                return _atom(op, parts) if quotient is None else quotient
             case ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD | ArithOp.MIN | ArithOp.MAX:
                 return _atom(op, parts)
             case _:
                 return None
 
-    def _scalar(self, scalar: Scalar, made: dict[int, Scalar], tiles: Mapping[str, Tile]) -> Scalar:
+    def _scalar(self, scalar: Scalar, scalars_by_id: dict[int, Scalar], tiles: Mapping[str, Tile]) -> Scalar:
         form = self._forms.get(id(scalar))
         if form is not None:
             return as_scalar(form, DType.INT64)
         if isinstance(scalar, Load):
-            return self._load(scalar, made, tiles)
+            return self._load(scalar, scalars_by_id, tiles)
         parts = operands(scalar)
         if not parts:
             return scalar
-        return self._folded(with_operands(scalar, [made[id(each)] for each in parts]), parts)
+        return self._folded(with_operands(scalar, [scalars_by_id[id(part)] for part in parts]), parts)
 
-    def _load(self, load: Load, made: dict[int, Scalar], tiles: Mapping[str, Tile]) -> Scalar:
+    def _load(self, load: Load, scalars_by_id: dict[int, Scalar], tiles: Mapping[str, Tile]) -> Scalar:
         tile = tiles.get(load.buffer.name)
         if tile is None:
-            return with_operands(load, [made[id(each)] for each in load.indices])
+            return with_operands(load, [scalars_by_id[id(index)] for index in load.indices])
         indices: list[Scalar] = []
-        for each, begin in zip(load.indices, tile[1], strict=True):
-            form = self._forms.get(id(each))
+        for index, begin in zip(load.indices, tile[1], strict=True):
+            # A tile holds part of a tensor: its index is that in the tensor, less the tile's begin.
+            form = self._forms.get(id(index))
             if form is not None:
                 indices.append(as_scalar(form.plus(begin, -1), DType.INT64))
             else:
-                assert begin == Affine(), "what is not known is there as a whole"
-                indices.append(made[id(each)])
+                assert begin == Affine(), "a dimension with an unknown index is not tiled"
+                indices.append(scalars_by_id[id(index)])
         return Load(tile[0], tuple(indices))
 
     def _folded(self, scalar: Scalar, before: Sequence[Scalar]) -> Scalar:
-        """What is known of conditions."""
+        """Fold conditions and choices whose value is known."""
         match scalar:
             case Arith(op=ArithOp.LT | ArithOp.LE):
-                left, right = (self._forms.get(id(each)) for each in before)
+                left, right = (self._forms.get(id(operand)) for operand in before)
                 if left is not None and right is not None:
                     return self._compared(scalar, left.plus(right, -1))
             case Arith(op=ArithOp.AND | ArithOp.OR, operands=(first, second)):
@@ -133,17 +134,18 @@ class ElementForms:
     def _compared(self, scalar: Arith, difference: Affine) -> Scalar:
         low, high = bounds(difference, self._ranges)
         limit = 0 if scalar.op is ArithOp.LT else 1
+        # All of the range lies on one side of the limit: the comparison is constant.
         if high < limit or low >= limit:
             return Literal(high < limit, DType.BOOL)
         return scalar
 
 
 def _connected(scalar: Arith, first: Scalar, second: Scalar) -> Scalar:
-    """`and` and `or` where one side is known."""
+    """Simplify `and` and `or` where one side is a literal."""
     deciding = scalar.op is ArithOp.OR
-    for known, other in ((first, second), (second, first)):
-        if isinstance(known, Literal):
-            return known if known.value == deciding else other
+    for literal, other in ((first, second), (second, first)):
+        if isinstance(literal, Literal):
+            return literal if literal.value == deciding else other
     return scalar
 
 
@@ -151,9 +153,11 @@ def _product(left: Affine, right: Affine) -> Affine | None:
     if left.terms and right.terms:
         return _atom(ArithOp.MUL, (left, right))
     factor, form = (right.constant, left) if not right.terms else (left.constant, right)
-    found = form.times(factor)
-    is_small = all(abs(each) <= _LARGEST for each in (found.constant, *found.terms.values()))
-    return found if is_small else None
+    product = form.times(factor)
+    is_small = all(
+        abs(factor_of_term) <= _LARGEST for factor_of_term in (product.constant, *product.terms.values())
+    )
+    return product if is_small else None
 
 
 def _atom(op: ArithOp, parts: Sequence[Affine]) -> Affine:

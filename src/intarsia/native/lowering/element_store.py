@@ -39,24 +39,24 @@ from intarsia.support.free_names import NameSupply
 from intarsia.support.post_order import post_order_of
 
 _DEEPEST: Final = 40
-"""Scalars deeper than this are cut by registers; the language allows `DEEPEST`."""
+"""Deepest scalar that is not split by a register; the language allows `DEEPEST`."""
 
 
 @dataclass(slots=True)
 class _Registers:
-    """What comes before a statement.
+    """Registers that a statement needs, and the statements that fill them.
 
     Attributes:
-        known: For scalars by identity what stands for them: they are alive as parts of what is lowered.
-        buffers: Scalars of shape ().
-        statements: What fills them.
+        replacements: Replacement of scalars by identity; the lowered scalar keeps the originals alive.
+        buffers: Registers, buffers of shape ().
+        statements: Statements that fill the registers.
     """
 
-    known: dict[int, Scalar]
+    replacements: dict[int, Scalar]
     buffers: list[Buffer] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
 
-    def around(self, *last: Statement) -> Statement:
+    def wrap(self, *last: Statement) -> Statement:
         body: Statement = block((*self.statements, *last))
         for buffer in reversed(self.buffers):
             body = Allocate(buffer, body)
@@ -64,32 +64,33 @@ class _Registers:
 
 
 def block(statements: Sequence[Statement]) -> Statement:
-    """Statements in order; one stands for itself, and blocks are opened."""
+    """Return statements in order as one, without blocks in blocks."""
     flat: list[Statement] = []
-    for each in statements:
-        if isinstance(each, Block):
-            flat.extend(each.statements)
+    for statement in statements:
+        if isinstance(statement, Block):
+            flat.extend(statement.statements)
         else:
-            flat.append(each)
+            flat.append(statement)
     return flat[0] if len(flat) == 1 else Block(tuple(flat))
 
 
 class ElementStores:
-    """Makes statements that store elements; takes names of buffers from `names`."""
+    """Builds statements that store elements; takes names of buffers from `names`."""
 
     def __init__(self, names: NameSupply) -> None:
         self._names = names
 
     def store(self, buffer: Buffer, indices: tuple[Scalar, ...], value: Scalar) -> Statement:
-        """`buffer[indices] = value`, where the value may hold lazy choices."""
+        """Build `buffer[indices] = value`, where the value may hold lazy choices."""
         return self._store(buffer, indices, value, {})
 
     def initialise(
         self, buffers: Sequence[Buffer], indices: tuple[Scalar, ...], combiner: Combiner
     ) -> Statement:
-        """The neutral element in each buffer."""
+        """Build stores of the neutral element to each buffer."""
         stores = [
-            Store(*each) for each in zip(buffers, [indices] * len(buffers), combiner.identity, strict=True)
+            Store(*arguments)
+            for arguments in zip(buffers, [indices] * len(buffers), combiner.identity, strict=True)
         ]
         return block(stores)
 
@@ -100,97 +101,99 @@ class ElementStores:
         combiner: Combiner,
         sources: Sequence[Scalar],
     ) -> Statement:
-        """The elements put together with new values; all are read before one is written."""
+        """Build the combination of elements with new values; all elements are read before one is written."""
         if len(sources) == 1 and is_choice(sources[0]):
-            return self._chosen_update(buffers, indices, combiner, sources[0])
+            return self._update_by_choice(buffers, indices, combiner, sources[0])
         results = _combined(buffers, indices, combiner, sources)
         if len(results) == 1:
             return self.store(buffers[0], indices, results[0])
         registers = _Registers({})
-        values = [self._value(result, registers) for result in results]
+        values = [self._evaluate(result, registers) for result in results]
         *early, last = zip(buffers, values, strict=True)
         held = []
         for buffer, value in early:
-            held.append((buffer, self._register(f"{buffer.name}_next", value, registers)))
+            held.append((buffer, self._store_in_register(f"{buffer.name}_next", value, registers)))
         stores = [Store(last[0], indices, last[1])]
         stores += [Store(buffer, indices, value) for buffer, value in held]
-        return registers.around(*stores)
+        return registers.wrap(*stores)
 
     def guard(self, cond: Scalar, then: Statement, otherwise: Statement | None) -> Statement:
-        """`if cond`, where the condition may hold lazy choices."""
+        """Build `if cond`, where the condition may hold lazy choices."""
         registers = _Registers({})
-        known = self._value(cond, registers)
-        return registers.around(IfThenElse(known, then, otherwise))
+        condition = self._evaluate(cond, registers)
+        return registers.wrap(IfThenElse(condition, then, otherwise))
 
     def store_anywhere(self, statement: Store) -> Statement:
-        """A store whose indices too may hold lazy choices."""
+        """Build a store whose indices too may hold lazy choices."""
         registers = _Registers({})
-        indices = tuple(self._value(each, registers) for each in statement.indices)
-        return registers.around(self.store(statement.buffer, indices, statement.value))
+        indices = tuple(self._evaluate(index, registers) for index in statement.indices)
+        return registers.wrap(self.store(statement.buffer, indices, statement.value))
 
-    def _chosen_update(
+    def _update_by_choice(
         self, buffers: Sequence[Buffer], indices: tuple[Scalar, ...], combiner: Combiner, choice: Intrinsic
     ) -> Statement:
-        """An update for each branch; none where the neutral element would be put to it."""
+        """Build an update for each branch; none for a branch that is the neutral element."""
         registers = _Registers({})
-        cond = self._value(choice.args[0], registers)
+        cond = self._evaluate(choice.args[0], registers)
         branches = [
-            None if each == combiner.identity[0] else self.update(buffers, indices, combiner, [each])
-            for each in choice.args[1:]
+            None if branch == combiner.identity[0] else self.update(buffers, indices, combiner, [branch])
+            for branch in choice.args[1:]
         ]
-        return registers.around(_branch(cond, branches[0], branches[1]))
+        return registers.wrap(_branch(cond, branches[0], branches[1]))
 
     def _store(
-        self, buffer: Buffer, indices: tuple[Scalar, ...], value: Scalar, known: dict[int, Scalar]
+        self, buffer: Buffer, indices: tuple[Scalar, ...], value: Scalar, replacements: dict[int, Scalar]
     ) -> Statement:
-        registers = _Registers(dict(known))
-        if id(value) in known:
-            return Store(buffer, indices, known[id(value)])
+        registers = _Registers(dict(replacements))
+        if id(value) in replacements:
+            return Store(buffer, indices, replacements[id(value)])
         if not is_choice(value):
-            return registers.around(Store(buffer, indices, self._value(value, registers)))
-        cond = self._value(value.args[0], registers, counted=value)
-        branches = [self._store(buffer, indices, each, registers.known) for each in value.args[1:]]
-        return registers.around(_branch(cond, branches[0], branches[1]))
+            return registers.wrap(Store(buffer, indices, self._evaluate(value, registers)))
+        cond = self._evaluate(value.args[0], registers, counted=value)
+        branches = [self._store(buffer, indices, branch, registers.replacements) for branch in value.args[1:]]
+        return registers.wrap(_branch(cond, branches[0], branches[1]))
 
-    def _value(self, root: Scalar, registers: _Registers, counted: Scalar | None = None) -> Scalar:
-        """A scalar without choices; what it needs is added to the registers.
+    def _evaluate(self, root: Scalar, registers: _Registers, counted: Scalar | None = None) -> Scalar:
+        """Return a scalar without lazy choices; the registers that it needs are added.
 
         Args:
             root: The scalar.
-            registers: Where to.
-            counted: In what uses of parts are counted, if that is more than the root.
+            registers: Registers to add to.
+            counted: Scalar in which uses of parts are counted; None for the root.
         """
+        # Only what is always evaluated may move before the statement: a branch may read out of bounds.
         always = list(post_order_of((root,), _always_evaluated))
         shared = _shared(root if counted is None else counted)
-        known = registers.known
+        replacements = registers.replacements
         heights: dict[int, int] = {}
         for scalar in always:
-            if id(scalar) in known:
+            if id(scalar) in replacements:
                 continue
             if is_choice(scalar):
-                known[id(scalar)] = self._chosen(scalar, registers)
+                replacements[id(scalar)] = self._store_choice(scalar, registers)
                 continue
             parts = operands(scalar)
-            made = with_operands(scalar, [known.get(id(each), each) for each in parts])
-            height = 1 + max([heights.get(id(each), 0) for each in parts], default=-1)
+            rebuilt = with_operands(scalar, [replacements.get(id(part), part) for part in parts])
+            height = 1 + max([heights.get(id(part), 0) for part in parts], default=-1)
+            # A scalar that is used twice is computed once; deep ones are split to bound later recursion.
             if parts and (height >= _DEEPEST or (id(scalar) in shared and _is_worth_a_register(scalar))):
-                known[id(scalar)] = self._register("shared", made, registers)
+                replacements[id(scalar)] = self._store_in_register("shared", rebuilt, registers)
             else:
                 heights[id(scalar)] = height
-                if made is not scalar:
-                    known[id(scalar)] = made
-        return known.get(id(root), root)
+                if rebuilt is not scalar:
+                    replacements[id(scalar)] = rebuilt
+        return replacements.get(id(root), root)
 
-    def _chosen(self, choice: Intrinsic, registers: _Registers) -> Load:
+    def _store_choice(self, choice: Intrinsic, registers: _Registers) -> Load:
         cond, then, otherwise = choice.args
         held = Buffer(self._names.fresh("choice"), (), choice.dtype, MemoryScope.REGISTER)
-        branches = [self._store(held, (), each, registers.known) for each in (then, otherwise)]
+        branches = [self._store(held, (), branch, registers.replacements) for branch in (then, otherwise)]
         registers.buffers.append(held)
-        known_cond = registers.known.get(id(cond), cond)
+        known_cond = registers.replacements.get(id(cond), cond)
         registers.statements.append(IfThenElse(known_cond, branches[0], branches[1]))
         return Load(held, ())
 
-    def _register(self, name: str, value: Scalar, registers: _Registers) -> Load:
+    def _store_in_register(self, name: str, value: Scalar, registers: _Registers) -> Load:
         dtype = scalar_dtype(value)
         assert dtype is not None, "operands are there"
         held = Buffer(self._names.fresh(name), (), dtype, MemoryScope.REGISTER)
@@ -200,7 +203,7 @@ class ElementStores:
 
 
 def is_choice(scalar: Scalar) -> TypeGuard[Intrinsic]:
-    """Whether a scalar evaluates one of two others only."""
+    """Return whether a scalar evaluates one of two others only."""
     return isinstance(scalar, Intrinsic) and scalar.name == IF_THEN_ELSE
 
 
@@ -230,7 +233,7 @@ def _combined(
     def rule(scalar: Scalar) -> Scalar:
         return by_name.get(scalar.buffer.name, scalar) if isinstance(scalar, Load) else scalar
 
-    return [rewrite(each, rule) for each in combiner.result]
+    return [rewrite(result, rule) for result in combiner.result]
 
 
 def _always_evaluated(scalar: Scalar) -> tuple[Scalar, ...]:
@@ -238,17 +241,17 @@ def _always_evaluated(scalar: Scalar) -> tuple[Scalar, ...]:
 
 
 def _shared(root: Scalar) -> set[int]:
-    """Scalars that stand in several others."""
+    """Return the identities of scalars that are used more than once."""
     once: set[int] = set()
     twice: set[int] = set()
     for scalar in post_order_of((root,), operands):
-        for each in operands(scalar):
-            (twice if id(each) in once else once).add(id(each))
+        for operand in operands(scalar):
+            (twice if id(operand) in once else once).add(id(operand))
     return twice
 
 
 def _is_worth_a_register(scalar: Scalar) -> bool:
-    """Whether it is computed, and neither an index nor a condition: those stay to be seen through."""
+    """Return whether it is computed and no index or condition: passes must see through those."""
     if not isinstance(scalar, Arith | Intrinsic | Cast):
         return False
     return scalar_dtype(scalar) not in (DType.INT64, DType.BOOL)

@@ -1,4 +1,4 @@
-"""The statement of an operation that is given as one, brought to its place in a function."""
+"""Statements of extern operations, spliced into a function."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from intarsia.support.free_names import NameSupply
 def splice(
     op: ExternOp, names: NameSupply, stores: ElementStores, rule: Callable[[Load], Scalar]
 ) -> Statement:
-    """The statement of an operation.
+    """Return the statement of an extern operation, with fresh buffer names and lowered choices.
 
     Args:
         op: The operation.
-        names: What its own buffers are renamed by where a name is taken.
-        stores: What makes statements of lazy choices.
-        rule: What stands for a load.
+        names: Names that are taken; buffers of the operation are renamed to fresh ones.
+        stores: Builder of statements with lazy choices.
+        rule: Replacement of each load.
     """
     renamed: dict[Buffer, Buffer] = {}
     for visit in walk(op.body):
         if isinstance(visit.statement, Allocate) and visit.event is Event.ENTER:
-            own = visit.statement.buffer
-            renamed[own] = replace(own, name=names.fresh(own.name))
+            allocated = visit.statement.buffer
+            renamed[allocated] = replace(allocated, name=names.fresh(allocated.name))
     return _Splice(renamed, stores, rule).statement(op.body)
 
 
@@ -52,7 +52,7 @@ class _Splice:
     def statement(self, statement: Statement) -> Statement:
         match statement:
             case Block():
-                return block([self.statement(each) for each in statement.statements])
+                return block([self.statement(inner) for inner in statement.statements])
             case For():
                 return For(statement.var, statement.extent, self.statement(statement.body), statement.kind)
             case Allocate():
@@ -76,5 +76,5 @@ class _Splice:
     def _rewritten(self, scalar: Scalar) -> Scalar:
         if not isinstance(scalar, Load):
             return scalar
-        own = self.renamed.get(scalar.buffer)
-        return self.rule(scalar) if own is None else Load(own, scalar.indices)
+        renamed = self.renamed.get(scalar.buffer)
+        return self.rule(scalar) if renamed is None else Load(renamed, scalar.indices)

@@ -1,4 +1,4 @@
-"""Stages inside the expressions that read them."""
+"""Inlining of stages into the expressions that read them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from intarsia.support.errors import UsageError
 
 
 class Inlining:
-    """What stands for loads of inlined stages."""
+    """Replaces loads of inlined stages by their expressions."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        """Put each inlined stage, in their order, into those that read it.
+        """Inline each inlined stage, in order, into the stages that read it.
 
         Raises:
             UsageError: A reduction, or what is no compute operation, is inlined.
         """
         self._inlined: dict[str, tuple[ComputeOp, Scalar]] = {}
-        self._made: dict[Load, Scalar] = {}
+        self._replacements: dict[Load, Scalar] = {}
         self._bodies: dict[str, tuple[Scalar, ...]] = {}
         for stage in stages:
             op = stage.op
@@ -40,19 +40,19 @@ class Inlining:
                 )
 
     def bodies(self, op: ComputeOp) -> tuple[Scalar, ...]:
-        """An operation's expressions, which read no inlined stage."""
+        """Return an operation's expressions, which read no inlined stage."""
         return self._bodies[op.name]
 
     def load(self, load: Load) -> Scalar:
-        """What stands for a load: itself, or the element of an inlined stage."""
-        found = self._inlined.get(load.buffer.name)
-        if found is None:
+        """Return the replacement of a load: itself, or the element of an inlined stage."""
+        inlined = self._inlined.get(load.buffer.name)
+        if inlined is None:
             return load
-        if load not in self._made:
-            op, body = found
+        if load not in self._replacements:
+            op, body = inlined
             values = {axis.name: index for axis, index in zip(op.axes, load.indices, strict=True)}
-            self._made[load] = rewrite(body, _substitution(values))
-        return self._made[load]
+            self._replacements[load] = rewrite(body, _substitution(values))
+        return self._replacements[load]
 
     def _with_inlined(self, op: ComputeOp) -> tuple[Scalar, ...]:
         if not any(tensor.buffer.name in self._inlined for tensor in op.inputs):

@@ -1,4 +1,4 @@
-"""How often the loops of a stage count, and the values of its axes in terms of its loops."""
+"""Extents of the loops of a stage, and the values of its axes in terms of its loops."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Check:
 
 
 def loop_extents(relations: Sequence[Relation], axes: Mapping[str, int]) -> dict[str, int]:
-    """How often each loop counts, those too that were split or fused since.
+    """Return the extent of each loop, including loops that were split or fused since.
 
-    A part of a split counts at most as often as its parent.
+    A part of a split is at most as long as its parent.
 
     Args:
-        relations: How the loops came from the axes.
-        axes: How often these count, here: a tile of a stage may be smaller than its shape.
+        relations: Splits and fusions from the axes to the loops, in order.
+        axes: Extent of each axis here: a tile of a stage may be smaller than its shape.
 
     Raises:
         UsageError: A split length is not chosen.
@@ -36,8 +36,8 @@ def loop_extents(relations: Sequence[Relation], axes: Mapping[str, int]) -> dict
     extents = dict(axes)
     for relation in relations:
         if isinstance(relation, SplitRelation):
-            found = part_extents(relation, extents[relation.parent])
-            extents.update(zip(relation.parts, found, strict=True))
+            parts_of_split = part_extents(relation, extents[relation.parent])
+            extents.update(zip(relation.parts, parts_of_split, strict=True))
         else:
             fused = 1
             for part in relation.parts:
@@ -47,12 +47,13 @@ def loop_extents(relations: Sequence[Relation], axes: Mapping[str, int]) -> dict
 
 
 def part_extents(split: SplitRelation, extent: int) -> list[int]:
-    """How often the parts of a split count, outermost first."""
+    """Return the extents of the parts of a split, outermost first."""
     lengths = chosen_lengths(split)
     if split.inner_to_outer:
         inner: list[int] = []
         for length in reversed(lengths):
             inner.append(min(length, extent))
+            # -(-a // b) is a / b rounded up: the last part may be incomplete.
             extent = -(-extent // length)
         return [extent, *reversed(inner)]
     outer = []
@@ -64,33 +65,33 @@ def part_extents(split: SplitRelation, extent: int) -> list[int]:
 
 
 def chosen_lengths(split: SplitRelation) -> tuple[int, ...]:
-    """The lengths of a split.
+    """Return the lengths of a split.
 
     Raises:
         UsageError: One is not chosen, or below 1.
     """
-    found = tuple([length for length in split.lengths if length is not None and length > 0])
-    if len(found) != len(split.lengths):
+    lengths = tuple([length for length in split.lengths if length is not None and length > 0])
+    if len(lengths) != len(split.lengths):
         raise UsageError(
             f"a length of the split of loop {split.parent} is not chosen: found {split.lengths}",
             help="fill in every split length before lowering",
         )
-    return found
+    return lengths
 
 
 def loop_values(
     relations: Sequence[Relation], extents: Mapping[str, int], given: Mapping[str, Affine], ranges: Ranges
 ) -> tuple[dict[str, Affine], list[Check]]:
-    """The value of each axis and of each loop on the way from it to the loops given.
+    """Return the value of each axis, and of each loop between an axis and the given loops.
 
     Args:
-        relations: How the loops came from the axes.
-        extents: Of all loops.
-        given: Values of loops; what depends on loops that are not given is left out.
-        ranges: Of the loop variables in these values.
+        relations: Splits and fusions from the axes to the loops, in order.
+        extents: Extents of all loops.
+        given: Values of loops; values that depend on other loops are left out.
+        ranges: Ranges of the loop variables in these values.
 
     Returns:
-        Values by name, and what must hold for them to be values of the axes.
+        Values by name, and conditions for them to be inside the axes.
     """
     values = dict(given)
     checks: list[Check] = []
@@ -119,13 +120,14 @@ def _take_apart(
 def _put_together(
     split: SplitRelation, extents: Mapping[str, int], parts: Sequence[Affine], checks: list[Check]
 ) -> Affine:
-    """The parent's value, from the innermost part outwards."""
+    """Return the parent's value, from the innermost part outwards."""
     counts = [extents[part] for part in split.parts]
     extent = extents[split.parent]
     value, most = parts[-1], counts[-1]
     strides = _strides(split, extent)
     for position in range(len(parts) - 2, -1, -1):
         stride = strides[position]
+        # The inner parts reach beyond the stride: without the check, two iterations would share a value.
         if most > stride:
             checks.append(Check(value, stride))
         most = (counts[position] - 1) * stride + min(most, stride)
@@ -136,7 +138,7 @@ def _put_together(
 
 
 def _strides(split: SplitRelation, extent: int) -> list[int]:
-    """By how much the parent's value grows with each part but the innermost one."""
+    """Return by how much the parent's value grows with each part but the innermost one."""
     lengths = chosen_lengths(split)
     strides: list[int] = []
     if split.inner_to_outer:
@@ -152,13 +154,13 @@ def _strides(split: SplitRelation, extent: int) -> list[int]:
 
 
 def _quotient(value: Affine, by: int, ranges: Ranges) -> Affine:
-    found = floor_div(value, by, DType.INT64, ranges)
-    return _operation(ArithOp.FLOOR_DIV, value, by) if found is None else found
+    quotient = floor_div(value, by, DType.INT64, ranges)
+    return _operation(ArithOp.FLOOR_DIV, value, by) if quotient is None else quotient
 
 
 def _remainder(value: Affine, by: int, ranges: Ranges) -> Affine:
-    found = floor_mod(value, by, DType.INT64, ranges)
-    return _operation(ArithOp.FLOOR_MOD, value, by) if found is None else found
+    remainder = floor_mod(value, by, DType.INT64, ranges)
+    return _operation(ArithOp.FLOOR_MOD, value, by) if remainder is None else remainder
 
 
 def _operation(op: ArithOp, value: Affine, by: int) -> Affine:

@@ -1,4 +1,4 @@
-"""From a state of the loops of a DAG to a loop function, and to a state whose loops all have ranges."""
+"""Lowering of a loop state to a loop function, and bound inference for its loops."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from intarsia.support.free_names import NameSupply
 
 
 def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
-    """The loop function of a state: the same results as `lower_naive`, up to the order of sums.
+    """Return the loop function of a state: the same results as `lower_naive`, up to the order of sums.
 
     Its parameters are the DAG's placeholders in their order, then its outputs. A stage inside a loop has a
     tile of its tensor, allocated in that loop. A split that leaves a rest, or a window that reaches beyond a
-    tensor, is guarded by an IfThenElse in the outermost loop that can tell. Loops that count once are left
-    out. What must be in order or cannot be nested is serial, whatever its annotation: reductions and mixed
-    loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes of a grid
-    of threads. The attribute `auto_unroll_max_step` has the largest number among the hints of that name.
-    Tiles are dense, whatever storage alignment says.
+    tensor, is guarded by an IfThenElse in the outermost loop where it is decided. Loops of extent 1 are left
+    out. Loops that must run in order or cannot be nested are serial, whatever their annotation: reductions
+    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes of
+    a grid of threads. The attribute `auto_unroll_max_step` is the largest of the hints of that name. Tiles
+    are dense, whatever storage alignment says.
 
     Args:
-        dag: What is computed, before any step.
-        state: With all split lengths chosen. A state without stages has its history replayed on the DAG.
+        dag: DAG before any step.
+        state: State with all split lengths chosen; if it has no stages, its history is replayed on the DAG.
 
     Raises:
         UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
     """
-    known = _with_stages(dag, state)
-    placements = find_placements(known)
+    staged = _with_stages(dag, state)
+    placements = find_placements(staged)
     params = (*dag.placeholders, *dag.outputs)
-    names = NameSupply(buffer.name for stage in known.stages for buffer in stage.op.buffers)
-    body = _body(known, placements, names, {tensor.buffer.name for tensor in params})
-    hints = [stage.auto_unroll_max_step for stage in known.stages if stage.auto_unroll_max_step]
+    names = NameSupply(buffer.name for stage in staged.stages for buffer in stage.op.buffers)
+    body = _body(staged, placements, names, {tensor.buffer.name for tensor in params})
+    hints = [stage.auto_unroll_max_step for stage in staged.stages if stage.auto_unroll_max_step]
     attrs = Attrs({"auto_unroll_max_step": max(hints)} if hints else {})
     return PrimFunc(tuple(tensor.buffer for tensor in params), body, attrs)
 
 
 def infer_bound(dag: ComputeDAG, state: LoopState) -> LoopState:
-    """The state with the ranges of all loops, itself if it has them.
+    """Return the state with the ranges of all loops; itself if it has them.
 
-    Those of a stage inside a loop are of its tile, from 0.
+    The loops of a stage inside a loop range over its tile, from 0.
 
     Raises:
         UsageError: As `lower`.
     """
-    known = _with_stages(dag, state)
-    placements = find_placements(known)
+    staged = _with_stages(dag, state)
+    placements = find_placements(staged)
     ranges = {
         stage_id: [Range(0, loop.extent) for loop in placement.loops]
         for stage_id, placement in placements.by_stage.items()
     }
-    ranged = known.with_ranges(ranges)
+    ranged = staged.with_ranges(ranges)
     note_placements(ranged, placements)
     return ranged
 
 
 def infer_bounds(dag: ComputeDAG, states: Iterable[LoopState]) -> tuple[LoopState | UsageError, ...]:
-    """`infer_bound` of many states; where one fails, its error stands in its place."""
-    return tuple(_inferred(dag, state) for state in states)
+    """Infer the bounds of many states; a state that fails gives its error instead."""
+    return tuple(_infer_or_error(dag, state) for state in states)
 
 
-def _inferred(dag: ComputeDAG, state: LoopState) -> LoopState | UsageError:
+def _infer_or_error(dag: ComputeDAG, state: LoopState) -> LoopState | UsageError:
     try:
         return infer_bound(dag, state)
     except UsageError as error:

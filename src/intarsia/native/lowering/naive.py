@@ -1,4 +1,4 @@
-"""Loop functions without any schedule: a loop nest for each operation, one after the other."""
+"""Lowering without a schedule: a loop nest for each operation, one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.support.free_names import NameSupply
 
 
 def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
-    """A function that computes tensors.
+    """Return a loop function that computes tensors.
 
     Its parameters are the placeholders in the order in which they are met when the tensors' inputs are
     followed from the first on, then the tensors in the order given. What is between them is allocated.
@@ -40,7 +40,7 @@ def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
 
 
 def operation_statement(op: ComputeOp | ExternOp, names: NameSupply) -> Statement:
-    """The loop nest of an operation, over its axes in their order."""
+    """Return the loop nest of an operation, over its axes in their order."""
     stores = ElementStores(names)
     if isinstance(op, ExternOp):
         return splice(op, names, stores, lambda load: load)

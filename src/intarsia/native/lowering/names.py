@@ -12,6 +12,6 @@ _STRANGE: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def loop_name(iterator: str, around: Collection[str]) -> str:
-    """A plain name for an iterator such as i.0@j.0@, which no loop around it has."""
+    """Return a plain name for an iterator such as i.0@j.0@ that no loop around it has."""
     plain = _STRANGE.sub("_", iterator).strip("_") or "unit"
     return free_name(plain, around)

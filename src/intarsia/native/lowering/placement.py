@@ -1,4 +1,4 @@
-"""Where a stage is computed, over which part of its tensors, and by which loops."""
+"""The placement of a stage: the loops around it, its tile, and its own loops."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from intarsia.native.loop_state.iterator import IteratorAnnotation
 from intarsia.native.loop_state.stage import Stage
 from intarsia.native.lowering.loop_values import Check, loop_extents, loop_values
 from intarsia.native.lowering.names import loop_name as plain_name
-from intarsia.native.lowering.region import Interval
+from intarsia.native.lowering.read_box import Interval
 from intarsia.native.te import ComputeOp, ExternOp, IterKind
 from intarsia.native.tir.affine import Affine, Ranges, as_scalar, bounds
 from intarsia.support.post_order import post_order_of
 
 Path = tuple[tuple[int, int], ...]
-"""Loops from the outside in, each a stage and the loop's place in it."""
+"""Loops, outermost first, each as the number of its stage and the loop's position in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of a stage; one that counts once is left out, and its value is 0."""
+    """A loop of a stage; one of extent 1 is left out of the loop function, and its value is 0."""
 
     name: str
     var: LoopVar
@@ -34,17 +34,17 @@ class Loop:
 
     @property
     def value(self) -> Affine:
-        """Its value."""
+        """Its counter as an affine form; 0 for extent 1."""
         return Affine() if self.extent == 1 else Affine({self.var: 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition of an element.
+    """A condition under which an element is computed: `slack` is not negative.
 
     Attributes:
-        slack: It holds if this is not negative.
-        loop_vars: What it depends on.
+        slack: Affine form that is not negative where the condition holds.
+        loop_vars: Loop variables that the condition depends on.
     """
 
     slack: Affine
@@ -64,12 +64,12 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is around a stage.
+    """The loops and guards around a stage.
 
     Attributes:
-        path: The loops around it.
-        ranges: Of their variables.
-        guards: What holds there.
+        path: Loops around the stage.
+        ranges: Ranges of their variables.
+        guards: Conditions that hold there.
     """
 
     path: Path
@@ -78,20 +78,20 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """A stage that is computed for itself.
+class StagePlacement:
+    """The placement of a stage that is not inlined.
 
     Attributes:
         stage: The stage.
-        around: What is around it.
-        loops: All its loops, outermost first.
-        ranges: Of its loops' variables and of those around.
-        buffers: Where its results are stored: its tensors, or tiles of them.
-        begins: The index of each dimension where the tile begins; 0 of a whole tensor.
-        indices: Of the element inside the buffers.
-        axes: The values of the axes, by the names of their variables.
-        guards: What must hold for an element to be one of the tensors' and the tile's.
-        extents: How often each loop counts, those too that were split or fused since.
+        around: Loops and guards around the stage.
+        loops: Loops of the stage, outermost first.
+        ranges: Ranges of the variables of its loops and of those around.
+        buffers: Buffers of its results: its tensors, or tiles of them.
+        begins: Index at which the tile begins, for each dimension; 0 of a whole tensor.
+        indices: Indices of the element in the buffers.
+        axes: Values of the axes, by the names of their variables.
+        guards: Conditions for an element to be inside the tensors and the tile.
+        extents: Extent of each loop, including loops that were split or fused since.
     """
 
     stage: Stage
@@ -105,11 +105,11 @@ class Placement:
     guards: tuple[Guard, ...]
     extents: dict[str, int]
 
-    def inside(self, stage_id: int, loop: int) -> Surroundings:
-        """What is around a stage inside one of the loops."""
+    def surroundings_inside(self, stage_id: int, loop: int) -> Surroundings:
+        """Return the surroundings of a stage that is attached inside one of the loops."""
         bound = {each.var for each in self.loops[loop + 1 :]}
-        ranges = {var: found for var, found in self.ranges.items() if var not in bound}
-        path = (*self.around.path, *((stage_id, place) for place in range(loop + 1)))
+        ranges = {var: bounds_of_var for var, bounds_of_var in self.ranges.items() if var not in bound}
+        path = (*self.around.path, *((stage_id, position) for position in range(loop + 1)))
         holding = (guard for guard in self.guards if not guard.loop_vars & bound)
         return Surroundings(path, ranges, (*self.around.guards, *holding))
 
@@ -117,20 +117,20 @@ class Placement:
 OUTSIDE = Surroundings((), {}, ())
 
 
-def place(stage: Stage, around: Surroundings, tile: Sequence[Interval] | None) -> Placement:
-    """A stage where it is computed.
+def place_stage(stage: Stage, around: Surroundings, tile: Sequence[Interval] | None) -> StagePlacement:
+    """Return the placement of a stage.
 
     Args:
         stage: The stage, not inlined.
-        around: What is around it.
-        tile: Which part of its tensors is computed there; None for all of them.
+        around: Loops and guards around the stage.
+        tile: Part of its tensors that is computed there; None for all of them.
 
     Raises:
         UsageError: A split length is not chosen.
     """
     op = stage.op
     if isinstance(op, ExternOp) or not isinstance(op, ComputeOp):
-        return Placement(stage, around, (), around.ranges, op.buffers, (), (), {}, (), {})
+        return StagePlacement(stage, around, (), around.ranges, op.buffers, (), (), {}, (), {})
     tile = [Interval(Affine(), axis.extent) for axis in op.axes] if tile is None else tile
     counts = [part.extent for part in tile]
     sizes = [*counts, *(axis.extent for axis in op.reduce_axes)]
@@ -150,8 +150,8 @@ def place(stage: Stage, around: Surroundings, tile: Sequence[Interval] | None) -
             (*op.axes, *op.reduce_axes), indices, (*tile, *([None] * len(op.reduce_axes))), strict=True
         )
     }
-    guards = checked(checks, ranges, around.guards)
-    guards += clipped(
+    guards = split_guards(checks, ranges, around.guards)
+    guards += tile_guards(
         begins, [axes[axis.name] for axis in op.axes], op.shape, ranges, (*around.guards, *guards)
     )
     whole = all(
@@ -159,7 +159,7 @@ def place(stage: Stage, around: Surroundings, tile: Sequence[Interval] | None) -
         for part, extent in zip(tile, op.shape, strict=True)
     )
     buffers = op.buffers if whole else tuple(Buffer(b.name, tuple(counts), b.dtype) for b in op.buffers)
-    return Placement(
+    return StagePlacement(
         *(stage, around, loops, ranges, buffers, begins, tuple(indices[:rank]), axes, tuple(guards), extents)
     )
 
@@ -167,46 +167,49 @@ def place(stage: Stage, around: Surroundings, tile: Sequence[Interval] | None) -
 def _loops(stage: Stage, extents: dict[str, int], taken: Collection[str]) -> tuple[Loop, ...]:
     used = set(taken)
     loops = []
-    for each in stage.iters:
-        name = plain_name(each.name, used)
+    for loop in stage.iters:
+        name = plain_name(loop.name, used)
         used.add(name)
-        loops.append(Loop(each.name, LoopVar(name), extents[each.name], each.kind, each.annotation))
+        loops.append(Loop(loop.name, LoopVar(name), extents[loop.name], loop.kind, loop.annotation))
     return tuple(loops)
 
 
-def checked(checks: Iterable[Check], ranges: Ranges, known: Iterable[Guard]) -> list[Guard]:
-    """What the splits need, as far as it is not known."""
+def split_guards(checks: Iterable[Check], ranges: Ranges, known_guards: Iterable[Guard]) -> list[Guard]:
+    """Return the guards of splits that do not divide evenly, without those that are implied."""
     needed = (Affine({}, check.extent - 1).plus(check.value, -1) for check in checks)
-    return _guards(needed, ranges, known)
+    return _guards_not_implied(needed, ranges, known_guards)
 
 
-def clipped(
+def tile_guards(
     begins: Sequence[Affine],
     axes: Sequence[Affine],
     shape: Sequence[int],
     ranges: Ranges,
-    known: Iterable[Guard],
+    known_guards: Iterable[Guard],
 ) -> list[Guard]:
-    """What keeps an element of a tile that moves inside its tensor, as far as it is not known."""
+    """Return the guards that keep a moving tile inside its tensor, without those that are implied."""
     needed = []
     for begin, value, extent in zip(begins, axes, shape, strict=True):
         if begin.terms:
             needed += [value, Affine({}, extent - 1).plus(value, -1)]
-    return _guards(needed, ranges, known)
+    return _guards_not_implied(needed, ranges, known_guards)
 
 
-def _guards(needed: Iterable[Affine], ranges: Ranges, known: Iterable[Guard]) -> list[Guard]:
-    holding = list(known)
-    found: list[Guard] = []
+def _guards_not_implied(
+    needed: Iterable[Affine], ranges: Ranges, known_guards: Iterable[Guard]
+) -> list[Guard]:
+    holding = list(known_guards)
+    guards: list[Guard] = []
     for slack in needed:
         if bounds(slack, ranges)[0] >= 0:
             continue
+        # Never below a slack that is not negative: the other guard implies this one.
         if any(bounds(slack.plus(other.slack, -1), ranges)[0] >= 0 for other in holding):
             continue
         guard = Guard(slack, _loop_vars(slack))
-        found.append(guard)
+        guards.append(guard)
         holding.append(guard)
-    return found
+    return guards
 
 
 def _loop_vars(value: Affine) -> frozenset[LoopVar]:

@@ -1,4 +1,4 @@
-"""Where every stage of a state is computed: bound inference (seed ansor_minimum)."""
+"""Bound inference: where every stage of a state is computed, and over which tile (seed ansor_minimum)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from intarsia.native.loop_state.stage import ComputeAt, StageKind
 from intarsia.native.loop_state.state import LoopState
 from intarsia.native.lowering.element_forms import ElementForms
 from intarsia.native.lowering.inlining import Inlining
-from intarsia.native.lowering.placement import OUTSIDE, Path, Placement, Surroundings, place
-from intarsia.native.lowering.region import Interval, Read, region
+from intarsia.native.lowering.placement import OUTSIDE, Path, StagePlacement, Surroundings, place_stage
+from intarsia.native.lowering.read_box import Interval, Read, read_box
 from intarsia.native.lowering.scalar_form import rewrite
 from intarsia.native.te import ComputeOp, ExternOp
 from intarsia.support.errors import UsageError
@@ -21,33 +21,33 @@ from intarsia.support.post_order import post_order_of
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """Where stages are computed, by their numbers; what is inlined or given is not there.
+    """Placements of the stages of a state, by their numbers, without inlined stages and placeholders.
 
     Attributes:
-        by_stage: The placements.
-        elements: What the elements of compute operations are, at their placement.
-        inlining: What stands for loads of inlined stages.
+        by_stage: StagePlacement of each stage.
+        elements: Scalars of the elements of compute operations, at their placement.
+        inlining: Replacements of loads of inlined stages.
     """
 
-    by_stage: Mapping[int, Placement]
+    by_stage: Mapping[int, StagePlacement]
     elements: Mapping[int, ElementForms]
     inlining: Inlining
 
 
 def find_placements(state: LoopState) -> Placements:
-    """Find for every stage, readers first, which part is read where it is computed; found once for a state.
+    """Place every stage, readers first, over the tile that is read where it is computed; cached in the state.
 
     Raises:
         UsageError: A length is not chosen, or a stage is computed where those that read it cannot see it.
     """
-    known = state.notes.get(Placements)
-    if not isinstance(known, Placements):
-        known = state.notes[Placements] = _Search(state).placements()
-    return known
+    placements = state.notes.get(Placements)
+    if not isinstance(placements, Placements):
+        placements = state.notes[Placements] = _Search(state).place_all()
+    return placements
 
 
 def note_placements(state: LoopState, placements: Placements) -> None:
-    """Note those of a state that differs in the ranges of its loops only: they follow from the rest."""
+    """Cache placements in a state that differs in the ranges of its loops only; they do not matter."""
     state.notes[Placements] = placements
 
 
@@ -55,21 +55,22 @@ class _Search:
     def __init__(self, state: LoopState) -> None:
         self._state = state
         self._inlining = Inlining(state.stages)
-        self._placements: dict[int, Placement] = {}
+        self._placements: dict[int, StagePlacement] = {}
         self._elements: dict[int, ElementForms] = {}
         self._reads: dict[str, list[tuple[Path, str, Read]]] = {}
 
-    def placements(self) -> Placements:
+    def place_all(self) -> Placements:
+        # Readers come after what they read: in reverse order, a stage's reads are known before its tile.
         for stage_id in reversed(range(len(self._state.stages))):
             stage = self._state.stages[stage_id]
             if stage.kind is StageKind.PLACEHOLDER:
                 continue
             if stage.compute_at is ComputeAt.INLINED:
-                self._check_given_away(stage_id, "inlined")
+                self._check_not_output(stage_id, "inlined")
                 continue
             around = self._around(stage_id)
             tile = self._tile(stage_id, around)
-            placement = place(stage, around, tile)
+            placement = place_stage(stage, around, tile)
             self._placements[stage_id] = placement
             self._note_reads(stage_id, placement)
         return Placements(self._placements, self._elements, self._inlining)
@@ -78,20 +79,20 @@ class _Search:
         target = self._state.attach_map.places.get(stage_id)
         if target is None:
             return OUTSIDE
-        found = self._placements.get(target[0])
-        if found is None or not found.loops:
+        target_placement = self._placements.get(target[0])
+        if target_placement is None or not target_placement.loops:
             name = self._state.stages[stage_id].op.name
             raise UsageError(
                 f"{name} is computed inside a loop of {self._state.stages[target[0]].op.name}; "
                 "expected a later stage that has loops"
             )
-        return found.inside(*target)
+        return target_placement.surroundings_inside(*target)
 
     def _tile(self, stage_id: int, around: Surroundings) -> tuple[Interval, ...] | None:
         op = self._state.stages[stage_id].op
         if around is OUTSIDE:
             return None
-        self._check_given_away(stage_id, "computed inside another stage")
+        self._check_not_output(stage_id, "computed inside another stage")
         if not isinstance(op, ComputeOp):
             raise UsageError(f"{op.name} is computed inside a loop; expected an operation with loops")
         reads = []
@@ -102,14 +103,14 @@ class _Search:
                         f"{reader} reads {op.name}, which is computed inside a loop that is not around it"
                     )
                 reads.append(read)
-        return region(reads, around.ranges, op.shape)
+        return read_box(reads, around.ranges, op.shape)
 
-    def _check_given_away(self, stage_id: int, where: str) -> None:
+    def _check_not_output(self, stage_id: int, where: str) -> None:
         op = self._state.stages[stage_id].op
         if self._state.current_dag.is_output(op):
             raise UsageError(f"{op.name} is {where}; expected that of a result as a whole")
 
-    def _note_reads(self, stage_id: int, placement: Placement) -> None:
+    def _note_reads(self, stage_id: int, placement: StagePlacement) -> None:
         op = placement.stage.op
         path = (*placement.around.path, *((stage_id, i) for i in range(len(placement.loops))))
         if isinstance(op, ExternOp):
@@ -124,8 +125,8 @@ class _Search:
 
 
 def _loads(op: ExternOp, inlining: Inlining) -> list[tuple[str, Read]]:
-    """What a statement reads: anything."""
-    found: dict[str, Read] = {}
+    """Return reads of whole tensors: the indices of a statement are not analysed."""
+    reads: dict[str, Read] = {}
 
     def rule(scalar: Scalar) -> Scalar:
         return inlining.load(scalar) if isinstance(scalar, Load) else scalar
@@ -136,5 +137,5 @@ def _loads(op: ExternOp, inlining: Inlining) -> list[tuple[str, Read]]:
         for root in scalars(visit.statement):
             for scalar in post_order_of((rewrite(root, rule),), operands):
                 if isinstance(scalar, Load):
-                    found[scalar.buffer.name] = Read((None,) * len(scalar.indices), {})
-    return list(found.items())
+                    reads[scalar.buffer.name] = Read((None,) * len(scalar.indices), {})
+    return list(reads.items())

@@ -1,4 +1,4 @@
-"""Rewriting scalars without recursion; what is shared stays shared."""
+"""Rewriting of scalars without recursion; what is shared stays shared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from intarsia.support.post_order import post_order_of
 
 
 def rewrite(root: Scalar, rule: Callable[[Scalar], Scalar]) -> Scalar:
-    """A scalar rewritten from its leaves on: the rule sees each with its operands rewritten."""
-    made: dict[int, Scalar] = {}
+    """Rewrite a scalar from its leaves on: the rule is applied to each scalar with rewritten operands."""
+    rewritten: dict[int, Scalar] = {}
     for scalar in post_order_of((root,), operands):
-        made[id(scalar)] = rule(with_operands(scalar, [made[id(each)] for each in operands(scalar)]))
-    return made[id(root)]
+        rewritten[id(scalar)] = rule(
+            with_operands(scalar, [rewritten[id(operand)] for operand in operands(scalar)])
+        )
+    return rewritten[id(root)]

@@ -26,7 +26,7 @@ from intarsia.native.lowering.element_store import ElementStores, block
 from intarsia.native.lowering.extern_body import splice
 from intarsia.native.lowering.loop_values import loop_values
 from intarsia.native.lowering.names import loop_name
-from intarsia.native.lowering.placement import Guard, Loop, Placement, checked, clipped
+from intarsia.native.lowering.placement import Guard, Loop, StagePlacement, split_guards, tile_guards
 from intarsia.native.lowering.placements import Placements
 from intarsia.native.te import ComputeOp, ExternOp, IterKind
 from intarsia.native.tir.affine import Affine, as_scalar
@@ -39,11 +39,11 @@ _KINDS: Mapping[IteratorAnnotation, ForKind] = {
 }
 _NOTHING = Block(())
 _OF_ONE_THREAD = frozenset({ForKind.PARALLEL, ForKind.VECTORIZED})
-"""Loops inside of which no loop is parallel."""
+"""Kinds of loops inside of which no loop is parallel."""
 
 
 class StageNests:
-    """Makes the loop nests of a state's stages."""
+    """Builds the loop nests of a state's stages."""
 
     def __init__(self, state: LoopState, placements: Placements, names: NameSupply) -> None:
         self._state = state
@@ -57,7 +57,7 @@ class StageNests:
                 self._tiles.update(tiles)
 
     def statement(self, stage_id: int, may_be_parallel: bool = True) -> Statement:
-        """What a stage does, with all that is computed inside its loops."""
+        """Build the loop nest of a stage, with all stages that are attached inside its loops."""
         placement = self._placements.by_stage[stage_id]
         op = placement.stage.op
         if placement.stage.is_skipped:
@@ -69,7 +69,9 @@ class StageNests:
             return _NOTHING
         return self._nest(stage_id, placement, op, may_be_parallel)
 
-    def _nest(self, stage_id: int, placement: Placement, op: ComputeOp, may_be_parallel: bool) -> Statement:
+    def _nest(
+        self, stage_id: int, placement: StagePlacement, op: ComputeOp, may_be_parallel: bool
+    ) -> Statement:
         kinds = _kinds(placement.loops, may_be_parallel)
         first = _first_reduction(placement.loops) if op.combiner is not None else -1
         body = self._element(stage_id, placement, op)
@@ -87,15 +89,15 @@ class StageNests:
         return guarded(guards.get(-1, ()), body)
 
     def _with_tile(self, stage_id: int, body: Statement, may_be_parallel: bool) -> Statement:
-        found = self._placements.by_stage.get(stage_id)
-        if found is None:
+        placement = self._placements.by_stage.get(stage_id)
+        if placement is None:
             return body
         body = block((self.statement(stage_id, may_be_parallel), body))
-        for buffer in reversed(found.buffers):
+        for buffer in reversed(placement.buffers):
             body = Allocate(buffer, body)
         return body
 
-    def _element(self, stage_id: int, placement: Placement, op: ComputeOp) -> Statement:
+    def _element(self, stage_id: int, placement: StagePlacement, op: ComputeOp) -> Statement:
         values = self._placements.elements[stage_id].scalars(self._tiles)
         indices = _scalars(placement.indices)
         if op.combiner is not None:
@@ -104,14 +106,15 @@ class StageNests:
         return block([self._stores.store(buffer, indices, value) for buffer, value in pairs])
 
     def _initialisation(
-        self, placement: Placement, op: ComputeOp, kinds: Sequence[ForKind], first: int
+        self, placement: StagePlacement, op: ComputeOp, kinds: Sequence[ForKind], first: int
     ) -> Statement:
-        """The neutral element in all that the loops from `first` on reduce."""
+        """Build stores of the neutral element to all elements that the loops from `first` on reduce."""
         assert op.combiner is not None
         inner = placement.loops[first:]
         if any(loop.kind is IterKind.MIXED for loop in inner):
             return self._initialisation_of_parts(placement, op, inner)
         body = self._stores.initialise(placement.buffers, _scalars(placement.indices), op.combiner)
+        # The element does not depend on reduction loops: the initialisation leaves out guards that do.
         reduced = {loop.var for loop in inner if loop.kind is not IterKind.SPATIAL}
         spatial = [guard for guard in placement.guards if not guard.loop_vars & reduced]
         guards = _by_position(spatial, placement.loops)
@@ -122,19 +125,19 @@ class StageNests:
         return body
 
     def _initialisation_of_parts(
-        self, placement: Placement, op: ComputeOp, inner: Sequence[Loop]
+        self, placement: StagePlacement, op: ComputeOp, inner: Sequence[Loop]
     ) -> Statement:
-        """As above, where spatial loops were fused with reductions: by the loops that were fused."""
+        """Build the same where spatial loops were fused with reductions: over the loops before the fusion."""
         assert op.combiner is not None
-        loops = [*(loop for loop in inner if loop.kind is IterKind.SPATIAL), *_parts(placement)]
+        loops = [*(loop for loop in inner if loop.kind is IterKind.SPATIAL), *_spatial_parts(placement)]
         around = {loop.name: loop.value for loop in placement.loops if loop not in inner}
         given = {**around, **{loop.name: loop.value for loop in loops}}
         ranges = {**placement.ranges, **{loop.var: (0, max(0, loop.extent - 1)) for loop in loops}}
         values, checks = loop_values(placement.stage.relations, placement.extents, given, ranges)
         indices = [values[name] for name in [axis_name(axis.name) for axis in op.axes]]
-        guards = checked(checks, ranges, placement.around.guards)
+        guards = split_guards(checks, ranges, placement.around.guards)
         axes = [begin.plus(index) for index, begin in zip(indices, placement.begins, strict=True)]
-        guards += clipped(placement.begins, axes, op.shape, ranges, (*placement.around.guards, *guards))
+        guards += tile_guards(placement.begins, axes, op.shape, ranges, (*placement.around.guards, *guards))
         body = self._stores.initialise(placement.buffers, _scalars(indices), op.combiner)
         body = guarded(guards, body)
         for loop in reversed(loops):
@@ -143,7 +146,7 @@ class StageNests:
 
 
 def guarded(guards: Sequence[Guard], body: Statement) -> Statement:
-    """A statement where conditions hold."""
+    """Return a statement guarded by conditions."""
     if not guards or body == _NOTHING:
         return body
     cond = guards[0].cond
@@ -159,7 +162,7 @@ def _loop(loop: Loop, kind: ForKind, body: Statement) -> Statement:
 
 
 def _kinds(loops: Sequence[Loop], may_be_parallel: bool) -> list[ForKind]:
-    """How loops are carried out; in order where the order matters, or threads are busy already."""
+    """Return the kind of each loop: serial where the order matters, or where threads are busy already."""
     kinds = []
     for loop in loops:
         kind = _KINDS.get(loop.annotation, ForKind.SERIAL)
@@ -174,29 +177,29 @@ def _kinds(loops: Sequence[Loop], may_be_parallel: bool) -> list[ForKind]:
 
 def _may_be_parallel_inside(loops: Sequence[Loop], kinds: Sequence[ForKind]) -> list[bool]:
     taken = [kind in _OF_ONE_THREAD and loop.extent > 1 for loop, kind in zip(loops, kinds, strict=True)]
-    return [not any(taken[: place + 1]) for place in range(len(taken))]
+    return [not any(taken[: position + 1]) for position in range(len(taken))]
 
 
 def _first_reduction(loops: Sequence[Loop]) -> int:
-    places = (place for place, loop in enumerate(loops) if loop.kind is not IterKind.SPATIAL)
+    places = (position for position, loop in enumerate(loops) if loop.kind is not IterKind.SPATIAL)
     return next(places, len(loops))
 
 
 def _by_position(guards: Sequence[Guard], loops: Sequence[Loop]) -> dict[int, list[Guard]]:
-    """Guards by the innermost loop that they depend on, -1 if none of these."""
+    """Return guards by the innermost loop that they depend on; -1 for none of these loops."""
     places = {loop.var: place for place, loop in enumerate(loops)}
-    found: dict[int, list[Guard]] = {}
+    guards_by_loop: dict[int, list[Guard]] = {}
     for guard in guards:
         position = max((places.get(var, -1) for var in guard.loop_vars), default=-1)
-        found.setdefault(position, []).append(guard)
-    return found
+        guards_by_loop.setdefault(position, []).append(guard)
+    return guards_by_loop
 
 
-def _parts(placement: Placement) -> list[Loop]:
-    """The spatial ones among the loops that were fused into mixed ones."""
+def _spatial_parts(placement: StagePlacement) -> list[Loop]:
+    """Return the spatial loops among those that were fused into mixed loops."""
     kinds = _kinds_by_name(placement)
     taken = {var.name for var in placement.ranges}
-    found = []
+    loops = []
     for relation in placement.stage.relations:
         if not isinstance(relation, FuseRelation) or kinds[relation.fused] is not IterKind.MIXED:
             continue
@@ -205,16 +208,17 @@ def _parts(placement: Placement) -> list[Loop]:
                 name = loop_name(part, taken)
                 taken.add(name)
                 extent = placement.extents[part]
-                found.append(Loop(part, LoopVar(name), extent, IterKind.SPATIAL, IteratorAnnotation.NONE))
-    return found
+                loops.append(Loop(part, LoopVar(name), extent, IterKind.SPATIAL, IteratorAnnotation.NONE))
+    return loops
 
 
-def _kinds_by_name(placement: Placement) -> dict[str, IterKind]:
+def _kinds_by_name(placement: StagePlacement) -> dict[str, IterKind]:
     op = placement.stage.op
     assert isinstance(op, ComputeOp), "others have no loops"
     kinds = {axis_name(axis.name): axis.kind for axis in (*op.axes, *op.reduce_axes)}
     for relation in placement.stage.relations:
         if isinstance(relation, FuseRelation):
+            # A fusion of spatial with reduction loops is neither: its iterations must run in order.
             fused = {kinds[part] for part in relation.parts}
             kinds[relation.fused] = IterKind.MIXED if len(fused) > 1 else next(iter(fused), IterKind.SPATIAL)
         else:

@@ -1,4 +1,4 @@
-"""What part of a tensor is read while some loops stand still."""
+"""The box of a tensor that is read while some loops are fixed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from intarsia.support.post_order import post_order_of
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Elements that are read.
+    """A read of elements.
 
     Attributes:
-        indices: By the values of loops; None where an index depends on what is loaded.
-        ranges: Of all loop variables around.
+        indices: Index of each dimension in loop variables; None where it depends on a load.
+        ranges: Ranges of all loop variables around the read.
     """
 
     indices: tuple[Affine | None, ...]
@@ -33,22 +33,22 @@ class Interval:
     extent: int
 
 
-def region(reads: Iterable[Read], fixed: Ranges, shape: Sequence[int]) -> tuple[Interval, ...]:
-    """A box that holds everything read: exact for one read by sums of loops, and never too small.
+def read_box(reads: Iterable[Read], fixed: Ranges, shape: Sequence[int]) -> tuple[Interval, ...]:
+    """Return a box that holds all elements read: exact for one affine read, and never too small.
 
-    It may reach beyond the tensor where a loop around it makes a window do so; it is never larger than it.
+    It may reach beyond the tensor where a fixed loop moves a window there, but is never larger than it.
 
     Args:
-        reads: What is read.
-        fixed: The loop variables that stand still, with their ranges.
-        shape: Of the tensor.
+        reads: Reads of the tensor.
+        fixed: Ranges of the fixed loop variables.
+        shape: Shape of the tensor.
     """
-    found = list(reads)
-    if not found:
+    all_reads = list(reads)
+    if not all_reads:
         return tuple(Interval(Affine(), 0) for _ in shape)
     return tuple(
-        _interval([(read.indices[place], read.ranges) for read in found], fixed, extent)
-        for place, extent in enumerate(shape)
+        _interval([(read.indices[dimension], read.ranges) for read in all_reads], fixed, extent)
+        for dimension, extent in enumerate(shape)
     )
 
 
@@ -65,15 +65,16 @@ def _interval(indices: Sequence[tuple[Affine | None, Ranges]], fixed: Ranges, ex
     for start, length in parts:
         least, most = bounds(start.plus(begin, -1), fixed)
         low, high = min(low, least), max(high, most + length)
-    found = Interval(Affine(begin.terms, begin.constant + low), high - low)
-    if not found.begin.terms:
-        first, last = max(0, found.begin.constant), min(extent, found.begin.constant + found.extent)
+    interval = Interval(Affine(begin.terms, begin.constant + low), high - low)
+    # A box that stays is clipped to the tensor; one that moves has one extent for all its positions.
+    if not interval.begin.terms:
+        first, last = max(0, interval.begin.constant), min(extent, interval.begin.constant + interval.extent)
         return Interval(Affine({}, first), max(0, last - first))
-    return whole if found.extent >= extent else found
+    return whole if interval.extent >= extent else interval
 
 
 def _fixed_part(index: Affine, fixed: Ranges, ranges: Ranges) -> tuple[Affine, int] | None:
-    """The least value while the fixed loops stand still, and over how many values the others move it."""
+    """Return the least value for fixed loops, and the number of values that the other loops move it over."""
     base: dict[Scalar, int] = {}
     constant, width = index.constant, 0
     for scalar, factor in index.terms.items():
@@ -87,8 +88,8 @@ def _fixed_part(index: Affine, fixed: Ranges, ranges: Ranges) -> tuple[Affine, i
             if moved is None:
                 return None
             start, low, high = moved
-            for each, count in start.terms.items():
-                base[each] = base.get(each, 0) + factor * count
+            for term, count in start.terms.items():
+                base[term] = base.get(term, 0) + factor * count
             constant += factor * start.constant
         constant += factor * (low if factor > 0 else high)
         width += abs(factor) * (high - low)
@@ -96,7 +97,7 @@ def _fixed_part(index: Affine, fixed: Ranges, ranges: Ranges) -> tuple[Affine, i
 
 
 def _moved(scalar: Scalar, fixed: Ranges, ranges: Ranges) -> tuple[Affine, int, int] | None:
-    """What stands still of a scalar that is no loop variable, and the range of what is added to it."""
+    """Return the fixed part of a scalar that is no loop variable, and the range of what is added to it."""
     match scalar:
         case Arith(op=ArithOp.FLOOR_DIV, operands=(number, Literal(value=int(by)))) if by > 0:
             part = _fixed_part(affine(number), fixed, ranges)
@@ -105,6 +106,7 @@ def _moved(scalar: Scalar, fixed: Ranges, ranges: Ranges) -> tuple[Affine, int, 
             start, length = part
             if not start.terms:
                 return Affine(), start.constant // by, (start.constant + length - 1) // by
+            # floor((a + d) / by) - floor(a / by) is at most ceil(d / by).
             quotient = Arith(ArithOp.FLOOR_DIV, (as_scalar(start, DType.INT64), Literal(by, DType.INT64)))
             return Affine({quotient: 1}), 0, -(-(length - 1) // by)
         case Arith(op=ArithOp.FLOOR_MOD | ArithOp.MIN | ArithOp.MAX):
@@ -115,4 +117,5 @@ def _moved(scalar: Scalar, fixed: Ranges, ranges: Ranges) -> tuple[Affine, int, 
 
 
 def _depends_only_on(scalar: Scalar, loop_vars: Mapping[LoopVar, Range]) -> bool:
-    return all(each in loop_vars for each in post_order_of((scalar,), operands) if isinstance(each, LoopVar))
+    scalars = post_order_of((scalar,), operands)
+    return all(inner in loop_vars for inner in scalars if isinstance(inner, LoopVar))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from intarsia.ir import DType
 from intarsia.ir.prim_func import Arith, ArithOp, Literal, LoopVar, Scalar
-from intarsia.native.lowering.region import Interval, Read, region
+from intarsia.native.lowering.read_box import Interval, Read, read_box
 from intarsia.native.tir.affine import Affine, Range, affine, as_scalar
 
 OUTER, INNER, DEEPER = LoopVar("outer"), LoopVar("inner"), LoopVar("deeper")
@@ -48,7 +48,7 @@ def read_at(index: Affine, outer: int) -> list[int]:
 @given(FACTORS, FACTORS, FACTORS, st.integers(-20, 20))
 def test_one_read_by_a_sum_of_loops_is_exact(outer: int, inner: int, deeper: int, constant: int) -> None:
     index = terms(outer, inner, deeper, constant)
-    (found,) = region([Read((index,), RANGES)], FIXED, (LARGE,))
+    (found,) = read_box([Read((index,), RANGES)], FIXED, (LARGE,))
     for count in range(4):
         places = read_at(index, count)
         begin = value(found.begin, {OUTER: count})
@@ -65,7 +65,7 @@ def test_several_reads_are_inside(
     first: tuple[int, int, int, int], second: tuple[int, int, int, int]
 ) -> None:
     indices = [terms(*first), terms(*second)]
-    (found,) = region([Read((index,), RANGES) for index in indices], FIXED, (LARGE,))
+    (found,) = read_box([Read((index,), RANGES) for index in indices], FIXED, (LARGE,))
     for index, count in product(indices, range(4)):
         begin = value(found.begin, {OUTER: count})
         for place in read_at(index, count):
@@ -76,7 +76,7 @@ def test_several_reads_are_inside(
 def test_quotients_are_inside(outer: int, inner: int, constant: int, by: int) -> None:
     number = as_scalar(terms(outer, inner, 0, constant), DType.INT64)
     index = Affine({Arith(ArithOp.FLOOR_DIV, (number, Literal(by, DType.INT64))): 1})
-    (found,) = region([Read((index,), RANGES)], FIXED, (LARGE,))
+    (found,) = read_box([Read((index,), RANGES)], FIXED, (LARGE,))
     for count in range(4):
         begin = value(found.begin, {OUTER: count})
         places = [(outer * count + inner * step + constant) // by for step in range(5)]
@@ -85,7 +85,7 @@ def test_quotients_are_inside(outer: int, inner: int, constant: int, by: int) ->
 
 
 def test_what_is_not_known_is_the_whole_dimension() -> None:
-    assert region([Read((None, Affine({OUTER: 1})), RANGES)], FIXED, (7, 9)) == (
+    assert read_box([Read((None, Affine({OUTER: 1})), RANGES)], FIXED, (7, 9)) == (
         Interval(Affine(), 7),
         Interval(Affine({OUTER: 1}), 1),
     )
@@ -93,8 +93,8 @@ def test_what_is_not_known_is_the_whole_dimension() -> None:
 
 def test_a_region_is_not_larger_than_the_tensor() -> None:
     index = Affine({OUTER: 1, INNER: 3})
-    assert region([Read((index,), RANGES)], FIXED, (10,)) == (Interval(Affine(), 10),)
+    assert read_box([Read((index,), RANGES)], FIXED, (10,)) == (Interval(Affine(), 10),)
 
 
 def test_nothing_read_is_nothing() -> None:
-    assert region([], FIXED, (7,)) == (Interval(Affine(), 0),)
+    assert read_box([], FIXED, (7,)) == (Interval(Affine(), 0),)
