@@ -24,8 +24,8 @@ def lower(dag: ComputeDAG, state: LoopState) -> PrimFunc:
     tile of its tensor, allocated in that loop. A split that leaves a rest, or a window that reaches beyond a
     tensor, is guarded by an IfThenElse in the outermost loop where it is decided. Loops of extent 1 are left
     out. Loops that must run in order or cannot be nested are serial, whatever their annotation: reductions
-    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes of
-    a grid of threads. The attribute `auto_unroll_max_step` is the largest of the hints of that name. Tiles
+    and mixed loops that are parallel or vectorised, parallel loops inside parallel or vectorised ones, axes
+    of a grid of threads. The attribute `auto_unroll_max_step` is the largest of the hints of that name. Tiles
     are dense, whatever storage alignment says.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a reduction puts together, two by two."""
+"""Combiners of reductions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.iter_var import IterVar
 
 Combine = Callable[[tuple[Expression, ...], tuple[Expression, ...]], Sequence[Expression]]
-"""From values so far and new values to values."""
+"""Function from accumulated values and new values to combined values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Combiner:
     """An associative and commutative function of tuples, with its neutral element.
 
     Attributes:
-        name: "sum", "max", "min", or what it does.
-        identity: The neutral element, a number for each value; their types are the values' types.
-        result: Over loads of `lhs` and `rhs`, one scalar for each value.
+        name: "sum", "max", "min", or a name for what it computes.
+        identity: Neutral element, a literal for each value; their types are the values' types.
+        result: Combined values over loads of `lhs` and `rhs`, one scalar for each value.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Combiner:
 
     @classmethod
     def of(cls, name: str, identity: Sequence[tuple[float, DType]], combine: Combine) -> Combiner:
-        """The combiner of a Python function.
+        """Return the combiner of a Python function.
 
         Args:
-            name: What it does.
+            name: Name for what it computes.
             identity: A number and its type for each value.
-            combine: From values so far and new values to values.
+            combine: Function from accumulated values and new values to combined values.
         """
         literals = tuple(Literal(value, dtype) for value, dtype in identity)
         sides = [tuple(Expression(load) for load in _side(side, literals)) for side in ("lhs", "rhs")]
@@ -43,12 +43,12 @@ class Combiner:
 
     @property
     def lhs(self) -> tuple[Load, ...]:
-        """What stands in `result` for the values so far."""
+        """The loads in `result` that stand for the accumulated values."""
         return _side("lhs", self.identity)
 
     @property
     def rhs(self) -> tuple[Load, ...]:
-        """What stands in `result` for the new values."""
+        """The loads in `result` that stand for the new values."""
         return _side("rhs", self.identity)
 
 
@@ -58,12 +58,12 @@ def _side(name: str, identity: tuple[Literal, ...]) -> tuple[Load, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """Values over reduction axes, put together; what the function of `te.compute` may return.
+    """Values combined over reduction axes; what the function of `te.compute` may return.
 
     Attributes:
-        combiner: How.
-        sources: What is put together, an expression for each value of the combiner.
-        axes: Over which axes.
+        combiner: Combiner of the values.
+        sources: Expressions that are combined, one for each value of the combiner.
+        axes: Reduction axes, in loop order.
     """
 
     combiner: Combiner

@@ -1,4 +1,4 @@
-"""Declaring tensors."""
+"""Declarations of tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intarsia.native.te.tensor import ComputeOp, ExternOp, PlaceholderOp, Tensor
 from intarsia.support.errors import UsageError
 
 Element: TypeAlias = Expression | Reduction | Sequence[Expression]
-"""What an element is: a value, a reduction, or a value for each of several tensors."""
+"""An element: a value, a reduction, or a value for each of several tensors."""
 
 _LETTERS = "ijklmnop"
 
@@ -26,12 +26,12 @@ def placeholder(
     name: str = "placeholder",
     attrs: Mapping[str, AttrValue] = NO_ATTRS,
 ) -> Tensor:
-    """A tensor that is given."""
+    """Declare a tensor that is an input."""
     return Tensor(PlaceholderOp(name, tuple(shape), dtype, Attrs(attrs)))
 
 
 def reduce_axis(extent: int, name: str) -> IterVar:
-    """An axis to reduce over; with extent 0 the result is the neutral element."""
+    """Declare an axis to reduce over; with extent 0 the result is the neutral element."""
     return IterVar(name, extent, IterKind.REDUCTION)
 
 
@@ -42,20 +42,20 @@ def compute(
     axis_names: Sequence[str] = (),
     attrs: Mapping[str, AttrValue] = NO_ATTRS,
 ) -> Tensor:
-    """A tensor by a function from indices to an element.
+    """Declare a tensor by a function from indices to an element.
 
     Args:
         shape: Extents, outermost first; () is a scalar.
-        element: Called once, with an int64 expression a dimension.
-        name: Unique among the operations of a DAG.
+        element: Function that is called once, with an int64 expression for each dimension.
+        name: Name that is unique among the operations of a DAG.
         axis_names: Names of the axes; without, i, j, k, l ...
         attrs: Facts for the scheduler.
 
     Raises:
         UsageError: The element is several values (`compute_many`), or axes have one name twice.
     """
-    (found,) = compute_many(shape, element, name, axis_names, attrs, count=1)
-    return found
+    (tensor,) = compute_many(shape, element, name, axis_names, attrs, count=1)
+    return tensor
 
 
 def compute_many(
@@ -66,7 +66,7 @@ def compute_many(
     attrs: Mapping[str, AttrValue] = NO_ATTRS,
     count: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """As `compute`, for an element of several values: tensors of one shape, made together.
+    """Declare tensors of one shape by a function from indices to several values (see `compute`).
 
     Raises:
         UsageError: Not `count` values, or axes have one name twice.
@@ -74,12 +74,12 @@ def compute_many(
     names = tuple(axis_names) or tuple(_default_names(len(shape)))
     if len(names) != len(shape):
         raise UsageError(f"{name}: found {len(names)} names of axes; expected {len(shape)}")
-    axes = tuple(IterVar(each, extent) for each, extent in zip(names, shape, strict=True))
-    made = element(*(axis.expression for axis in axes))
-    reduction = made if isinstance(made, Reduction) else None
-    values = _values(made)
+    axes = tuple(IterVar(axis_name, extent) for axis_name, extent in zip(names, shape, strict=True))
+    declared = element(*(axis.expression for axis in axes))
+    reduction = declared if isinstance(declared, Reduction) else None
+    values = _values(declared)
     reduce_axes = reduction.axes if reduction is not None else ()
-    _check_names(name, [each.name for each in (*axes, *reduce_axes)])
+    _check_names(name, [axis_name.name for axis_name in (*axes, *reduce_axes)])
     if count is not None and len(values) != count:
         raise UsageError(f"{name}: an element is {len(values)} values; expected {count}")
     op = ComputeOp(
@@ -98,30 +98,30 @@ def compute_many(
 def extern(
     buffers: Sequence[Buffer], inputs: Sequence[Tensor], body: Statement, name: str
 ) -> tuple[Tensor, ...]:
-    """Tensors written by a loop statement.
+    """Declare tensors written by a loop statement.
 
     Args:
-        buffers: Where they are; named `name`, or `name`.v0, `name`.v1 ...
-        inputs: What the statement reads.
-        body: Reads the inputs' buffers and writes every element of `buffers`.
-        name: Unique among the operations of a DAG.
+        buffers: Buffers of the tensors, named `name`, or `name`.v0, `name`.v1 ...
+        inputs: Tensors that the statement reads.
+        body: Statement that reads the inputs' buffers and writes every element of `buffers`.
+        name: Name that is unique among the operations of a DAG.
     """
     op = ExternOp(name, tuple(buffers), body, tuple(dict.fromkeys(inputs)))
     return tuple(Tensor(op, position) for position in range(len(op.buffers)))
 
 
-def _values(made: Element) -> tuple[Expression, ...]:
-    match made:
+def _values(value: Element) -> tuple[Expression, ...]:
+    match value:
         case Expression():
-            return (made,)
+            return (value,)
         case Reduction():
-            return made.sources
+            return value.sources
         case _:
-            return tuple(made)
+            return tuple(value)
 
 
 def _check_names(name: str, names: Sequence[str]) -> None:
-    twice = sorted({each for each in names if names.count(each) > 1})
+    twice = sorted({candidate for candidate in names if names.count(candidate) > 1})
     if twice:
         raise UsageError(f"{name}: several axes are named {', '.join(twice)}")
 

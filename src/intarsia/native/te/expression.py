@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Counted(Protocol):
-    """An axis: it stands for its value."""
+    """An axis, which may be used as its value."""
 
     @property
     def expression(self) -> Expression:
@@ -23,7 +23,7 @@ class Counted(Protocol):
 
 
 Operand: TypeAlias = "Expression | Counted | int | float | bool"
-"""What an operator takes: Python's numbers get the type of the other operand."""
+"""An operand of an operator: Python's numbers get the type of the other operand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +34,8 @@ class Expression:
     `//` and `%` are for integers and round towards minus infinity; `/` is for floats.
 
     Attributes:
-        scalar: Over the loop variables of iterators, and loads of the tensors' buffers.
-        tensors: What it reads, each once, in the order of first reading.
+        scalar: Scalar over the loop variables of iterators and loads of the tensors' buffers.
+        tensors: Tensors that the scalar reads, each once, in the order of first reading.
     """
 
     scalar: Scalar
@@ -44,12 +44,12 @@ class Expression:
     @property
     def dtype(self) -> DType:
         """The element type of its value."""
-        found = scalar_dtype(self.scalar)
-        assert found is not None, "every operand was given"
-        return found
+        element_type = scalar_dtype(self.scalar)
+        assert element_type is not None, "every operand was given"
+        return element_type
 
     def astype(self, dtype: DType) -> Expression:
-        """The value in another element type, as ONNX's Cast; itself if it has the type."""
+        """Return the value in another element type, as ONNX's Cast; itself if it has the type."""
         return self if self.dtype is dtype else Expression(Cast(self.scalar, dtype), self.tensors)
 
     def __add__(self, other: Operand) -> Expression:
@@ -110,7 +110,7 @@ class Expression:
 
 
 def arith(op: ArithOp, *operands: Operand) -> Expression:
-    """An operator on operands of one type.
+    """Return an operator applied to operands of one type.
 
     Raises:
         UsageError: The types do not fit, or no operand is an expression.
@@ -119,26 +119,26 @@ def arith(op: ArithOp, *operands: Operand) -> Expression:
 
 
 def literal(value: float | bool, dtype: DType) -> Expression:
-    """A number of a type.
+    """Return a number of a type as an expression.
 
     Raises:
         UsageError: The type has no such number.
     """
-    found = Literal(value, dtype)
-    if not found.is_in_type:
+    number = Literal(value, dtype)
+    if not number.is_in_type:
         raise UsageError(f"{value} is no {dtype.value}")
-    return Expression(found)
+    return Expression(number)
 
 
 def with_tensors(scalar: Scalar, operands: tuple[Operand, ...]) -> Expression:
-    """A scalar of Arith or Intrinsic form over operands; reads what they read.
+    """Return an Arith or Intrinsic with other operands, which reads the tensors that they read.
 
     Raises:
         UsageError: The types do not fit, or no operand is an expression.
     """
-    known = typed(operands)
-    scalars = tuple(each.scalar for each in known)
-    complaint = scalar_complaint(scalar, [each.dtype for each in known])
+    expressions = typed(operands)
+    scalars = tuple(expression.scalar for expression in expressions)
+    complaint = scalar_complaint(scalar, [expression.dtype for expression in expressions])
     if complaint is not None:
         raise UsageError(f"tensor expression: {complaint}")
     match scalar:
@@ -146,17 +146,21 @@ def with_tensors(scalar: Scalar, operands: tuple[Operand, ...]) -> Expression:
             scalar = Arith(op, scalars)
         case Intrinsic(name=name, dtype=dtype):
             scalar = Intrinsic(name, scalars, dtype)
-    return Expression(scalar, tuple(dict.fromkeys(tensor for each in known for tensor in each.tensors)))
+    return Expression(
+        scalar, tuple(dict.fromkeys(tensor for expression in expressions for tensor in expression.tensors))
+    )
 
 
 def typed(operands: tuple[Operand, ...]) -> tuple[Expression, ...]:
-    """Operands as expressions: axes as their values; numbers get the type of the last expression among them.
+    """Return operands as expressions; numbers get the type of the last expression among the operands.
 
     Raises:
         UsageError: No operand is an expression, or the type has no such number.
     """
-    given: list[Any] = [getattr(each, "expression", each) for each in operands]
-    types = [each.dtype for each in given if isinstance(each, Expression)]
+    given: list[Any] = [getattr(operand, "expression", operand) for operand in operands]
+    types = [operand.dtype for operand in given if isinstance(operand, Expression)]
     if not types:
         raise UsageError("a tensor expression needs an operand that is no plain number: use te.const")
-    return tuple(each if isinstance(each, Expression) else literal(each, types[-1]) for each in given)
+    return tuple(
+        operand if isinstance(operand, Expression) else literal(operand, types[-1]) for operand in given
+    )

@@ -1,4 +1,4 @@
-"""What tensor expressions are made of besides operators: reductions, choices, functions."""
+"""Functions on tensor expressions: reductions, choices, comparisons, intrinsics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Axes = IterVar | Sequence[IterVar]
 
 
 def const(value: float | bool, dtype: DType = DType.FLOAT32) -> Expression:
-    """A number.
+    """Return a number as an expression.
 
     Raises:
         UsageError: The type has no such number.
@@ -27,94 +27,97 @@ def const(value: float | bool, dtype: DType = DType.FLOAT32) -> Expression:
 
 
 def sum(value: Expression, axis: Axes) -> Reduction:  # noqa: A001 - the field's name
-    """The sum over axes; 0 of nothing."""
+    """Return the sum over axes; 0 of nothing."""
     dtype = value.dtype
     combiner = Combiner.of("sum", [(0, dtype)], lambda lhs, rhs: (lhs[0] + rhs[0],))
     return Reduction(combiner, (value,), _axes(axis))
 
 
 def prod(value: Expression, axis: Axes) -> Reduction:
-    """The product over axes; 1 of nothing."""
+    """Return the product over axes; 1 of nothing."""
     combiner = Combiner.of("prod", [(1, value.dtype)], lambda lhs, rhs: (lhs[0] * rhs[0],))
     return Reduction(combiner, (value,), _axes(axis))
 
 
 def max(value: Expression, axis: Axes) -> Reduction:  # noqa: A001 - the field's name
-    """The largest over axes, NaN if there is one; the least value of the type of nothing."""
+    """Return the maximum over axes, NaN if there is one; of no elements, the least value of the type."""
     identity = [(lowest(value.dtype), value.dtype)]
     combiner = Combiner.of("max", identity, lambda lhs, rhs: (maximum(lhs[0], rhs[0]),))
     return Reduction(combiner, (value,), _axes(axis))
 
 
 def min(value: Expression, axis: Axes) -> Reduction:  # noqa: A001 - the field's name
-    """The least over axes, NaN if there is one; the largest value of the type of nothing."""
+    """Return the minimum over axes, NaN if there is one; of no elements, the largest value of the type."""
     identity = [(highest(value.dtype), value.dtype)]
     combiner = Combiner.of("min", identity, lambda lhs, rhs: (minimum(lhs[0], rhs[0]),))
     return Reduction(combiner, (value,), _axes(axis))
 
 
 def reduce(combiner: Combiner, values: Sequence[Expression], axis: Axes) -> Reduction:
-    """A reduction of one's own, of several values at once if the combiner is of several.
+    """Return a reduction by a combiner, of several values at once if the combiner has several.
 
     Raises:
         UsageError: The values' number or types are not the combiner's.
     """
-    expected = [each.dtype for each in combiner.identity]
-    found = [each.dtype for each in values]
-    if found != expected:
-        text = ", ".join(each.value for each in found), ", ".join(each.value for each in expected)
+    expected = [value_type.dtype for value_type in combiner.identity]
+    given = [value_type.dtype for value_type in values]
+    if given != expected:
+        text = (
+            ", ".join(value_type.value for value_type in given),
+            ", ".join(value_type.value for value_type in expected),
+        )
         raise UsageError(f"combiner {combiner.name}: found values of {text[0]}; expected {text[1]}")
     return Reduction(combiner, tuple(values), _axes(axis))
 
 
 def maximum(lhs: Operand, rhs: Operand) -> Expression:
-    """The larger one; NaN if one is NaN."""
+    """Return the larger value; NaN if one is NaN."""
     return arith(ArithOp.MAX, lhs, rhs)
 
 
 def minimum(lhs: Operand, rhs: Operand) -> Expression:
-    """The lesser one; NaN if one is NaN."""
+    """Return the lesser value; NaN if one is NaN."""
     return arith(ArithOp.MIN, lhs, rhs)
 
 
 def equal(lhs: Operand, rhs: Operand) -> Expression:
-    """Whether they are equal; NaN equals nothing."""
+    """Return whether two values are equal; NaN equals nothing."""
     return arith(ArithOp.EQ, lhs, rhs)
 
 
 def not_equal(lhs: Operand, rhs: Operand) -> Expression:
-    """Whether they differ; NaN differs from everything."""
+    """Return whether two values differ; NaN differs from everything."""
     return arith(ArithOp.NE, lhs, rhs)
 
 
 def logical_and(*values: Expression) -> Expression:
-    """Whether all bools hold; all are evaluated."""
-    found, *more = values
-    for each in more:
-        found = arith(ArithOp.AND, found, each)
-    return found
+    """Return whether all bools hold; all are evaluated."""
+    result, *more = values
+    for operand in more:
+        result = arith(ArithOp.AND, result, operand)
+    return result
 
 
 def logical_or(*values: Expression) -> Expression:
-    """Whether one of the bools holds; all are evaluated."""
-    found, *more = values
-    for each in more:
-        found = arith(ArithOp.OR, found, each)
-    return found
+    """Return whether one of the bools holds; all are evaluated."""
+    result, *more = values
+    for operand in more:
+        result = arith(ArithOp.OR, result, operand)
+    return result
 
 
 def logical_not(value: Expression) -> Expression:
-    """Whether a bool does not hold."""
+    """Return whether a bool does not hold."""
     return arith(ArithOp.NOT, value)
 
 
 def select(condition: Expression, then: Operand, otherwise: Operand) -> Expression:
-    """One of two values; both are evaluated, so that both must be there (`if_then_else` if not)."""
+    """Return one of two values; both are evaluated, so both must be in bounds (else `if_then_else`)."""
     return arith(ArithOp.SELECT, condition, *typed((then, otherwise)))
 
 
 def if_then_else(condition: Expression, then: Operand, otherwise: Operand) -> Expression:
-    """One of two values; only that one is evaluated.
+    """Return one of two values; only that one is evaluated.
 
     Raises:
         UsageError: The condition is no bool, or the values differ in type.
@@ -126,54 +129,54 @@ def if_then_else(condition: Expression, then: Operand, otherwise: Operand) -> Ex
 
 
 def call(name: str, *args: Operand) -> Expression:
-    """An intrinsic of `ir.scalar_types.INTRINSICS` by name: "exp", "erf", "pow", "shift_left" ...
+    """Return an intrinsic of `ir.scalar_types.INTRINSICS` by name: "exp", "erf", "pow", "shift_left" ...
 
     Raises:
         UsageError: There is none, or the operands do not fit.
     """
-    known = typed(args)
-    return with_tensors(Intrinsic(name, (), known[0].dtype), known)
+    operands = typed(args)
+    return with_tensors(Intrinsic(name, (), operands[0].dtype), operands)
 
 
 def exp(value: Expression) -> Expression:
-    """The exponential."""
+    """Return the exponential."""
     return call("exp", value)
 
 
 def log(value: Expression) -> Expression:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     return call("log", value)
 
 
 def sqrt(value: Expression) -> Expression:
-    """The square root."""
+    """Return the square root."""
     return call("sqrt", value)
 
 
 def tanh(value: Expression) -> Expression:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return call("tanh", value)
 
 
 def erf(value: Expression) -> Expression:
-    """The error function."""
+    """Return the error function."""
     return call("erf", value)
 
 
 def power(base: Operand, exponent: Operand) -> Expression:
-    """The base to the exponent's power, floats."""
+    """Return a float to the power of a float."""
     return call("pow", base, exponent)
 
 
 def lowest(dtype: DType) -> float:
-    """The least value of a type: minus infinity, the least integer, False."""
+    """Return the least value of a type: minus infinity, the least integer, False."""
     if dtype.is_float:
         return float("-inf")
     return 0 if dtype is DType.BOOL else _limits(dtype)[0]
 
 
 def highest(dtype: DType) -> float:
-    """The largest value of a type: infinity, the largest integer, True."""
+    """Return the largest value of a type: infinity, the largest integer, True."""
     if dtype.is_float:
         return float("inf")
     return 1 if dtype is DType.BOOL else _limits(dtype)[1]

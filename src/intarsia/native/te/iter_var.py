@@ -10,7 +10,7 @@ from intarsia.native.te.expression import Expression
 
 
 class IterKind(IntEnum):
-    """What an axis is for; the numbers are those of the v0.6 log."""
+    """The kind of an axis; the numbers are those of the v0.6 log."""
 
     SPATIAL = 0
     REDUCTION = 1
@@ -23,9 +23,9 @@ class IterVar:
     """An axis that counts from 0 to its extent minus 1.
 
     Attributes:
-        name: Of its loop variable, unique in its operation.
-        extent: How often it counts; 0 is allowed.
-        kind: Spatial, or a reduction.
+        name: Name of its loop variable, unique in its operation.
+        extent: Number of values, at least 0.
+        kind: Spatial or reduction.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Tensors, and the operations that make them."""
+"""Tensors, and the operations that declare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intarsia.support.post_order import post_order_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceholderOp:
-    """A tensor that is given.
+    """The operation of a tensor that is an input.
 
     Attributes:
         name: Unique among the operations of a DAG.
@@ -39,7 +39,7 @@ class PlaceholderOp:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Where the tensor is."""
+        """The buffer of the tensor."""
         return (Buffer(self.name, self.shape, self.dtype),)
 
 
@@ -52,8 +52,8 @@ class ComputeOp:
         axes: One spatial axis for each dimension; their variables stand in the bodies.
         reduce_axes: Axes that the bodies are combined over, in loop order; () if there is no combiner.
         bodies: The element of each tensor, or with a combiner what is combined.
-        combiner: How; None if this is no reduction.
-        inputs: What the bodies read, each once.
+        combiner: Combiner of a reduction; None for other operations.
+        inputs: Tensors that the bodies read, each once.
         attrs: Facts for schedulers, such as `layout_free_placeholders` (names of what it reads).
     """
 
@@ -73,7 +73,7 @@ class ComputeOp:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Where the tensors are: "name", or "name.v0", "name.v1" ... if there are several."""
+        """The buffers of the tensors: "name", or "name.v0", "name.v1" ... if there are several."""
         return tuple(
             Buffer(name, self.shape, dtype)
             for name, dtype in zip(output_names(self.name, len(self.dtypes)), self.dtypes, strict=True)
@@ -82,13 +82,13 @@ class ComputeOp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExternOp:
-    """Tensors written by a loop statement, for what no expression of one element says well, such as CumSum.
+    """Tensors written by a loop statement, for operators that are no function of one element, such as CumSum.
 
     Attributes:
         name: Unique among the operations of a DAG.
-        buffers: Where the tensors are.
-        body: Reads the buffers of the inputs and writes each element of its own.
-        inputs: What it reads, each once.
+        buffers: Buffers of the tensors.
+        body: Statement that reads the buffers of the inputs and writes each element of its own.
+        inputs: Tensors that the statement reads, each once.
         attrs: Facts.
     """
 
@@ -107,8 +107,8 @@ class Tensor:
     """A result of an operation; equal if the operation and the position are the same.
 
     Attributes:
-        op: What makes it.
-        position: Which of its results it is.
+        op: Operation that computes the tensor.
+        position: Position among the results of the operation.
     """
 
     op: Operation
@@ -130,7 +130,7 @@ class Tensor:
         return self.buffer.dtype
 
     def __getitem__(self, indices: Index | tuple[Index, ...]) -> Expression:
-        """An element; each index is an int64 expression, an axis or a number, and must lie inside.
+        """Return an element; each index is an int64 expression, an axis or a number, and must lie inside.
 
         Raises:
             UsageError: Their number or types do not fit.
@@ -139,9 +139,9 @@ class Tensor:
         if len(given) != len(self.shape):
             text = f"tensor {self.buffer.name} has {len(self.shape)} dimensions; found {len(given)} indices"
             raise UsageError(text)
-        known = tuple(_index(each, self.buffer.name) for each in given)
-        tensors = (self, *(tensor for each in known for tensor in each.tensors))
-        load = Load(self.buffer, tuple(each.scalar for each in known))
+        expressions = tuple(_index(index, self.buffer.name) for index in given)
+        tensors = (self, *(tensor for index in expressions for tensor in index.tensors))
+        load = Load(self.buffer, tuple(index.scalar for index in expressions))
         return Expression(load, tuple(dict.fromkeys(tensors)))
 
 
@@ -149,17 +149,17 @@ Index: TypeAlias = Expression | IterVar | int
 
 
 def output_names(name: str, count: int) -> tuple[str, ...]:
-    """The buffers' names of an operation with so many results."""
+    """Return the names of the buffers of an operation with `count` results."""
     return (name,) if count == 1 else tuple(f"{name}.v{i}" for i in range(count))
 
 
 def _index(value: Index, name: str) -> Expression:
     if isinstance(value, IterVar):
         return value.expression
-    known = literal(value, DType.INT64) if isinstance(value, int) else value
-    if known.dtype is not DType.INT64:
-        raise UsageError(f"an index of tensor {name} is {known.dtype.value}; expected int64 (use astype)")
-    return known
+    index = literal(value, DType.INT64) if isinstance(value, int) else value
+    if index.dtype is not DType.INT64:
+        raise UsageError(f"an index of tensor {name} is {index.dtype.value}; expected int64 (use astype)")
+    return index
 
 
 def operations(ops: Iterable[Operation]) -> list[Operation]:

@@ -119,11 +119,11 @@ class _Writer:
         self.temporaries = 0
         match statement, event:
             case Store(), Event.ENTER:
-                place = self.emit_offset(
+                offset = self.emit_offset(
                     statement.buffer, [self.emit_scalar(index) for index in statement.indices]
                 )
                 self.emit_line(
-                    f"{self.names[statement.buffer][-1]}[{place}] = {self.emit_scalar(statement.value)}"
+                    f"{self.names[statement.buffer][-1]}[{offset}] = {self.emit_scalar(statement.value)}"
                 )
             case For(), Event.ENTER:
                 self.enter_loop(statement)
@@ -196,8 +196,8 @@ class _Writer:
                     return f"({scalar.value})"
                 return self.bind_constant(number_of_literal(scalar))
             case Load():
-                place = self.emit_offset(scalar.buffer, below)
-                return self.emit_temporary(f"{self.names[scalar.buffer][-1]}[{place}]")
+                offset = self.emit_offset(scalar.buffer, below)
+                return self.emit_temporary(f"{self.names[scalar.buffer][-1]}[{offset}]")
             case Arith():
                 return self.emit_arithmetic(scalar, below)
             case Cast():

@@ -1,6 +1,6 @@
 """Compute rules: how operators of ONNX are declared as tensor expressions (DESIGN section 8).
 
-compute_call, compute_rule  what a rule is given, and the registry
+compute_call, compute_rule  the arguments of a rule, and the registry
 float32_arithmetic          rules for floats applied to float16 and bfloat16
 The other files are a family of operators each.
 """

@@ -41,14 +41,14 @@ _ALPHA: dict[str, Callable[[Expression, float], Expression]] = {
 @compute_rule(*_PLAIN)
 @in_float32
 def activation(call: ComputeCall) -> Sequence[Tensor]:
-    """Floats, element by element; Relu of integers as well."""
+    """Declare an activation function of floats, element by element; Relu of integers as well."""
     return elementwise(call, _PLAIN[call.op_name])
 
 
 @compute_rule(*_ALPHA)
 @in_float32
 def with_alpha(call: ComputeCall) -> Sequence[Tensor]:
-    """Floats, element by element, with the attribute alpha."""
+    """Declare an activation function with the attribute alpha, of floats, element by element."""
     alpha = call.real("alpha", 1.0)
     return elementwise(call, lambda x: _ALPHA[call.op_name](x, alpha))
 
@@ -56,7 +56,7 @@ def with_alpha(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("Selu")
 @in_float32
 def selu(call: ComputeCall) -> Sequence[Tensor]:
-    """Gamma * x above 0, gamma * alpha * (exp(x) - 1) below."""
+    """Declare gamma * x above 0, gamma * alpha * (exp(x) - 1) below."""
     alpha, gamma = call.real("alpha"), call.real("gamma")
     return elementwise(call, lambda x: select(x < 0.0, expm1_below_0(x) * (alpha * gamma), x * gamma))
 
@@ -64,7 +64,7 @@ def selu(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("HardSigmoid")
 @in_float32
 def hard_sigmoid(call: ComputeCall) -> Sequence[Tensor]:
-    """Alpha * x + beta, between 0 and 1."""
+    """Declare alpha * x + beta, clamped between 0 and 1."""
     alpha, beta = call.real("alpha"), call.real("beta")
     return elementwise(call, lambda x: clip(x * alpha + beta, 0.0, 1.0))
 
@@ -72,21 +72,21 @@ def hard_sigmoid(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("Gelu")
 @in_float32
 def gelu(call: ComputeCall) -> Sequence[Tensor]:
-    """X times the normal distribution function, by erf or by an approximation with tanh."""
+    """Declare x times the normal distribution function, by erf or by an approximation with tanh."""
     if call.text("approximate") == "tanh":
         return elementwise(call, _gelu_tanh)
     return elementwise(call, lambda x: x * 0.5 * (erf(x * math.sqrt(0.5)) + 1.0))
 
 
 def _gelu_tanh(x: Expression) -> Expression:
-    """(1 + tanh(u)) / 2 is the sigmoid of 2 u, which keeps its digits for negative u."""
+    """Return x * (1 + tanh(u)) / 2 as x * sigmoid(2 u), which keeps its digits for negative u."""
     return x * sigmoid((x + x * x * x * 0.044715) * (2 * math.sqrt(2 / math.pi)))
 
 
 @compute_rule("Shrink")
 @in_float32
 def shrink(call: ComputeCall) -> Sequence[Tensor]:
-    """What is beyond lambd moved towards 0 by bias; 0 for the rest."""
+    """Declare x moved towards 0 by bias beyond lambd, and 0 for the rest."""
     if not call.output_type.dtype.is_float:
         raise call.not_covered("integers")
     bias, lambd = call.real("bias"), call.real("lambd")
@@ -99,5 +99,5 @@ def shrink(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("PRelu")
 @in_float32
 def prelu(call: ComputeCall) -> Sequence[Tensor]:
-    """X above 0, x times a slope that is broadcast below."""
+    """Declare x above 0, x times a slope that is broadcast below."""
     return elementwise(call, lambda x, slope: select(x > 0, x, x * slope))

@@ -17,7 +17,7 @@ from intarsia.native.te.operators.scalar_functions import floored_remainder, tru
 from intarsia.native.te.tensor import Tensor
 
 _LARGEST_POWER = 4
-"""An exponent known to be a whole number up to here is multiplications."""
+"""Largest whole exponent that is expanded into multiplications."""
 
 _FOLDED: dict[str, Callable[[Expression, Expression], Expression]] = {
     "Add": lambda x, y: x + y,
@@ -33,7 +33,7 @@ _FOLDED: dict[str, Callable[[Expression, Expression], Expression]] = {
 @compute_rule(*_FOLDED)
 @in_float32
 def fold(call: ComputeCall) -> Sequence[Tensor]:
-    """Any number of arguments, broadcast, put together from left to right; numbers of any type."""
+    """Combine any number of broadcast arguments from left to right; numbers of any type."""
     combine, count = _FOLDED[call.op_name], len(call.inputs)
     if call.op_name != "Mean":
         return elementwise(call, lambda *values: reduce(combine, values))
@@ -43,15 +43,16 @@ def fold(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("Div")
 @in_float32
 def div(call: ComputeCall) -> Sequence[Tensor]:
-    """The quotient; of integers towards zero, and 0 where the divisor is."""
+    """Declare the quotient; of integers towards zero, and 0 where the divisor is."""
     if call.output_type.dtype.is_float:
+        # Integers: ONNX divides towards zero, and machines trap at a zero divisor.
         return elementwise(call, lambda x, y: x / y)
     return elementwise(call, truncating_quotient)
 
 
 @compute_rule("Mod")
 def mod(call: ComputeCall) -> Sequence[Tensor]:
-    """The remainder of integers, with the sign of the divisor or (fmod) of the dividend."""
+    """Declare the remainder of integers, with the sign of the divisor or (fmod) of the dividend."""
     if not call.output_type.dtype.is_integer:
         raise call.not_covered("floats, whose remainder takes long division")
     if call.integer("fmod"):
@@ -66,7 +67,7 @@ def _truncated_remainder(x: Expression, y: Expression) -> Expression:
 @compute_rule("Pow")
 @in_float32
 def pow_(call: ComputeCall) -> Sequence[Tensor]:
-    """The power of a float; small powers that are known are multiplications, also of integers."""
+    """Declare the power of a float; small known powers are multiplications, also of integers."""
     base, exponent = call.input(0), _known_exponent(call)
     if exponent is not None and exponent in range(1, _LARGEST_POWER + 1):
         count = int(exponent)
@@ -79,7 +80,7 @@ def pow_(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _known_exponent(call: ComputeCall) -> float | None:
-    """The exponent, if it is one number that does not make the result larger than the base."""
+    """Return the exponent, if it is one number that does not make the result larger than the base."""
     value = call.constants[1]
     if value is None or value.size != 1 or call.input(0).shape != call.shape:
         return None

@@ -24,17 +24,17 @@ from intarsia.native.te.tensor import Tensor
 _DOUBLE = 11
 
 _Bias: TypeAlias = Callable[[Expression, Expression, Expression, Expression], Expression]
-"""From batch, head, query and key to what is added to the score."""
+"""Function from batch, head, query and key to the summand of the score."""
 
 _MASK, _PAST_KEY = 3, 4
 _LENGTHS: Final = 6
-"""Position of the number of keys of each batch that are no padding."""
+"""Position of the argument with the number of keys of each batch that are no padding."""
 
 
 @compute_rule("Attention")
 @in_float32
 def attention(call: ComputeCall) -> Sequence[Tensor]:
-    """Grouped heads, caches, masks, causality, windows and soft caps (A. Vaswani et al., 2017)."""
+    """Declare attention (A. Vaswani et al., 2017): grouped heads, caches, masks, windows, soft caps."""
     if call.attrs.get("softmax_precision") == _DOUBLE and call.output_type.dtype.value != "float64":
         raise call.not_covered("a softmax in float64")
     has_heads = len(call.input(0).shape) == 4
@@ -50,14 +50,14 @@ def attention(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _heads(call: ComputeCall, position: int, heads: int, name: str) -> Tensor:
-    """[batch, step, heads * size] as [batch, head, step, size]."""
+    """Return [batch, step, heads * size] as [batch, head, step, size]."""
     x = call.input(position)
     size = x.shape[2] // heads
     return compute((x.shape[0], heads, x.shape[1], size), lambda b, h, s, e: x[b, s, h * size + e], name)
 
 
 def _cached(call: ComputeCall, position: int, past: int) -> Tensor:
-    """Keys or values with heads, behind those of the past."""
+    """Return keys or values with heads, appended to those of the past."""
     x, name = call.input(position), f"{call.name}.out{position}"
     if len(x.shape) == 3:
         x = _heads(
@@ -79,9 +79,9 @@ class _Scores:
     Attributes:
         name: Prefix of the stages.
         raw: Scaled products.
-        capped: The same within the soft cap.
-        biased: With the bias.
-        bias: None if nothing is added.
+        capped: Scaled products within the soft cap.
+        biased: Capped scores with the bias.
+        bias: Sum of masks, or None without one.
     """
 
     name: str
@@ -115,7 +115,7 @@ class _Scores:
         return cls(name, raw, capped, biased, bias)
 
     def softmax(self) -> Tensor:
-        """The weights of the keys, which are 0 for a query that may look nowhere."""
+        """Return the weights of the keys, which are 0 for a query that may attend to no key."""
         *rows, keys = self.biased.shape
         x, bias = self.biased, self.bias
         axes = [reduce_axis(keys, "rj") for _ in range(3)]
@@ -127,6 +127,7 @@ class _Scores:
 
         def share(*i: Expression) -> Expression:
             whole = total[i[:-1]]
+            # All keys may be masked out: the sum is 0 then, and the quotient would be NaN.
             return powers[i] / select(equal(whole, 0.0), const(1, whole.dtype), whole)
 
         if bias is None:
@@ -145,7 +146,7 @@ def _finite(x: Expression) -> Expression:
 
 
 def _weighted(call: ComputeCall, weights: Tensor, value: Tensor, has_heads: bool) -> Tensor:
-    """The values of the keys by weight, with the heads where the query has them."""
+    """Return the values of the keys by weight, with the heads where the query has them."""
     heads, size = weights.shape[1], value.shape[3]
     repeats = max(1, heads // max(1, value.shape[1]))
     axis = reduce_axis(weights.shape[3], "rj")
@@ -160,13 +161,13 @@ def _weighted(call: ComputeCall, weights: Tensor, value: Tensor, has_heads: bool
 
 
 def _bias_of(call: ComputeCall, queries: int, keys: int, dtype: DType) -> _Bias | None:
-    """The sum of mask, causality, window and lengths; None if there is none of them.
+    """Return the sum of mask, causality, window and lengths; None if there is none of them.
 
     Args:
-        call: Of Attention.
-        queries: Their number in this block.
-        keys: Their number, past ones too.
-        dtype: Of the scores.
+        call: Call of Attention.
+        queries: Number of queries in this block.
+        keys: Number of keys, including past ones.
+        dtype: Element type of the scores.
     """
     parts = [_mask_bias(call, keys, dtype)] if call.has_input(_MASK) else []
     parts += _reach_bias(call, queries, dtype)
@@ -175,10 +176,10 @@ def _bias_of(call: ComputeCall, queries: int, keys: int, dtype: DType) -> _Bias 
         return None
 
     def bias(b: Expression, h: Expression, i: Expression, j: Expression) -> Expression:
-        found = parts[0](b, h, i, j)
+        total = parts[0](b, h, i, j)
         for part in parts[1:]:
-            found = found + part(b, h, i, j)
-        return found
+            total = total + part(b, h, i, j)
+        return total
 
     return bias
 
@@ -188,21 +189,21 @@ def _allowed(is_allowed: Expression, dtype: DType) -> Expression:
 
 
 def _mask_bias(call: ComputeCall, keys: int, dtype: DType) -> _Bias:
-    """The mask, which may be shorter than the keys: those behind it are not looked at."""
+    """Return the mask as a bias; keys beyond a shorter mask are masked out."""
     mask = call.input(_MASK)
-    known = mask.shape[-1]
+    masked_keys = mask.shape[-1]
 
     def bias(b: Expression, h: Expression, i: Expression, j: Expression) -> Expression:
-        place = clamped(j, known) if known < keys else j
-        value = element_at(mask, (b, h, i, place)) if known else const(0, dtype)
+        key = clamped(j, masked_keys) if masked_keys < keys else j
+        value = element_at(mask, (b, h, i, key)) if masked_keys else const(0, dtype)
         value = _allowed(value, dtype) if value.dtype is DType.BOOL else value.astype(dtype)
-        return value if known >= keys else select(j < known, value, -math.inf)
+        return value if masked_keys >= keys else select(j < masked_keys, value, -math.inf)
 
     return bias
 
 
 def _reach_bias(call: ComputeCall, queries: int, dtype: DType) -> list[_Bias]:
-    """How far behind and ahead a query looks, counted from its place among all keys."""
+    """Return the biases of causality and windows, counted from the query's position among all keys."""
 
     def distance(b: Expression, i: Expression, j: Expression) -> Expression:
         if call.has_input(_PAST_KEY):
@@ -211,15 +212,15 @@ def _reach_bias(call: ComputeCall, queries: int, dtype: DType) -> list[_Bias]:
             return i + call.input(_LENGTHS)[b].astype(DType.INT64) - queries - j
         return i - j
 
-    found: list[_Bias] = []
+    biases: list[_Bias] = []
     behind, ahead = call.integer("left_window_size", -1), call.integer("right_window_size", -1)
     if call.integer("is_causal", 0):
-        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= 0, dtype))
+        biases.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= 0, dtype))
     if behind >= 0:
-        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) <= behind, dtype))
+        biases.append(lambda b, _, i, j: _allowed(distance(b, i, j) <= behind, dtype))
     if ahead >= 0:
-        found.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= -ahead, dtype))
-    return found
+        biases.append(lambda b, _, i, j: _allowed(distance(b, i, j) >= -ahead, dtype))
+    return biases
 
 
 def _padding_bias(call: ComputeCall, dtype: DType) -> _Bias:

@@ -20,13 +20,13 @@ from intarsia.native.te.operators.scalar_functions import absolute
 from intarsia.native.te.tensor import Tensor
 
 _MOST_SUMMANDS: Final = 8
-"""Neighbours whose squares are summed up in one expression."""
+"""Most neighbours whose squares are summed up in one expression."""
 
 
 @compute_rule("BatchNormalization")
 @in_float32
 def batch_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """In inference: with a mean and a variance of each channel that are given."""
+    """Normalize as in inference, by a given mean and variance of each channel."""
     if call.integer("training_mode") or len(call.output_types) > 1:
         raise call.not_covered("training")
     x, scale, bias, mean, variance = (call.input(position) for position in range(5))
@@ -47,7 +47,7 @@ def batch_normalization(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("LRN")
 @in_float32
 def lrn(call: ComputeCall) -> Sequence[Tensor]:
-    """By a power of the sum of squares over neighbouring channels."""
+    """Divide by a power of the sum of squares over neighbouring channels."""
     x, size, name = call.input(0), call.integer("size"), call.name
     total = _sum_of_few(x, size, name) if size <= _MOST_SUMMANDS else _sum_of_many(x, size, name)
     alpha, beta, bias = call.real("alpha") / size, call.real("beta"), call.real("bias")
@@ -56,7 +56,7 @@ def lrn(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _sum_of_few(x: Tensor, size: int, name: str) -> Tensor:
-    """Squares of neighbouring channels summed up where they are read."""
+    """Sum the squares of neighbouring channels where they are read."""
     channels, before = x.shape[1], (size - 1) // 2
     offsets = [offset for offset in range(-before, size - before) if abs(offset) < max(channels, 1)]
 
@@ -73,7 +73,7 @@ def _sum_of_few(x: Tensor, size: int, name: str) -> Tensor:
 
 
 def _sum_of_many(x: Tensor, size: int, name: str) -> Tensor:
-    """The same as a reduction of padded channels."""
+    """Sum the squares of neighbouring channels by a reduction of padded channels."""
     channels, before = x.shape[1], (size - 1) // 2
     padded = compute(
         (x.shape[0], channels + size - 1, *x.shape[2:]),
@@ -92,8 +92,9 @@ def _sum_of_many(x: Tensor, size: int, name: str) -> Tensor:
 
 
 def _power(base: Expression, exponent: float) -> Expression:
-    """A power; the one that networks use, 0.75, by roots."""
+    """Return a power; the usual exponent of LRN, 0.75, by square roots."""
     if exponent == 0.75:
+        # x ** 0.75 == sqrt(x) * sqrt(sqrt(x)): two square roots are cheaper than a power.
         return sqrt(base) * sqrt(sqrt(base))
     return power(base, exponent)
 
@@ -101,7 +102,7 @@ def _power(base: Expression, exponent: float) -> Expression:
 @compute_rule("LpNormalization")
 @in_float32
 def lp_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """By the sum of magnitudes, or the root of the sum of squares, along an axis; 0 where that is 0."""
+    """Divide by the sum of magnitudes, or the root of the sum of squares, along an axis; 0 for norm 0."""
     x, axes = call.input(0), (normalized_axis(call.integer("axis"), len(call.shape)),)
     is_sum = call.integer("p") == 1
     total = reduce_over(

@@ -28,19 +28,19 @@ from intarsia.native.te.operators.windows import Window, places, tap_axes
 from intarsia.native.te.tensor import Tensor
 
 _NARROW: Final = 3
-"""Groups of so many blocks of results are scheduled as groups; others are as good as one convolution each."""
+"""Most result blocks of a group that is scheduled in groups; wider groups run like plain convolutions."""
 
 
 def blocked_convolution(
     x: Tensor, weight: Tensor, windows: Sequence[Window], name: str, in_per_out: tuple[int, int] = (0, 1)
 ) -> Tensor:
-    """The reduction of a convolution: (N, M / lanes, spatial ..., lanes).
+    """Declare the reduction of a convolution: (N, M / lanes, spatial ..., lanes).
 
     Args:
         x: (N, C / ci, spatial ..., ci).
         weight: (M / lanes, blocks of ci, taps ..., ci, lanes), as `pack_weight` makes it.
         windows: One for each spatial dimension.
-        name: Of the operation; ".pad" is put behind it for the padded input.
+        name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
     """
     source = padded_block(x, windows, 0.0, f"{name}.pad")
@@ -67,13 +67,13 @@ def blocked_convolution(
 
 
 def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
-    """As `blocked_convolution`, of an input (N, C, spatial ...) with few channels.
+    """Declare `blocked_convolution` of an input (N, C, spatial ...) with few channels.
 
     Args:
         x: The input.
         weight: (M / lanes, C, taps ..., lanes), as `pack_weight_of_plain` makes it.
         windows: One for each spatial dimension.
-        name: Of the operation.
+        name: Name of the operation.
     """
     source = padded_block(x, windows, 0.0, f"{name}.pad")
     channel, taps = reduce_axis(x.shape[1], "rc"), tap_axes(windows)
@@ -87,20 +87,27 @@ def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], n
 
 
 def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], name: str) -> Tensor:
-    """A convolution of each channel on its own; taps beyond the image are left out.
+    """Declare a convolution of each channel on its own; taps beyond the image are left out.
 
     Args:
         x: (N, C / lanes, spatial ..., lanes).
         weight: (C / lanes, taps ..., lanes), as `pack_depthwise_weight` makes it.
         windows: One for each spatial dimension.
-        name: Of the operation.
+        name: Name of the operation.
     """
     taps = tap_axes(windows)
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        reached = places(windows, rest[:-1], taps)
-        conditions = [each for w, place in zip(windows, reached, strict=True) for each in w.holds(place)]
-        at = [place - w.begin if w.begin else place for w, place in zip(windows, reached, strict=True)]
+        positions = places(windows, rest[:-1], taps)
+        conditions = [
+            condition
+            for w, position in zip(windows, positions, strict=True)
+            for condition in w.holds(position)
+        ]
+        at = [
+            position - w.begin if w.begin else position
+            for w, position in zip(windows, positions, strict=True)
+        ]
         product = x[(n, o, *at, rest[-1])] * weight[(o, *taps, rest[-1])]
         clipped = if_then_else(logical_and(*conditions), product, 0.0) if conditions else product
         return functions.sum(clipped, taps)
@@ -109,65 +116,69 @@ def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], 
     return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CHANNELWISE})
 
 
-def blocks_of_groups(channels: int, made: int, groups: int, ci: int, lanes: int) -> tuple[int, int] | None:
-    """Which input blocks a block of results reads: the `in_per_out` of `blocked_convolution`.
+def blocks_of_groups(channels: int, outputs: int, groups: int, ci: int, lanes: int) -> tuple[int, int] | None:
+    """Return which input blocks a block of results reads: the `in_per_out` of `blocked_convolution`.
 
     A block of results either lies in one group, or holds several whole groups. Then its weights are a block
     diagonal of theirs: products with zeros are the price of whole vectors.
 
     Args:
-        channels: Of the input, all groups together.
-        made: Of the result, all groups together.
-        groups: How many there are.
-        ci: How many channels a block of the input has.
-        lanes: How many a block of the result has.
+        channels: Number of input channels, all groups together.
+        outputs: Number of output channels, all groups together.
+        groups: Number of groups.
+        ci: Channels in a block of the input.
+        lanes: Channels in a block of the result.
 
     Returns:
         None if blocks and groups do not fit.
     """
     if groups == 1:
         return 0, 1
-    read, own = channels // groups, made // groups
-    if own % lanes == 0 and read % ci == 0:
-        return read // ci, own // lanes
-    if lanes % own == 0 and made % lanes == 0 and (lanes // own * read) % ci == 0:
-        return lanes // own * read // ci, 1
+    group_inputs, group_outputs = channels // groups, outputs // groups
+    if group_outputs % lanes == 0 and group_inputs % ci == 0:
+        return group_inputs // ci, group_outputs // lanes
+    if (
+        lanes % group_outputs == 0
+        and outputs % lanes == 0
+        and (lanes // group_outputs * group_inputs) % ci == 0
+    ):
+        return lanes // group_outputs * group_inputs // ci, 1
     return None
 
 
 def pack_weight(weight: npt.NDArray[Any], ci: int, lanes: int, groups: int = 1) -> npt.NDArray[Any]:
-    """Weights (M, C / groups, taps ...) for `blocked_convolution`, with zeros in what channels do not fill.
+    """Pack weights (M, C / groups, taps ...) for `blocked_convolution`; zeros fill incomplete blocks.
 
     Args:
         weight: The weights.
-        ci: How many channels a block of the input has.
-        lanes: How many a block of the result has.
-        groups: With more than one, `blocks_of_groups` must not be None.
+        ci: Channels in a block of the input.
+        lanes: Channels in a block of the result.
+        groups: Number of groups; with more than one, `blocks_of_groups` must not be None.
     """
-    own = weight.shape[0] // groups
-    if groups > 1 and own % lanes:
-        weight = _block_diagonal(weight, lanes, own)
+    group_outputs = weight.shape[0] // groups
+    if groups > 1 and group_outputs % lanes:
+        weight = _block_diagonal(weight, lanes, group_outputs)
     by_made = blocked_array(weight, lanes, axis=0)  # (M / lanes, C, taps ..., lanes)
     both = blocked_array(by_made, ci, axis=1)  # (M / lanes, C / ci, taps ..., lanes, ci)
     return np.ascontiguousarray(np.swapaxes(both, -1, -2))
 
 
 def pack_weight_of_plain(weight: npt.NDArray[Any], lanes: int) -> npt.NDArray[Any]:
-    """Weights (M, C, taps ...) for `convolution_of_plain`."""
+    """Pack weights (M, C, taps ...) for `convolution_of_plain`."""
     return blocked_array(weight, lanes, axis=0)
 
 
 def pack_depthwise_weight(weight: npt.NDArray[Any], lanes: int) -> npt.NDArray[Any]:
-    """Weights (C, 1, taps ...) for `depthwise_convolution`."""
+    """Pack weights (C, 1, taps ...) for `depthwise_convolution`."""
     return blocked_array(weight[:, 0], lanes, axis=0)
 
 
-def _block_diagonal(weight: npt.NDArray[Any], lanes: int, own: int) -> npt.NDArray[Any]:
-    """Weights of groups over all channels that the groups of one block read."""
-    made, read = weight.shape[:2]
-    inside = lanes // own
-    wide = np.zeros((made, inside * read, *weight.shape[2:]), weight.dtype)
-    for place in range(made):
-        first = place // own % inside * read
-        wide[place, first : first + read] = weight[place]
+def _block_diagonal(weight: npt.NDArray[Any], lanes: int, group_outputs: int) -> npt.NDArray[Any]:
+    """Spread weights of groups over all channels that the groups of one block read, with zeros between."""
+    outputs, read = weight.shape[:2]
+    inside = lanes // group_outputs
+    wide = np.zeros((outputs, inside * read, *weight.shape[2:]), weight.dtype)
+    for output in range(outputs):
+        first = output // group_outputs % inside * read
+        wide[output, first : first + read] = weight[output]
     return wide

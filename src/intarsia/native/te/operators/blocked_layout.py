@@ -38,33 +38,33 @@ TILE: Final = "tile"
 """Attribute of convolutions by Winograd's transforms: how many results a tile has along each dimension."""
 
 OVERLAPPING: Final = "overlapping"
-"""Attribute of operations that sum up, for each result, what reaches it: the strides of what does."""
+"""Attribute of operations whose summands overlap in the results: the strides of the summands."""
 
 
 def blocked_array(array: npt.NDArray[Any], lanes: int, axis: int = 1) -> npt.NDArray[Any]:
-    """An array with an axis cut into blocks; the last axis is new, and zeros fill the last block.
+    """Cut an axis of an array into blocks; the lanes become the last axis, and zeros fill the last block.
 
     Args:
         array: (N, C, spatial ...), or a bias (C,) with axis 0.
-        lanes: How many channels a block has.
-        axis: That of the channels.
+        lanes: Channels in a block.
+        axis: Axis of the channels.
     """
     channels = array.shape[axis]
     blocks = -(-channels // lanes)
-    widths = [(0, blocks * lanes - channels if each == axis else 0) for each in range(array.ndim)]
+    widths = [(0, blocks * lanes - channels if dimension == axis else 0) for dimension in range(array.ndim)]
     cut = np.pad(array, widths).reshape(*array.shape[:axis], blocks, lanes, *array.shape[axis + 1 :])
     return np.ascontiguousarray(np.moveaxis(cut, axis + 1, -1))
 
 
 def plain_array(array: npt.NDArray[Any], channels: int) -> npt.NDArray[Any]:
-    """An array (N, C, spatial ...) of a blocked one."""
+    """Return an array (N, C, spatial ...) of a blocked one."""
     joined = np.moveaxis(array, -1, 2)
     flat = joined.reshape(array.shape[0], array.shape[1] * array.shape[-1], *array.shape[2:-1])
     return np.ascontiguousarray(flat[:, :channels])
 
 
 def to_blocked(x: Tensor, lanes: int, name: str) -> Tensor:
-    """A tensor (N, C, spatial ...) in blocks, with zeros in the rest of the last one."""
+    """Declare a tensor (N, C, spatial ...) in blocks, with zeros in the rest of the last one."""
     batch, channels, *spatial = x.shape
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Expression:
@@ -77,7 +77,7 @@ def to_blocked(x: Tensor, lanes: int, name: str) -> Tensor:
 
 
 def from_blocked(x: Tensor, channels: int, name: str) -> Tensor:
-    """A blocked tensor as (N, C, spatial ...)."""
+    """Declare a blocked tensor as (N, C, spatial ...)."""
     batch, _, *spatial, lanes = x.shape
 
     def element(n: Expression, c: Expression, *rest: Expression) -> Expression:
@@ -87,19 +87,19 @@ def from_blocked(x: Tensor, channels: int, name: str) -> Tensor:
 
 
 def blocked_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
-    """A blocked tensor with a number added to each channel; the bias is (C / lanes, lanes)."""
+    """Declare a blocked tensor with a number added to each channel; the bias is (C / lanes, lanes)."""
     names = axis_names(len(x.shape) - 3)
     return compute(x.shape, lambda *i: x[i] + bias[i[1], i[-1]], name, names)
 
 
 def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
-    """A tensor with as much padding around its spatial dimensions as windows reach; itself if none.
+    """Declare a tensor padded as far as windows reach in its spatial dimensions; itself without padding.
 
     Args:
-        x: Blocked; or plain, where the lanes are missing.
+        x: Blocked tensor, or a plain one without lanes.
         windows: One for each spatial dimension.
-        value: What the padding is.
-        name: Of the operation.
+        value: Value of the padding.
+        name: Name of the operation.
     """
     if all(window.is_inside for window in windows):
         return x
@@ -107,9 +107,11 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
 
     def element(*indices: Expression) -> Expression:
         spatial = list(zip(windows, indices[2:behind], strict=True))
-        conditions = [each for window, place in spatial for each in window.holds(place)]
-        own = [place - window.begin if window.begin else place for window, place in spatial]
-        inside = x[(*indices[:2], *own, *indices[behind:])]
+        conditions = [condition for window, position in spatial for condition in window.holds(position)]
+        element_indices = [
+            position - window.begin if window.begin else position for window, position in spatial
+        ]
+        inside = x[(*indices[:2], *element_indices, *indices[behind:])]
         return if_then_else(logical_and(*conditions), inside, value) if conditions else inside
 
     shape = (*x.shape[:2], *(window.reach for window in windows), *x.shape[behind:])
@@ -117,5 +119,5 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
 
 
 def axis_names(rank: int) -> tuple[str, ...]:
-    """The axes of a blocked tensor: n, o, h and w, v (the lane)."""
+    """Return the axis names of a blocked tensor: n, o, h and w, v (the lane)."""
     return ("n", "o", *spatial_names(rank), "v")

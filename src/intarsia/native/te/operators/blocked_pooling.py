@@ -1,4 +1,4 @@
-"""Pools of blocked tensors."""
+"""Pooling of blocked tensors."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from intarsia.native.te.tensor import Tensor
 
 
 def blocked_max_pool(x: Tensor, windows: Sequence[Window], name: str) -> Tensor:
-    """The largest element of each window of a tensor (N, C / lanes, spatial ..., lanes)."""
+    """Declare the largest element of each window of a tensor (N, C / lanes, spatial ..., lanes)."""
     source = padded_block(x, windows, lowest(x.dtype), f"{name}.pad")
     return _pool(source, windows, functions.max, name)
 
 
 def blocked_average_pool(x: Tensor, windows: Sequence[Window], with_padding: bool, name: str) -> Tensor:
-    """The mean of each window, of elements or of elements and padding."""
+    """Declare the mean of each window, of elements or of elements and padding."""
     source = padded_block(x, windows, 0.0, f"{name}.pad")
     total = _pool(source, windows, functions.sum, f"{name}.sum")
 
     def mean(*i: Expression) -> Expression:
         counts = [w.counted(place, with_padding) for w, place in zip(windows, i[2:-1], strict=True)]
-        if all(isinstance(each, int) for each in counts):
-            return total[i] * (1.0 / math.prod(each for each in counts if isinstance(each, int)))
-        known = math.prod(each for each in counts if isinstance(each, int))
-        found = [each.astype(x.dtype) for each in counts if isinstance(each, Expression)]
-        return total[i] * (1.0 / reduce(mul, found, const(float(known), x.dtype)))
+        if all(isinstance(count, int) for count in counts):
+            return total[i] * (1.0 / math.prod(count for count in counts if isinstance(count, int)))
+        constant_count = math.prod(count for count in counts if isinstance(count, int))
+        variable_counts = [count.astype(x.dtype) for count in counts if isinstance(count, Expression)]
+        return total[i] * (1.0 / reduce(mul, variable_counts, const(float(constant_count), x.dtype)))
 
     return compute(total.shape, mean, name, axis_names(len(windows)))
 
 
 def blocked_global_pool(x: Tensor, name: str, is_max: bool = False) -> Tensor:
-    """The mean or the largest element of each channel; the spatial dimensions stay with extent 1."""
+    """Declare the mean or the largest element of each channel; the spatial dimensions stay with extent 1."""
     _, _, *spatial, _ = x.shape
     letters = spatial_names(len(spatial))
     taps = tuple(reduce_axis(extent, f"r{letter}") for extent, letter in zip(spatial, letters, strict=True))

@@ -33,45 +33,56 @@ from intarsia.native.te.tensor import Tensor
 def blocked_transposed_convolution(
     x: Tensor, weight: Tensor, dimensions: Sequence[Upsampling], name: str
 ) -> Tensor:
-    """A transposed convolution (N, M / lanes, counts ..., lanes), by phases.
+    """Declare a transposed convolution (N, M / lanes, counts ..., lanes), by phases.
 
     Args:
         x: (N, C / ci, extents ..., ci).
-        weight: As `pack_transposed_weight` makes it.
+        weight: Weights from `pack_transposed_weight`.
         dimensions: One for each spatial dimension.
-        name: Of the result; ".phases" is put behind it for the convolutions, ".pad" for the padded input.
+        name: Name of the result; ".phases" is appended for the convolutions, ".pad" for the padded input.
     """
     rank = len(dimensions)
-    source = padded_block(x, [each.window for each in dimensions], 0.0, f"{name}.pad")
+    source = padded_block(x, [dimension.window for dimension in dimensions], 0.0, f"{name}.pad")
     letters = spatial_names(rank)
     block, channel = reduce_axis(x.shape[1], "rb"), reduce_axis(x.shape[-1], "rc")
     taps = tuple(
-        reduce_axis(each.phase_taps, f"r{letter}") for each, letter in zip(dimensions, letters, strict=True)
+        reduce_axis(dimension.phase_taps, f"r{letter}")
+        for dimension, letter in zip(dimensions, letters, strict=True)
     )
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
         phases, steps, lane = rest[:rank], rest[rank:-1], rest[-1]
         at = [
-            each.place(step, phase, tap.expression)
-            for each, step, phase, tap in zip(dimensions, steps, phases, taps, strict=True)
+            dimension.place(step, phase, tap.expression)
+            for dimension, step, phase, tap in zip(dimensions, steps, phases, taps, strict=True)
         ]
         value = source[(n, block, *at, channel)] * weight[(o, *phases, block, *taps, channel, lane)]
         has = [d.holds(phase, tap.expression) for d, phase, tap in zip(dimensions, phases, taps, strict=True)]
-        conditions = [each for each in has if each is not None]
+        conditions = [dimension for dimension in has if dimension is not None]
         if conditions:
             value = if_then_else(logical_and(*conditions), value, 0.0)
         return functions.sum(value, (block, *taps, channel))
 
-    strides, counts = [each.stride for each in dimensions], [each.count for each in dimensions]
-    shape = (x.shape[0], weight.shape[0], *strides, *(each.steps for each in dimensions), weight.shape[-1])
+    strides, counts = (
+        [dimension.stride for dimension in dimensions],
+        [dimension.count for dimension in dimensions],
+    )
+    shape = (
+        x.shape[0],
+        weight.shape[0],
+        *strides,
+        *(dimension.steps for dimension in dimensions),
+        weight.shape[-1],
+    )
     names = ("n", "o", *(f"p{letter}" for letter in letters), *letters, "v")
-    found = compute(shape, element, f"{name}.phases", names, {BLOCKED: TRANSPOSED})
+    phase_results = compute(shape, element, f"{name}.phases", names, {BLOCKED: TRANSPOSED})
 
     def joined(n: Expression, o: Expression, *rest: Expression) -> Expression:
-        *places, lane = rest
-        phases = [place % stride for place, stride in zip(places, strides, strict=True)]
-        steps = [place // stride for place, stride in zip(places, strides, strict=True)]
-        return found[(n, o, *phases, *steps, lane)]
+        # Result p = stride * step + phase: each phase is one of the convolutions.
+        *positions, lane = rest
+        phases = [position % stride for position, stride in zip(positions, strides, strict=True)]
+        steps = [position // stride for position, stride in zip(positions, strides, strict=True)]
+        return phase_results[(n, o, *phases, *steps, lane)]
 
     return compute((*shape[:2], *counts, shape[-1]), joined, name, axis_names(rank))
 
@@ -79,15 +90,15 @@ def blocked_transposed_convolution(
 def pack_transposed_weight(
     weight: npt.NDArray[Any], dimensions: Sequence[Upsampling], ci: int, lanes: int
 ) -> npt.NDArray[Any]:
-    """Weights (C, M, taps ...) as (M / lanes, phases ..., blocks of ci, taps of a phase ..., ci, lanes).
+    """Pack weights (C, M, taps ...) as (M / lanes, phases ..., blocks of ci, taps of a phase ..., ci, lanes).
 
     Args:
         weight: The weights.
         dimensions: One for each spatial dimension.
-        ci: How many channels a block of the input has.
-        lanes: How many a block of the result has.
+        ci: Channels in a block of the input.
+        lanes: Channels in a block of the result.
     """
-    strides = [each.stride for each in dimensions]
+    strides = [dimension.stride for dimension in dimensions]
     parts = [
         weight_of_taps(weight, [d.weights(r) for d, r in zip(dimensions, phases, strict=True)])
         for phases in product(*map(range, strides))

@@ -11,19 +11,19 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.tensor import Tensor
 
 Scalar: TypeAlias = Callable[..., Expression]
-"""From an element of each argument to an element of the result."""
+"""Function from an element of each argument to an element of the result."""
 
 
 def element_at(
     tensor: Tensor, indices: Sequence[Expression], shape: Sequence[int] | None = None
 ) -> Expression:
-    """The element that stands at an index of a shape that the tensor is broadcast to, as ONNX broadcasts.
+    """Return the element of a tensor at an index of a shape that it is broadcast to by ONNX's rules.
 
     Args:
-        tensor: Its dimensions are the last ones of the shape; those of extent 1 are repeated.
+        tensor: Tensor whose dimensions are the last ones of the shape; those of extent 1 are repeated.
         indices: One for each dimension of the shape.
-        shape: Where it is known, no index is lost where both have extent 1: schedules see then that elements
-            are taken one by one.
+        shape: Shape that the tensor is broadcast to. If given, indices of extent 1 in both are kept, so that
+            schedules see that each element is read once.
     """
     begin = len(indices) - len(tensor.shape)
     kept = shape[begin:] if shape is not None else [0 for _ in tensor.shape]
@@ -32,12 +32,12 @@ def element_at(
 
 
 def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Tensor]:
-    """The first result of a call, its elements computed by `scalar` from tensors that are broadcast.
+    """Declare the first result of a call: `scalar` applied to elements of broadcast tensors.
 
     Args:
-        call: Says the shape, the element type (to which what `scalar` gives is cast) and the name.
-        scalar: Is given an element of each tensor.
-        tensors: All arguments of the call if none are given.
+        call: Call with the shape, the element type (which results of `scalar` are cast to) and the name.
+        scalar: Function that is called with an element of each tensor.
+        tensors: Tensors to read; without any, all arguments of the call.
 
     Raises:
         NotCoveredError: A tensor cannot be broadcast to that shape.
@@ -56,5 +56,5 @@ def elementwise(call: ComputeCall, scalar: Scalar, *tensors: Tensor) -> tuple[Te
 def _can_be_broadcast(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     if len(shape) > len(wanted):
         return False
-    own = wanted[len(wanted) - len(shape) :]
-    return all(dim in {1, other} for dim, other in zip(shape, own, strict=True))
+    aligned = wanted[len(wanted) - len(shape) :]
+    return all(dim in {1, other} for dim, other in zip(shape, aligned, strict=True))

@@ -1,4 +1,4 @@
-"""Blocked tensors whose channels lie in any order, in another one: tables say where each channel is."""
+"""Reordering of the channels of blocked tensors, by tables of the channels' offsets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from intarsia.native.te.tensor import Tensor
 
 
 def blocked_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], name: str) -> Tensor:
-    """A blocked tensor (N, blocks, spatial ..., lanes) with channels as a table says.
+    """Declare a blocked tensor (N, blocks, spatial ..., lanes) with channels in the order of a table.
 
     Args:
         x: (N, elements of an image), blocked.
-        table: (blocks, lanes): where in an image the first pixel of a channel is; negative for zeros.
-        spatial: Extents.
-        name: Of the operation.
+        table: (blocks, lanes): offset in an image of the first pixel of each channel; negative for zeros.
+        spatial: Spatial extents.
+        name: Name of the operation.
     """
     lanes = table.shape[1]
 
@@ -36,14 +36,14 @@ def blocked_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], name: s
 
 
 def plain_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], lanes: int, name: str) -> Tensor:
-    """A blocked tensor as (N, C, spatial ...).
+    """Declare a blocked tensor as (N, C, spatial ...).
 
     Args:
         x: (N, elements of an image), blocked.
-        table: (C,): where in an image the first pixel of a channel is.
-        spatial: Extents.
-        lanes: How many places a block has.
-        name: Of the operation.
+        table: (C,): offset in an image of the first pixel of each channel.
+        spatial: Spatial extents.
+        lanes: Channels in a block.
+        name: Name of the operation.
     """
 
     def element(n: Expression, c: Expression, *rest: Expression) -> Expression:
@@ -54,23 +54,23 @@ def plain_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], lanes: in
 
 
 def first_pixels(places: tuple[int, ...], pixels: int, lanes: int) -> npt.NDArray[np.int32]:
-    """Where in a blocked image the first pixel of a channel is, by its place; negative stays negative.
+    """Return the offset in a blocked image of each channel's first pixel; negative places stay negative.
 
     Args:
-        places: Counted through all blocks.
-        pixels: Of the image.
-        lanes: How many places a block has.
+        places: Positions of the channels, counted through all blocks.
+        pixels: Number of pixels of the image.
+        lanes: Channels in a block.
     """
     given = np.array(places, np.int32)
     block, lane = np.divmod(given, lanes)
-    found: npt.NDArray[np.int32] = np.where(given < 0, given, block * (pixels * lanes) + lane)
-    return found
+    offsets: npt.NDArray[np.int32] = np.where(given < 0, given, block * (pixels * lanes) + lane)
+    return offsets
 
 
 def _pixel(indices: tuple[Expression, ...], spatial: tuple[int, ...]) -> Expression:
-    """The number of a pixel in its image."""
+    """Return the number of a pixel in its image."""
     steps = [prod(spatial[axis + 1 :]) for axis in range(len(spatial))]
-    first, *rest = [index * step for index, step in zip(indices, steps, strict=True)]
-    for each in rest:
-        first = first + each
-    return first
+    total, *rest = [index * step for index, step in zip(indices, steps, strict=True)]
+    for term in rest:
+        total = total + term
+    return total

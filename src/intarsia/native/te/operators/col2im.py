@@ -19,7 +19,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("Col2Im")
 @in_float32
 def col2im(call: ComputeCall) -> Sequence[Tensor]:
-    """An image of the sums of the columns' elements that were taken from each place."""
+    """Declare an image: at each position the sum of the columns' elements that were taken from it."""
     x = call.input(0)
     image, block = call.shape[2:], call.known_ints(2) or ()
     rank = len(image)
@@ -32,9 +32,9 @@ def col2im(call: ComputeCall) -> Sequence[Tensor]:
     axes = [reduce_axis(extent, f"r{k}") for k, extent in enumerate(block)]
     taps = [axis.expression for axis in axes]
 
-    def element(n: Expression, c: Expression, *place: Expression) -> Expression:
+    def element(n: Expression, c: Expression, *position: Expression) -> Expression:
         tests, columns = [], []
-        for k, index in enumerate(place):
+        for k, index in enumerate(position):
             distance = scaled(index, 1, pads[k]) - scaled(taps[k], dilations[k])
             columns.append(distance // strides[k])
             tests += [distance >= 0, columns[k] < steps[k]]

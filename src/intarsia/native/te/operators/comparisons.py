@@ -48,25 +48,26 @@ _LOGIC: dict[str, Callable[..., Expression]] = {
 @compute_rule(*_COMPARED)
 @in_float32
 def compare(call: ComputeCall) -> Sequence[Tensor]:
-    """Whether two elements compare so; nothing but inequality holds for NaN."""
+    """Declare a comparison of two elements; for NaN only inequality holds."""
     return elementwise(call, _COMPARED[call.op_name])
 
 
 @compute_rule(*_LOGIC)
 def logic(call: ComputeCall) -> Sequence[Tensor]:
-    """Logic of bools, and of the bits of integers."""
+    """Declare logic of bools, and of the bits of integers."""
     return elementwise(call, _LOGIC[call.op_name])
 
 
 @compute_rule("BitShift")
 def bit_shift(call: ComputeCall) -> Sequence[Tensor]:
-    """Bits moved; by less than 0, or by as many as there are or more, leaves copies of the sign."""
+    """Declare a shift of bits; by less than 0, or by the width or more, it leaves copies of the sign."""
     is_left, dtype = call.text("direction") == "LEFT", call.output_type.dtype
     name, bits = "shift_left" if is_left else "shift_right", np.iinfo(dtype.value).bits
     is_signed = not dtype.value.startswith("uint")
 
     def shifted(x: Expression, by: Expression) -> Expression:
         outside = logical_or(by >= bits, by < 0) if is_signed else by >= bits
+        # Loop functions leave shifts by the width or more undefined: shift by 0 there, and select the result.
         rest = const(0, dtype)
         if is_signed and not is_left:
             rest = select(x < 0, const(-1, dtype), rest)
@@ -78,23 +79,23 @@ def bit_shift(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("IsNaN")
 @in_float32
 def is_nan(call: ComputeCall) -> Sequence[Tensor]:
-    """Whether an element is NaN."""
+    """Declare whether an element is NaN."""
     return elementwise(call, lambda x: not_equal(x, x))
 
 
 @compute_rule("IsInf")
 @in_float32
 def is_inf(call: ComputeCall) -> Sequence[Tensor]:
-    """Whether an element is infinite, of one sign or both."""
+    """Declare whether an element is infinite, of one sign or both."""
     wanted = [
         value
         for name, value in (("detect_positive", np.inf), ("detect_negative", -np.inf))
         if call.integer(name)
     ]
 
-    def found(x: Expression) -> Expression:
+    def is_wanted(x: Expression) -> Expression:
         if not wanted:
             return const(False, DType.BOOL)
         return logical_or(*(equal(x, value) for value in wanted))
 
-    return elementwise(call, found)
+    return elementwise(call, is_wanted)

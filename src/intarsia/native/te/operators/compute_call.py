@@ -1,4 +1,4 @@
-"""What a compute rule is given: an operator, its arguments as tensors, and what is known about them."""
+"""The argument of a compute rule: an operator, its arguments as tensors, and their known values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ComputeCall:
 
     Attributes:
         op_name: Operator, such as "Conv"; "domain::name" for one that is not ONNX's default domain's.
-        inputs: Its arguments in order; None for one left out. Trailing ones may be missing.
-        attrs: As the call has them, and the schema's defaults for the others that have one.
-        output_types: Of each result that is wanted, with static shapes; may be fewer than the operator has.
-        constants: For each of `inputs` its value, where it is known: shapes, axes, pads, small scalars.
+        inputs: Arguments in order; None for an omitted one. Trailing ones may be missing.
+        attrs: Attributes of the call, and the schema's defaults for omitted ones that have one.
+        output_types: Type of each wanted result, with static shape; may be fewer than the operator has.
+        constants: Value of each of `inputs`, where it is known: shapes, axes, pads, small scalars.
         name: Unique prefix of the names of the operations; the one that makes a result gets the name itself.
     """
 
@@ -50,26 +50,26 @@ class ComputeCall:
         return self.output_types[0].static_shape
 
     def not_covered(self, reason: str) -> NotCoveredError:
-        """The error to raise for a form that the rule does not cover, in a few words: "a computed axis"."""
+        """Return the error for a form that the rule does not cover, in a few words: "a computed axis"."""
         return NotCoveredError(f"operator {self.op_name!r} has no native kernel for {reason}")
 
     def has_input(self, position: int) -> bool:
-        """Whether an optional argument is given."""
+        """Return whether an optional argument is given."""
         return position < len(self.inputs) and self.inputs[position] is not None
 
     def input(self, position: int) -> Tensor:
-        """An argument that must be there.
+        """Return an argument that must be given.
 
         Raises:
             NotCoveredError: It is left out.
         """
-        found = self.inputs[position] if position < len(self.inputs) else None
-        if found is None:
+        tensor = self.inputs[position] if position < len(self.inputs) else None
+        if tensor is None:
             raise self.not_covered(f"argument {position} left out")
-        return found
+        return tensor
 
     def known(self, position: int) -> npt.NDArray[Any] | None:
-        """The value of an argument; None where it is left out.
+        """Return the value of an argument; None where it is left out.
 
         Raises:
             NotCoveredError: It is given, and its value is not known.
@@ -82,7 +82,7 @@ class ComputeCall:
         return value
 
     def known_ints(self, position: int) -> tuple[int, ...] | None:
-        """The value of an argument of integers, flattened; None where it is left out.
+        """Return the value of an argument of integers, flattened; None where it is left out.
 
         Raises:
             NotCoveredError: It is given, and its value is not known.
@@ -116,7 +116,7 @@ class ComputeCall:
         Args:
             position: Argument with the numbers.
             most: Largest valid number.
-            what: What one of them is: "the length".
+            what: Name of such a number in the message: "the length".
 
         Raises:
             NotCoveredError: A number is not in [0, most].
@@ -129,25 +129,26 @@ class ComputeCall:
             raise self.not_covered(f"{what} {int(beyond[0])}, expected 0 to {most}")
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """An attribute that is an integer."""
+        """Return an attribute that is an integer."""
         value = self._attribute(name, default)
         assert isinstance(value, int)
         return value
 
     def real(self, name: str, default: float | None = None) -> float:
-        """An attribute that is a float, rounded to float32 as ONNX stores it."""
+        """Return an attribute that is a float, rounded to float32 as ONNX stores it."""
         value = self._attribute(name, default)
         assert isinstance(value, (int, float))
+        # Attributes of the schema are float32: 0.1 means the float32 nearest to it.
         return float(np.float32(value))
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An attribute that is a string."""
+        """Return an attribute that is a string."""
         value = self._attribute(name, default)
         assert isinstance(value, str)
         return value
 
     def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """An attribute that is a list of integers."""
+        """Return an attribute that is a list of integers."""
         value = self._attribute(name, default)
         assert isinstance(value, tuple)
         return tuple(item for item in value if isinstance(item, int))

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Rule: TypeAlias = Callable[[ComputeCall], Sequence[Tensor]]
-"""From a call to a tensor for each of `call.output_types`, of those shapes and element types."""
+"""Function from a call to a tensor for each of `call.output_types`, of those shapes and element types."""
 
 _RULES: Registry[Rule] = Registry("compute rule")
 _reasons: WeakKeyDictionary[Call, str | None] = WeakKeyDictionary()
@@ -67,12 +67,12 @@ def compute_rule(*op_names: str) -> Callable[[Rule], Rule]:
 
 
 def compute_rules() -> Registry[Rule]:
-    """The rules by operator; importing `native.te.operators` fills it."""
+    """Return the rules by operator; importing `native.te.operators` fills it."""
     return _RULES
 
 
 def compute(call: ComputeCall) -> tuple[Tensor, ...]:
-    """The results of a call, as declared by its rule.
+    """Declare the results of a call by its rule.
 
     Raises:
         NotCoveredError: The operator has no rule, or it does not cover this form.
@@ -94,14 +94,14 @@ def compute(call: ComputeCall) -> tuple[Tensor, ...]:
 
 
 def compute_call_of(call: Call, name: str = "") -> ComputeCall:
-    """A typed call of the graph with a placeholder for each argument.
+    """Return the ComputeCall of a typed call of the graph, with a placeholder for each argument.
 
     Placeholders are named `name`.x0, `name`.x1 ... by position; those of constants have the attribute
-    `constant`. A rule need not read them all: what it knows as a constant it may read at compile time.
+    `constant`. A rule need not read them all: constants may be read at compile time.
 
     Args:
-        call: Its arguments may be any expressions.
-        name: As in `ComputeCall`; the operator in lower case if it is empty.
+        call: Call whose arguments may be any expressions.
+        name: Name as in `ComputeCall`; the operator in lower case if it is empty.
 
     Raises:
         NotCoveredError: It is no call of an operator, or a type is not known, not static, or of elements that
@@ -121,7 +121,7 @@ def compute_call_of(call: Call, name: str = "") -> ComputeCall:
 
 
 def covered(call: Call) -> str | None:
-    """None if a typed call has a native kernel, otherwise why it has none; remembered for each call.
+    """Return why a typed call has no native kernel, or None if it has one; cached for each call.
 
     The rule is run on placeholders, which takes well under a millisecond: nothing is lowered.
     """
@@ -135,7 +135,7 @@ def covered(call: Call) -> str | None:
 
 
 def attributes_with_defaults(op_name: str, attrs: Attrs) -> Attrs:
-    """Attributes of a call, with the schema's defaults for those that are not given."""
+    """Return the attributes of a call, with the schema's defaults for those that are not given."""
     given = {name: value for name, value in attrs.items() if name != OUTPUTS}
     return Attrs({**_defaults(op_name), **given})
 

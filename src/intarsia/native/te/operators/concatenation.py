@@ -16,13 +16,13 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Concat")
 def concat(call: ComputeCall) -> Sequence[Tensor]:
-    """Tensors one behind the other; which one an element is from is found by halving."""
+    """Declare a concatenation; the tensor of an element is found by binary search."""
     tensors = [call.input(position) for position in range(len(call.inputs))]
     return [concatenated(tensors, front(call.integer("axis"), len(call.shape)), call.name)]
 
 
 def concatenated(tensors: Sequence[Tensor], axis: int, name: str) -> Tensor:
-    """Tensors one behind the other along an axis."""
+    """Declare tensors concatenated along an axis."""
     shape = list(tensors[0].shape)
     shape[axis] = sum(tensor.shape[axis] for tensor in tensors)
     filled = [tensor for tensor in tensors if tensor.shape[axis]] or list(tensors[:1])
@@ -41,7 +41,7 @@ def concatenated(tensors: Sequence[Tensor], axis: int, name: str) -> Tensor:
 
 @compute_rule("Split")
 def split(call: ComputeCall) -> Sequence[Tensor]:
-    """Parts of a tensor, each a stage of its own."""
+    """Declare parts of a tensor, each a stage of its own."""
     x = call.input(0)
     axis = front(call.integer("axis"), len(x.shape))
     lengths = [type_.static_shape[axis] for type_ in call.output_types]

@@ -15,43 +15,43 @@ from intarsia.native.te.operators.windows import Window, padded, places, spatial
 from intarsia.native.te.tensor import PlaceholderOp, Tensor
 
 LAYOUT_FREE = "layout_free_placeholders"
-"""The attribute of an operation that names constants which may be stored in any layout."""
+"""Attribute of an operation that names the constants that may be stored in any layout."""
 
 
 @compute_rule("Conv")
 @in_float32
 def conv(call: ComputeCall) -> Sequence[Tensor]:
-    """One to three spatial dimensions, any groups, strides, dilations and padding."""
+    """Declare a convolution: one to three spatial dimensions, any groups, strides, dilations and padding."""
     x, weight = call.input(0), call.input(1)
     windows = windows_of(call, x.shape[2:], weight.shape[2:])
     source = padded(x, windows, 0.0, f"{call.name}.pad")
     if not call.has_input(2):
         return [convolve(source, weight, windows, call.integer("group"), call.shape, call.name)]
-    found = convolve(source, weight, windows, call.integer("group"), call.shape, f"{call.name}.conv")
-    return [add_channel_bias(found, call.input(2), call.name)]
+    convolved = convolve(source, weight, windows, call.integer("group"), call.shape, f"{call.name}.conv")
+    return [add_channel_bias(convolved, call.input(2), call.name)]
 
 
 def convolve(
     source: Tensor, weight: Tensor, windows: Sequence[Window], groups: int, shape: Sequence[int], name: str
 ) -> Tensor:
-    """The reduction of a convolution.
+    """Declare the reduction of a convolution.
 
     Args:
-        source: Padded, (N, C, spatial ...).
+        source: Padded input, (N, C, spatial ...).
         weight: (M, C / groups, taps ...).
         windows: One for each spatial dimension.
-        groups: How many parts channels are in; each makes M / groups of the results.
+        groups: Number of groups of channels; each computes M / groups of the results.
         shape: (N, M, spatial ...).
-        name: Of the operation.
+        name: Name of the operation.
     """
     channels, letters = weight.shape[1], spatial_names(len(windows))
-    made_by_group = max(weight.shape[0] // groups, 1)
+    group_outputs = max(weight.shape[0] // groups, 1)
     channel, taps = reduce_axis(channels, "rc"), tap_axes(windows)
     axes = taps if channels == 1 else (channel, *taps)
 
     def element(n: Expression, f: Expression, *positions: Expression) -> Reduction:
         within: Expression | int = 0 if channels == 1 else channel.expression
-        group = f if made_by_group == 1 else f // made_by_group
+        group = f if group_outputs == 1 else f // group_outputs
         first = 0 if groups == 1 else group if channels == 1 else group * channels
         read = source[(n, within + first, *places(windows, positions, taps))]
         return functions.sum(read * weight[(f, within, *taps)], axes)
@@ -60,15 +60,15 @@ def convolve(
 
 
 def add_channel_bias(x: Tensor, bias: Tensor, name: str) -> Tensor:
-    """A number added to each channel, the second dimension."""
+    """Declare a tensor with a number added to each channel, the second dimension."""
     return compute(x.shape, lambda n, c, *i: x[(n, c, *i)] + bias[c], name)
 
 
 def layout_free(*weights: Tensor) -> dict[str, tuple[str, ...]]:
-    """The attribute `layout_free_placeholders` for those of some tensors that are constants."""
+    """Return the attribute `layout_free_placeholders` for those of some tensors that are constants."""
     names = tuple(
-        each.buffer.name
-        for each in weights
-        if isinstance(each.op, PlaceholderOp) and "constant" in each.op.attrs
+        weight.buffer.name
+        for weight in weights
+        if isinstance(weight.op, PlaceholderOp) and "constant" in weight.op.attrs
     )
     return {LAYOUT_FREE: names} if names else {}

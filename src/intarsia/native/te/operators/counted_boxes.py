@@ -27,14 +27,14 @@ from intarsia.native.te.tensor import Tensor
 from intarsia.op.counted_rows_op import BOX_WIDTH
 
 _SKIPPED_AT_ONCE: Final = 16
-"""Iterations of a loop without work that one condition skips: loops have no other way to end early."""
+"""Iterations of a loop that one condition skips: loop functions have no break."""
 
 ONE = const(1, DType.INT64)
 
 
 @compute_rule("intarsia::counted_boxes")
 def counted_boxes(call: ComputeCall) -> Sequence[Tensor]:
-    """Each class is sorted by merging, then boxes are taken that overlap none of those taken before.
+    """Declare the suppression: merge sort of each class, then selection of boxes that overlap none before.
 
     Of equal scores the box that stands first comes first, as in onnxruntime and onnx's reference.
     """
@@ -43,7 +43,7 @@ def counted_boxes(call: ComputeCall) -> Sequence[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class _Suppression:
-    """The loops of one call.
+    """Builds the loops of one call.
 
     Attributes:
         call: The call.
@@ -52,7 +52,7 @@ class _Suppression:
     call: ComputeCall
 
     def result(self) -> Tensor:
-        """The tensor that the loops write."""
+        """Return the tensor that the loops write."""
         scores = self.call.input(1)
         start = store(self._out, (ZERO,), ZERO)
         batches, classes, boxes = scores.shape
@@ -81,7 +81,7 @@ class _Suppression:
         return Buffer(f"{self.call.name}.{name}", shape, DType.INT64, MemoryScope.THREAD)
 
     def _class(self, batch: Expression, klass: Expression) -> Statement:
-        """What is kept of one class."""
+        """Build the statement that keeps boxes of one class."""
         orders = [self._scratch(name, self._boxes) for name in ("even", "odd")]
         names = ("candidates", "left", "right", "taken", "first", "keep")
         scalars = {name: self._scratch(name) for name in names}
@@ -99,15 +99,15 @@ class _Suppression:
         return body
 
     def _candidates(self, order: Buffer, count: Buffer, batch: Expression, klass: Expression) -> Statement:
-        """The boxes whose score is above the threshold, in their order."""
+        """Build the list of the boxes whose score is above the threshold, in order."""
         scores, threshold = self.call.input(1), self.call.input(4)
         variable = LoopVar("s")
-        box, found = Expression(variable), load(count, ())
+        box, count_so_far = Expression(variable), load(count, ())
         more = ONE
         if self.call.integer("filtered"):
             limit = threshold[(ZERO,) * len(threshold.shape)]
             more = select(scores[batch, klass, box] > limit, ONE, ZERO)
-        step = Block((store(order, (found,), box), store(count, (), found + more)))
+        step = Block((store(order, (count_so_far,), box), store(count, (), count_so_far + more)))
         return Block((store(count, (), ZERO), For(variable, self._boxes, step)))
 
     def _merge(
@@ -120,14 +120,14 @@ class _Suppression:
         klass: Expression,
         number: int,
     ) -> Statement:
-        """Merge sorted runs of a width into runs of twice that; of equal scores the left one is first."""
+        """Build a merge of sorted runs of a width into runs of twice that; it is stable."""
         scores = self.call.input(1)
         left, right = scalars["left"], scalars["right"]
         count = load(scalars["candidates"], ())
-        run, place = LoopVar(f"u{number}"), LoopVar(f"p{number}")
+        run, position = LoopVar(f"u{number}"), LoopVar(f"p{number}")
         low = scaled(Expression(run), 2 * width)
         middle, high = minimum(low + width, count), minimum(low + 2 * width, count)
-        at = low + Expression(place)
+        at = low + Expression(position)
 
         def candidate(pointer: Buffer) -> Expression:
             return load(source, (clamped(minimum(load(pointer, ()), count - 1), self._boxes),))
@@ -153,7 +153,7 @@ class _Suppression:
             (
                 store(left, (), low),
                 store(right, (), middle),
-                For(place, min(2 * width, self._boxes), when(at < high, taken)),
+                For(position, min(2 * width, self._boxes), when(at < high, taken)),
             )
         )
         return For(run, -(-self._boxes // (2 * width)), when(low < count, merged))
@@ -161,17 +161,17 @@ class _Suppression:
     def _select(
         self, order: Buffer, scalars: dict[str, Buffer], batch: Expression, klass: Expression
     ) -> Statement:
-        """Take boxes from the highest score on, unless they overlap one that was taken."""
+        """Build the selection of boxes from the highest score on, unless they overlap one that was taken."""
         out, taken, keep = self._out, scalars["taken"], scalars["keep"]
         total, count = load(out, (ZERO,)), load(scalars["candidates"], ())
         limit = self.call.input(2)
         most = minimum(limit[(ZERO,) * len(limit.shape)].astype(DType.INT64), self._most)
 
-        def wanted(place: Expression) -> Expression:
-            return logical_and(place < count, load(taken, ()) < most)
+        def wanted(position: Expression) -> Expression:
+            return logical_and(position < count, load(taken, ()) < most)
 
-        def candidate(place: Expression) -> Statement:
-            box = load(order, (place,))
+        def candidate(position: Expression) -> Statement:
+            box = load(order, (position,))
             begin = scaled(total, BOX_WIDTH, 1)
             row = [
                 store(out, (begin + axis if axis else begin,), value)
@@ -201,7 +201,7 @@ class _Suppression:
         return store(scalars["keep"], (), select(overlaps, ZERO, ONE))
 
     def _sides(self, batch: Expression, box: Expression) -> list[tuple[Expression, Expression]]:
-        """The least and the largest coordinate along both axes."""
+        """Return the least and the largest coordinate along both axes."""
         boxes = self.call.input(0)
         index = clamped(box, self._boxes)
         numbers = [boxes[batch, index, const(axis, DType.INT64)] for axis in range(4)]
@@ -218,10 +218,10 @@ class _Suppression:
         second: list[tuple[Expression, Expression]],
         limit: Expression,
     ) -> Expression:
-        """Whether the intersection over the union is above the limit; engines round every operation.
+        """Return whether the intersection over the union is above the limit; every operation is rounded.
 
-        An area of at least 0 is the same, as others never overlap; it keeps its product from being fused with
-        the sum behind it, which would round once less and decide ties otherwise.
+        Clamping areas to 0 changes nothing, since others never overlap; it keeps the product from fusing with
+        the sum after it, which would round once less and decide ties differently.
         """
         zero = const(0.0, DType.FLOAT32)
         edges = [(maximum(a[0], b[0]), minimum(a[1], b[1])) for a, b in zip(first, second, strict=True)]
@@ -236,7 +236,7 @@ class _Suppression:
 
 
 def _in_blocks(name: str, extent: int, wanted: object, body: object) -> Statement:
-    """A loop whose blocks are skipped where their first iteration is not wanted."""
+    """Build a loop whose blocks are skipped where their first iteration is not wanted."""
     assert callable(wanted)
     assert callable(body)
     size = min(extent, _SKIPPED_AT_ONCE)

@@ -1,4 +1,4 @@
-"""intarsia::counted_indices: where a tensor is not 0, and how often (op/counted_rows_op)."""
+"""intarsia::counted_indices: the indices of nonzero elements, and their number (op/counted_rows_op)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("intarsia::counted_indices")
 def counted_indices(call: ComputeCall) -> Sequence[Tensor]:
-    """The indices of every element are written; only those of an element that is not 0 are kept."""
+    """Declare the indices: those of every element are written, and the next write overwrites those of a 0."""
     x = call.input(0)
     rank = len(x.shape)
     buffer = Buffer(call.name, call.shape, DType.INT64)

@@ -19,7 +19,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("CumProd", "CumSum")
 @in_float32
 def cumulation(call: ComputeCall) -> Sequence[Tensor]:
-    """All elements so far along an axis put together; perhaps without the element itself, or from behind."""
+    """Declare prefix sums or products along an axis; perhaps exclusive, or from the end."""
     x = call.input(0)
     axis = front((call.known_ints(1) or (0,))[0], len(x.shape))
     if 0 in x.shape:
@@ -31,7 +31,7 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
     step = Expression(LoopVar("s"))
 
     def place(steps: int, outer: Indices, inner: Indices) -> Indices:
-        """The place that is so many steps behind that of `step`."""
+        """Return the index that is `steps` steps after that of `step`."""
         return (*outer, scaled(step, sign, first + sign * steps), *inner)
 
     def begin(outer: Indices, inner: Indices) -> Statement:

@@ -13,14 +13,14 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("DepthToSpace")
 def depth_to_space(call: ComputeCall) -> Sequence[Tensor]:
-    """Channels become blocks; DCR has the place in the block outside the channel, CRD inside."""
+    """Declare channels moved into blocks; in DCR, the position in the block is the outer index."""
     x, block = call.input(0), call.integer("blocksize")
     is_outside = call.text("mode", "DCR") == "DCR"
     channels = call.shape[1]
 
     def element(n: Expression, c: Expression, h: Expression, w: Expression) -> Expression:
-        place = (h % block) * block + w % block
-        source = place * channels + c if is_outside else c * (block * block) + place
+        position = (h % block) * block + w % block
+        source = position * channels + c if is_outside else c * (block * block) + position
         return x[n, source, h // block, w // block]
 
     return [compute(call.shape, element, call.name)]
@@ -28,12 +28,12 @@ def depth_to_space(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("SpaceToDepth")
 def space_to_depth(call: ComputeCall) -> Sequence[Tensor]:
-    """Blocks become channels, the place in the block outside the channel."""
+    """Declare blocks moved into channels; the position in the block is the outer index."""
     x, block = call.input(0), call.integer("blocksize")
     channels = x.shape[1]
 
     def element(n: Expression, c: Expression, h: Expression, w: Expression) -> Expression:
-        place = c // channels
-        return x[n, c % channels, h * block + place // block, w * block + place % block]
+        position = c // channels
+        return x[n, c % channels, h * block + position // block, w * block + position % block]
 
     return [compute(call.shape, element, call.name)]

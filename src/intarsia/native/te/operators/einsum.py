@@ -20,7 +20,7 @@ _DOTS = "..."
 @compute_rule("Einsum")
 @in_float32
 def einsum(call: ComputeCall) -> Sequence[Tensor]:
-    """Products of elements, summed over the letters that the result lacks."""
+    """Declare products of elements, summed over the letters that the result lacks."""
     tensors = [call.input(position) for position in range(len(call.inputs))]
     terms, result = _labels(call, [len(tensor.shape) for tensor in tensors])
     extents: dict[str, int] = {}
@@ -49,7 +49,7 @@ def einsum(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _labels(call: ComputeCall, ranks: Sequence[int]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """The labels of each operand and of the result; those of an ellipsis are its positions from the back."""
+    """Return the labels of each operand and of the result; an ellipsis gives its positions from the back."""
     left, arrow, right = call.text("equation").replace(" ", "").partition("->")
     texts = left.split(",")
     terms = [

@@ -1,4 +1,4 @@
-"""Where the largest or least element is: ArgMax, ArgMin, Hardmax."""
+"""The position of the largest or least element: ArgMax, ArgMin, Hardmax."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ from intarsia.native.te.operators.scalar_functions import is_nan
 from intarsia.native.te.tensor import Tensor
 
 LAST = int(np.iinfo(np.int64).max)
-"""A position behind all others."""
+"""A position after all others: the neutral element of a minimum of positions."""
 
 
 @compute_rule("ArgMax", "ArgMin")
 @in_float32
 def arg_extreme(call: ComputeCall) -> Sequence[Tensor]:
-    """The position of the first (or last) extreme element; NaN is more extreme than everything."""
+    """Declare the position of the first (or last) extreme element; NaN is more extreme than everything."""
     axis = normalized_axis(call.integer("axis"), len(call.input(0).shape))
     if call.input(0).shape[axis] == 0:
         raise call.not_covered("an axis without elements")
-    found = _positions(
+    positions = _positions(
         call, axis, is_least=call.op_name == "ArgMin", is_last=bool(call.integer("select_last_index"))
     )
     axes = (axis,) if call.integer("keepdims") else ()
-    return [compute(call.shape, lambda *i: at_kept(found, i, axes), call.name)]
+    return [compute(call.shape, lambda *i: at_kept(positions, i, axes), call.name)]
 
 
 @compute_rule("Hardmax")
 @in_float32
 def hardmax(call: ComputeCall) -> Sequence[Tensor]:
-    """1 at the first largest element along an axis, 0 elsewhere."""
+    """Declare 1 at the first largest element along an axis, 0 elsewhere."""
     axis = normalized_axis(call.integer("axis"), len(call.shape))
-    found = _positions(call, axis, is_least=False, is_last=False)
+    positions = _positions(call, axis, is_least=False, is_last=False)
     dtype = call.output_type.dtype
 
     def element(*indices: Expression) -> Expression:
-        is_first = equal(at_kept(found, indices, (axis,)), indices[axis])
+        is_first = equal(at_kept(positions, indices, (axis,)), indices[axis])
         return select(is_first, const(1.0, dtype), const(0.0, dtype))
 
     return [compute(call.shape, element, call.name)]
 
 
 def extreme_combiner(dtype: DType, is_least: bool = False, is_last: bool = False) -> Combiner:
-    """Of pairs (position, value) the one with the more extreme value; of equal ones the first or last."""
+    """Return a combiner of pairs (position, value): the more extreme value wins, then the first or last."""
     identity = (-1 if is_last else LAST, DType.INT64), (highest(dtype) if is_least else lowest(dtype), dtype)
 
     def combine(lhs: Sequence[Expression], rhs: Sequence[Expression]) -> Sequence[Expression]:
@@ -73,18 +73,18 @@ def extreme_combiner(dtype: DType, is_least: bool = False, is_last: bool = False
 
 
 def _beats(new: Sequence[Expression], old: Sequence[Expression], is_least: bool, is_last: bool) -> Expression:
-    (place, value), (old_place, old_value) = new, old
+    (position, value), (old_position, old_value) = new, old
     better = value < old_value if is_least else value > old_value
     ties = equal(value, old_value)
     if value.dtype.is_float:
         better = logical_or(better, logical_and(is_nan(value), logical_not(is_nan(old_value))))
         ties = logical_or(ties, logical_and(is_nan(value), is_nan(old_value)))
-    comes_first = place > old_place if is_last else place < old_place
+    comes_first = position > old_position if is_last else position < old_position
     return logical_or(better, logical_and(ties, comes_first))
 
 
 def _positions(call: ComputeCall, axis: int, is_least: bool, is_last: bool) -> Tensor:
-    """The positions along an axis, which the result lacks."""
+    """Declare the positions of the extremes along an axis, which the result lacks."""
     x = call.input(0)
     along = reduce_axis(x.shape[axis], f"r{axis}")
     combiner = extreme_combiner(x.dtype, is_least, is_last)

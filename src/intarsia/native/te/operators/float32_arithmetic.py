@@ -1,4 +1,4 @@
-"""Rules for floats applied to float16 and bfloat16: what is stored so is computed in float32."""
+"""Rules for floats applied to float16 and bfloat16: narrow floats are stored, and computed in float32."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from intarsia.native.te.tensor import Tensor
 from intarsia.op.known_value import LARGEST_KNOWN
 
 NARROW = frozenset({DType.FLOAT16, DType.BFLOAT16})
-"""Floats that are stored and not computed with."""
+"""Float types that are stored but not computed with."""
 
 
 def in_float32(rule: Rule) -> Rule:
-    """A rule whose narrow arguments are brought to float32 first, and whose results are rounded at last.
+    """Wrap a rule: narrow arguments are cast to float32 first, and the results are rounded at the end.
 
     Both are stages of one element each, which a scheduler inlines. Other types pass unchanged.
     """
@@ -31,11 +31,11 @@ def in_float32(rule: Rule) -> Rule:
     def widened(call: ComputeCall) -> Sequence[Tensor]:
         if not any(type_.dtype in NARROW for type_ in _types(call)):
             return rule(call)
-        made = rule(_widened(call))
+        results = rule(_widened(call))
         wanted = (type_.dtype for type_ in call.output_types)
         return [
             _cast(tensor, dtype, call.name if position == 0 else f"{call.name}.out{position}")
-            for position, (tensor, dtype) in enumerate(zip(made, wanted, strict=True))
+            for position, (tensor, dtype) in enumerate(zip(results, wanted, strict=True))
         ]
 
     return widened
@@ -57,7 +57,7 @@ def _widened(call: ComputeCall) -> ComputeCall:
 
 
 def _widened_value(value: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
-    """A known value; that of a narrow weight counts as unknown, so that it is not copied."""
+    """Return a known value in float32; a narrow weight counts as unknown, so that it is not copied."""
     if value is None or DType.of(value) not in NARROW:
         return value
     return value.astype(np.float32) if value.size <= LARGEST_KNOWN else None

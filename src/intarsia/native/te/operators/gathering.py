@@ -1,4 +1,4 @@
-"""Gather, GatherElements and GatherND: elements from where another tensor says."""
+"""Gather, GatherElements and GatherND: elements at indices that another tensor holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Gather")
 def gather(call: ComputeCall) -> Sequence[Tensor]:
-    """Slices of an axis, as the indices say."""
+    """Declare slices of an axis, selected by indices."""
     x, indices = call.input(0), call.input(1)
     axis = front(call.integer("axis", 0), len(x.shape))
     behind = axis + len(indices.shape)
@@ -28,7 +28,7 @@ def gather(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("GatherElements")
 def gather_elements(call: ComputeCall) -> Sequence[Tensor]:
-    """At each place the element with the index of that place along an axis."""
+    """Declare at each position the element that the index at that position selects along an axis."""
     x, indices = call.input(0), call.input(1)
     axis = front(call.integer("axis", 0), len(x.shape))
     call.refuse_outside(1, x.shape[axis : axis + 1])
@@ -41,7 +41,7 @@ def gather_elements(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("GatherND")
 def gather_nd(call: ComputeCall) -> Sequence[Tensor]:
-    """Slices at index tuples, which are the last axis of the indices; leading axes may be a batch of both."""
+    """Declare slices at index tuples, the last axis of the indices; leading axes may be a batch of both."""
     x, indices = call.input(0), call.input(1)
     batch, count, rank = call.integer("batch_dims", 0), indices.shape[-1], len(indices.shape) - 1
     call.refuse_outside(1, x.shape[batch : batch + count])

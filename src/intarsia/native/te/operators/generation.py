@@ -1,4 +1,4 @@
-"""Tensors made of positions and constants: ConstantOfShape, EyeLike, OneHot, Range, Shape, Size, Trilu."""
+"""Tensors of positions and constants: ConstantOfShape, EyeLike, OneHot, Range, Shape, Size, Trilu."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("ConstantOfShape")
 def constant_of_shape(call: ComputeCall) -> Sequence[Tensor]:
-    """One number everywhere."""
+    """Declare a tensor of one number."""
     value = call.attrs.get("value")
     number = value.data.reshape(-1)[0].item() if isinstance(value, Constant) else 0
     return [compute(call.shape, lambda *_: const(number, call.output_type.dtype), call.name)]
@@ -26,14 +26,14 @@ def constant_of_shape(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("EyeLike")
 def eye_like(call: ComputeCall) -> Sequence[Tensor]:
-    """Ones on a diagonal."""
+    """Declare ones on a diagonal."""
     offset = call.integer("k", 0)
     return [compute(call.shape, lambda i, j: equal(j, i + offset).astype(call.output_type.dtype), call.name)]
 
 
 @compute_rule("OneHot")
 def one_hot(call: ComputeCall) -> Sequence[Tensor]:
-    """The second value where the index is, the first elsewhere; indices outside the depth are nowhere."""
+    """Declare the second value at the index, the first elsewhere; indices outside the depth set nothing."""
     indices, values = call.input(0), call.input(2)
     axis = front(call.integer("axis", -1), len(call.shape))
     depth = call.shape[axis]
@@ -49,7 +49,7 @@ def one_hot(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("Range")
 @in_float32
 def range_(call: ComputeCall) -> Sequence[Tensor]:
-    """Numbers at equal distances."""
+    """Declare numbers at equal distances."""
     start, step = call.input(0), call.input(2)
     return [
         compute(
@@ -62,21 +62,21 @@ def range_(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("Shape")
 def shape(call: ComputeCall) -> Sequence[Tensor]:
-    """The extents of a tensor, which nothing is read of."""
+    """Declare the extents of a tensor, whose elements are not read."""
     extents = call.input(0).shape[call.integer("start", 0) :]
     return [_listed(extents[: call.shape[0]], call.name)]
 
 
 @compute_rule("Size")
 def size(call: ComputeCall) -> Sequence[Tensor]:
-    """The number of elements of a tensor, which nothing is read of."""
+    """Declare the number of elements of a tensor, which are not read."""
     count = math.prod(call.input(0).shape)
     return [compute((), lambda: const(count, DType.INT64), call.name)]
 
 
 @compute_rule("Trilu")
 def trilu(call: ComputeCall) -> Sequence[Tensor]:
-    """The part of matrices on one side of a diagonal, zeros on the other."""
+    """Declare the part of matrices on one side of a diagonal, zeros on the other."""
     x = call.input(0)
     is_upper = bool(call.integer("upper", 1))
     offset = _diagonal(call)
@@ -97,10 +97,10 @@ def _diagonal(call: ComputeCall) -> Expression | int:
 
 def _listed(values: Sequence[int], name: str) -> Tensor:
     def element(i: Expression) -> Expression:
-        found = const(values[-1] if values else 0, DType.INT64)
+        value = const(values[-1] if values else 0, DType.INT64)
         for position in reversed(range(len(values) - 1)):
-            found = select(i <= position, const(values[position], DType.INT64), found)
-        return found
+            value = select(i <= position, const(values[position], DType.INT64), value)
+        return value
 
     return compute((len(values),), element, name)
 

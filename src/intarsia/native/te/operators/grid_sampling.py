@@ -28,13 +28,13 @@ from intarsia.native.te.operators.interpolation_weights import Weights, cubic_we
 from intarsia.native.te.tensor import Tensor
 
 _FAR = 2.0**30
-"""Beyond every image, and still an int64."""
+"""A coordinate beyond every image that still fits an int64."""
 
 
 @compute_rule("GridSample")
 @in_float32
 def grid_sample(call: ComputeCall) -> Sequence[Tensor]:
-    """Elements of images at places that a grid gives, from -1 to 1: nearest, linear or cubic."""
+    """Declare elements of images at grid positions from -1 to 1: nearest, linear or cubic."""
     x, grid = call.input(0), call.input(1)
     mode, padding = call.text("mode", "linear"), call.text("padding_mode", "zeros")
     if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
@@ -45,95 +45,100 @@ def grid_sample(call: ComputeCall) -> Sequence[Tensor]:
         raise call.not_covered(f"{len(x.shape) - 2} spatial dimensions in the mode {mode}")
     rank, around = len(x.shape) - 2, Padding(padding, bool(call.integer("align_corners", 0)))
 
-    def coordinate(n: Expression, k: Expression, *place: Expression) -> Expression:
-        """The place on axis k of the image, of which the grid says the last axis first."""
-        found = [
-            _placed(grid[(n, *place, rank - 1 - axis)].astype(x.dtype), extent, mode, around)
+    def coordinate(n: Expression, k: Expression, *position: Expression) -> Expression:
+        """Return the coordinate on axis k of the image; the grid has the last axis first."""
+        coordinates = [
+            _placed(grid[(n, *position, rank - 1 - axis)].astype(x.dtype), extent, mode, around)
             for axis, extent in enumerate(x.shape[2:])
         ]
         return reduce(
-            lambda rest, axis: select(k <= axis, found[axis], rest), reversed(range(rank - 1)), found[-1]
+            lambda rest, axis: select(k <= axis, coordinates[axis], rest),
+            reversed(range(rank - 1)),
+            coordinates[-1],
         )
 
     places = compute((x.shape[0], rank, *call.shape[2:]), coordinate, f"{call.name}.place")
 
-    def element(n: Expression, c: Expression, *place: Expression) -> Expression:
-        at = [places[(n, k, *place)] for k in range(rank)]
+    def element(n: Expression, c: Expression, *position: Expression) -> Expression:
+        at = [places[(n, k, *position)] for k in range(rank)]
         if mode == "nearest":
-            return _pixel(x, n, c, tuple(each.astype(DType.INT64) for each in at), around)
+            return _pixel(x, n, c, tuple(coordinate.astype(DType.INT64) for coordinate in at), around)
         return _blended(x, n, c, at, around, linear_weights if mode == "linear" else cubic_weights(-0.75))
 
     return [compute(call.shape, element, call.name)]
 
 
 def _placed(position: Expression, extent: int, mode: str, padding: Padding) -> Expression:
-    """A position from -1 to 1 as an index with a fraction, brought inside unless zeros surround it."""
+    """Return a position from -1 to 1 as a fractional index, clamped unless zeros surround the image."""
     low, high = padding.ends(extent)
     if padding.is_aligned:
-        place = (position + 1.0) / 2.0 * (extent - 1.0)
+        coordinate = (position + 1.0) / 2.0 * (extent - 1.0)
     else:
-        place = ((position + 1.0) * float(extent) - 1.0) / 2.0
-    place = select(place >= -_FAR, minimum(place, _FAR), -_FAR)  # NaN is far away too
+        coordinate = ((position + 1.0) * float(extent) - 1.0) / 2.0
+    coordinate = select(coordinate >= -_FAR, minimum(coordinate, _FAR), -_FAR)  # NaN is far away too
     if mode == "nearest":
-        place = intrinsic("round_even", place)
+        coordinate = intrinsic("round_even", coordinate)
     if padding.mode == "border" and mode == "cubic":
-        return place  # each of the four elements is brought inside by itself, as in onnxruntime and PyTorch
+        return (
+            coordinate  # each of the four elements is brought inside by itself, as in onnxruntime and PyTorch
+        )
     if padding.mode == "border":
-        is_outside = logical_or(place < low, place > high)
-        return select(is_outside, minimum(maximum(place, 0.0), extent - 1.0), place)
-    return _reflected(place, low, high) if padding.mode == "reflection" else place
+        is_outside = logical_or(coordinate < low, coordinate > high)
+        return select(is_outside, minimum(maximum(coordinate, 0.0), extent - 1.0), coordinate)
+    return _reflected(coordinate, low, high) if padding.mode == "reflection" else coordinate
 
 
-def _reflected(place: Expression, low: float, high: float) -> Expression:
-    """A place mirrored at both ends as often as it takes."""
+def _reflected(coordinate: Expression, low: float, high: float) -> Expression:
+    """Return a coordinate mirrored at both ends as often as it takes."""
     size = high - low
     if size <= 0:
-        return place * 0.0 + low
-    distance = maximum(low - place, place - high)
+        return coordinate * 0.0 + low
+    distance = maximum(low - coordinate, coordinate - high)
     turns = intrinsic("floor", distance / size)
+    # An even number of reflections keeps the direction, an odd one turns it around.
     rest = distance - turns * size
     is_even = turns - intrinsic("floor", turns * 0.5) * 2.0 < 0.5
     from_low, from_high = low + rest, high - rest
     below = select(is_even, from_low, from_high)
     above = select(is_even, from_high, from_low)
-    return select(place < low, below, select(place > high, above, place))
+    return select(coordinate < low, below, select(coordinate > high, above, coordinate))
 
 
 def _blended(
     x: Tensor, n: Expression, c: Expression, at: Sequence[Expression], padding: Padding, weights: Weights
 ) -> Expression:
-    """The elements around a place by weight."""
-    floors = [intrinsic("floor", each) for each in at]
-    shares = [weights(each - low) for each, low in zip(at, floors, strict=True)]
+    """Return the weighted sum of the elements around a position."""
+    floors = [intrinsic("floor", coordinate) for coordinate in at]
+    shares = [weights(coordinate - low) for coordinate, low in zip(at, floors, strict=True)]
     count, terms = len(shares[0]), []
     for corner in product(range(count), repeat=len(at)):
-        place = tuple(
+        indices = tuple(
             scaled(low.astype(DType.INT64), 1, side + 1 - count // 2)
             for low, side in zip(floors, corner, strict=True)
         )
         weight = reduce(mul, (share[side] for share, side in zip(shares, corner, strict=True)))
-        terms.append(_pixel(x, n, c, place, padding) * weight)
+        terms.append(_pixel(x, n, c, indices, padding) * weight)
     return reduce(add, terms)
 
 
-def _pixel(x: Tensor, n: Expression, c: Expression, place: Indices, padding: Padding) -> Expression:
-    """An element of the image, or what is around it there."""
+def _pixel(x: Tensor, n: Expression, c: Expression, indices: Indices, padding: Padding) -> Expression:
+    """Return an element of the image, or of its padding."""
     extents = x.shape[2:]
     if padding.mode == "reflection":
-        inside = tuple(padding.folded(index, extent) for index, extent in zip(place, extents, strict=True))
+        inside = tuple(padding.folded(index, extent) for index, extent in zip(indices, extents, strict=True))
         return x[(n, c, *inside)]
-    inside = tuple(clamped(index, extent) for index, extent in zip(place, extents, strict=True))
+    inside = tuple(clamped(index, extent) for index, extent in zip(indices, extents, strict=True))
     if padding.mode == "border":
         return x[(n, c, *inside)]
     tests = [
-        test for index, extent in zip(place, extents, strict=True) for test in (index >= 0, index < extent)
+        test for index, extent in zip(indices, extents, strict=True) for test in (index >= 0, index < extent)
     ]
     return select(logical_and(*tests), x[(n, c, *inside)], const(0, x.dtype))
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What is around an image.
+    """The padding around an image.
 
     Attributes:
         mode: zeros, border or reflection.
@@ -144,11 +149,11 @@ class Padding:
     is_aligned: bool
 
     def ends(self, extent: int) -> tuple[float, float]:
-        """Where an axis of the image begins and ends."""
+        """Return the coordinates at which an axis of the image begins and ends."""
         return (0.0, extent - 1.0) if self.is_aligned else (-0.5, extent - 0.5)
 
     def folded(self, index: Expression, extent: int) -> Expression:
-        """An index mirrored at both ends as often as it takes."""
+        """Return an index mirrored at both ends as often as it takes."""
         if extent == 1:
             return ZERO
         last = 2 * (extent - 1) if self.is_aligned else 2 * extent - 1

@@ -18,27 +18,29 @@ from intarsia.native.te.tensor import Tensor
 def grouped_convolution(
     x: Tensor, table: Tensor, weight: Tensor, windows: Sequence[Window], name: str
 ) -> Tensor:
-    """The reduction of a convolution in groups: (N, M / lanes, spatial ..., lanes).
+    """Declare the reduction of a convolution in groups: (N, M / lanes, spatial ..., lanes).
 
     The blocks of results are shared out to the groups evenly. A group may read channels that lie anywhere.
 
     Args:
         x: (N, elements of an image), blocked.
-        table: (groups, C / groups), int32: where in an image a channel's first pixel is (`first_pixels`).
+        table: (groups, C / groups), int32: offset in an image of a channel's first pixel (`first_pixels`).
         weight: (M / lanes, C / groups, taps ..., lanes), as `pack_weight_of_plain` makes it.
-        windows: One for each spatial dimension, which they do not leave.
-        name: Of the operation.
+        windows: Windows of the spatial dimensions, which they do not leave.
+        name: Name of the operation.
     """
-    lanes, own = weight.shape[-1], weight.shape[0] // table.shape[0]
+    lanes, group_blocks = weight.shape[-1], weight.shape[0] // table.shape[0]
     channel, taps = reduce_axis(table.shape[1], "rc"), tap_axes(windows)
     extents = [window.extent for window in windows]
     steps = [prod(extents[axis + 1 :]) * lanes for axis in range(len(extents))]
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        at = table[(o // own, channel)].astype(DType.INT64)
-        for place, step in zip(places(windows, rest[:-1], taps), steps, strict=True):
-            at = at + place * step
+        at = table[(o // group_blocks, channel)].astype(DType.INT64)
+        for position, step in zip(places(windows, rest[:-1], taps), steps, strict=True):
+            at = at + position * step
         return functions.sum(x[n, at] * weight[(o, channel, *taps, rest[-1])], (channel, *taps))
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), lanes)
-    return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: GROUPED, OWN_BLOCKS: own})
+    return compute(
+        shape, element, name, axis_names(len(windows)), {BLOCKED: GROUPED, OWN_BLOCKS: group_blocks}
+    )

@@ -1,4 +1,4 @@
-"""Indices of tensors as expressions, as simple as can be, so that accesses stay easy to analyse."""
+"""Indices of tensors as expressions, as simple as possible, so that accesses stay easy to analyse."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ZERO = const(0, DType.INT64)
 
 
 def front(axis: int, rank: int) -> int:
-    """An axis that may count from the back, counted from the front."""
+    """Return an axis that may count from the back, counted from the front."""
     return axis + rank if axis < 0 else axis
 
 
 def scaled(index: Expression, factor: int, offset: int = 0) -> Expression:
-    """`index * factor + offset`."""
+    """Return `index * factor + offset` without operations that do nothing."""
     product = index if factor == 1 else index * factor
     if offset == 0:
         return product
@@ -29,12 +29,12 @@ def scaled(index: Expression, factor: int, offset: int = 0) -> Expression:
 
 
 def clamped(index: Expression, extent: int) -> Expression:
-    """The nearest index inside an extent."""
+    """Return the nearest index inside an extent."""
     return ZERO if extent <= 1 else minimum(maximum(index, 0), extent - 1)
 
 
 def wrapped(value: Expression, extent: int) -> Expression:
-    """A loaded index: negative ones count from the back. Clamped, so that nothing is read outside."""
+    """Return a loaded index counted from the front, clamped so that no read is out of bounds."""
     if value.dtype.value.startswith("uint"):
         return ZERO if extent <= 1 else minimum(value.astype(DType.INT64), extent - 1)
     index = value.astype(DType.INT64)
@@ -42,39 +42,40 @@ def wrapped(value: Expression, extent: int) -> Expression:
 
 
 def flat(indices: Sequence[Expression], shape: Sequence[int]) -> Expression:
-    """The row-major position of an element."""
-    found: Expression | None = None
+    """Return the row-major position of an element."""
+    position: Expression | None = None
     for i, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         if extent == 1:
             continue
         term = scaled(index, math.prod(shape[i + 1 :]))
-        found = term if found is None else found + term
-    return ZERO if found is None else found
+        position = term if position is None else position + term
+    return ZERO if position is None else position
 
 
 def unflattened(position: Expression, shape: Sequence[int]) -> Indices:
-    """The indices of a row-major position."""
-    found: list[Expression] = []
+    """Return the indices of a row-major position."""
+    indices: list[Expression] = []
     is_first = True
     for i, extent in enumerate(shape):
         if extent <= 1:
-            found.append(ZERO)
+            indices.append(ZERO)
             continue
         stride = math.prod(shape[i + 1 :])
         index = position if stride <= 1 else position // stride
-        found.append(index if is_first else index % extent)
+        # The most significant index needs no remainder: the position never exceeds the shape.
+        indices.append(index if is_first else index % extent)
         is_first = False
-    return tuple(found)
+    return tuple(indices)
 
 
 def reshaped(indices: Sequence[Expression], shape: Sequence[int], wanted: Sequence[int]) -> Indices:
-    """Indices into an array of shape `wanted` of the same element in row-major order as `indices` in `shape`.
+    """Return indices into an array of shape `wanted` of the element at `indices` of `shape`, row-major.
 
     Dimensions that the shapes have in common are passed through; only those between are taken apart.
     """
     if 0 in shape:
         return (ZERO,) * len(wanted)
-    found = [ZERO] * len(wanted)
+    result = [ZERO] * len(wanted)
     sources = [i for i, extent in enumerate(shape) if extent != 1]
     targets = [i for i, extent in enumerate(wanted) if extent != 1]
     while sources:
@@ -82,15 +83,15 @@ def reshaped(indices: Sequence[Expression], shape: Sequence[int], wanted: Sequen
         position = flat([indices[i] for i in taken], [shape[i] for i in taken])
         parts = unflattened(position, [wanted[i] for i in given])
         for i, part in zip(given, parts, strict=True):
-            found[i] = part
+            result[i] = part
         del sources[: len(taken)], targets[: len(given)]
-    return tuple(found)
+    return tuple(result)
 
 
 def _group(
     shape: Sequence[int], sources: list[int], wanted: Sequence[int], targets: list[int]
 ) -> tuple[list[int], list[int]]:
-    """The fewest leading dimensions of both that have the same number of elements."""
+    """Return the fewest leading dimensions of both that have the same number of elements."""
     left, right = 1, 1
     a, b = shape[sources[0]], wanted[targets[0]]
     while a != b:

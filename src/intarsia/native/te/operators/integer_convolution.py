@@ -17,13 +17,13 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("ConvInteger")
 def conv_integer(call: ComputeCall) -> Sequence[Tensor]:
-    """A convolution in int32; padded places are zero points, which are nothing."""
+    """Declare a convolution in int32; padding is the zero point, which counts as 0."""
     return [_convolved(call, 0, 1, 2, 3, call.name)]
 
 
 @compute_rule("QLinearConv")
 def qlinear_conv(call: ComputeCall) -> Sequence[Tensor]:
-    """A convolution of quantized integers, brought to the scale and zero point of the result."""
+    """Declare a convolution of quantized integers, brought to the scale and zero point of the result."""
     bias = call.input(8) if call.has_input(8) else None
     total = _convolved(call, 0, 3, 2, 5, f"{call.name}.sum")
     if bias is not None:
@@ -42,11 +42,11 @@ def _convolved(call: ComputeCall, x_at: int, w_at: int, x_zero: int, w_zero: int
     channels, taps = reduce_axis(w.shape[1], "rc"), tap_axes(windows)
     outputs = w.shape[0] // call.integer("group", 1)
 
-    def element(n: Expression, c: Expression, *place: Expression) -> Expression:
-        own = channels.expression
-        source = own if outputs == w.shape[0] else (c // outputs) * channels.extent + own
-        pixel = image[(n, source, *places(windows, place, taps))]
-        return pixel * kernel[(c, own, *(tap.expression for tap in taps))]
+    def element(n: Expression, c: Expression, *positions: Expression) -> Expression:
+        channel = channels.expression
+        source = channel if outputs == w.shape[0] else (c // outputs) * channels.extent + channel
+        pixel = image[(n, source, *places(windows, positions, taps))]
+        return pixel * kernel[(c, channel, *(tap.expression for tap in taps))]
 
     axes = (channels, *taps)
     return compute(call.shape, lambda *i: te_sum(element(*i), axes), name)
@@ -58,7 +58,7 @@ def _uniform(call: ComputeCall, position: int) -> Parameter:
 
 
 def _of_channels(call: ComputeCall, position: int, axis: int) -> Parameter:
-    """One for all, or for each output channel, which an axis counts."""
+    """Return a parameter for all elements, or for each output channel, which is an axis."""
     parameter = call.input(position)
     if parameter.shape in ((), (1,)):
         return _uniform(call, position)

@@ -1,4 +1,4 @@
-"""MatMulInteger and QLinearMatMul, and how sums of integers are brought back to quantized types."""
+"""MatMulInteger and QLinearMatMul, and requantization of integer sums."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from intarsia.native.te.operators.saturation import clipped
 from intarsia.native.te.tensor import Tensor
 
 Parameter: TypeAlias = Callable[[Indices], Expression]
-"""A scale or zero point for an element of a tensor."""
+"""Function from the indices of an element to its scale or zero point."""
 
 
 @compute_rule("MatMulInteger")
 def matmul_integer(call: ComputeCall) -> Sequence[Tensor]:
-    """A matrix product in int32 of what is left of 8-bit integers without their zero points."""
+    """Declare a matrix product in int32 of 8-bit integers less their zero points."""
     a, b = call.input(0), call.input(1)
     left = centered(a, _of_rows(call, 2, a), f"{call.name}.a")
     right = centered(b, _of_columns(call, 3), f"{call.name}.b")
@@ -33,7 +33,7 @@ def matmul_integer(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("QLinearMatMul")
 def qlinear_matmul(call: ComputeCall) -> Sequence[Tensor]:
-    """A matrix product of quantized integers, brought to the scale and zero point of the result."""
+    """Declare a matrix product of quantized integers, brought to the scale and zero point of the result."""
     a, b = call.input(0), call.input(3)
     left = centered(a, _of_rows(call, 2, a), f"{call.name}.a")
     right = centered(b, _of_columns(call, 5), f"{call.name}.b")
@@ -41,7 +41,7 @@ def qlinear_matmul(call: ComputeCall) -> Sequence[Tensor]:
     has_rows, has_columns = len(a.shape) > 1, len(b.shape) > 1
 
     def parameter(position: int, is_of_rows: bool) -> Parameter:
-        """Of a row or a column of the result, or of all of it."""
+        """Return the parameter of a row or a column of the result, or of all of it."""
         tensor = call.input(position)
         if math.prod(tensor.shape) == 1:
             return lambda _: tensor[(ZERO,) * len(tensor.shape)]
@@ -56,7 +56,7 @@ def qlinear_matmul(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def centered(x: Tensor, zero: Parameter | None, name: str) -> Tensor:
-    """Integers in int32 without their zero point."""
+    """Declare integers in int32 without their zero point."""
 
     def element(*i: Expression) -> Expression:
         number = x[i].astype(DType.INT32)
@@ -68,7 +68,7 @@ def centered(x: Tensor, zero: Parameter | None, name: str) -> Tensor:
 def requantized(
     call: ComputeCall, total: Tensor, scales: tuple[Parameter, Parameter, Parameter], zero: Parameter | None
 ) -> Tensor:
-    """The total * (first scale * second scale / third scale) + the zero point, rounded and clipped."""
+    """Declare total * (first scale * second scale / third scale) + zero point, rounded and clipped."""
     dtype = call.output_type.dtype
 
     def element(*i: Expression) -> Expression:
@@ -82,7 +82,7 @@ def requantized(
 
 
 def _of_rows(call: ComputeCall, position: int, matrix: Tensor) -> Parameter | None:
-    """The zero point of an element of the left operand: one for all, or for each row."""
+    """Return the zero point of an element of the left operand: one for all, or for each row."""
     if not call.has_input(position):
         return None
     zero = call.input(position)
@@ -94,7 +94,7 @@ def _of_rows(call: ComputeCall, position: int, matrix: Tensor) -> Parameter | No
 
 
 def _of_columns(call: ComputeCall, position: int) -> Parameter | None:
-    """The zero point of an element of the right operand: one for all, or for each column."""
+    """Return the zero point of an element of the right operand: one for all, or for each column."""
     if not call.has_input(position):
         return None
     zero = call.input(position)
@@ -104,7 +104,7 @@ def _of_columns(call: ComputeCall, position: int) -> Parameter | None:
 
 
 def _product(a: Tensor, b: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
-    """The matrix product as NumPy has it: a vector is a row on the left and a column on the right."""
+    """Declare the matrix product as in NumPy: a vector is a row on the left and a column on the right."""
     axis = reduce_axis(a.shape[-1], "rk")
     k = axis.expression
 
@@ -120,9 +120,9 @@ def _product(a: Tensor, b: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
     return compute(shape, lambda *i: te_sum(element(*i), axis), name)
 
 
-def _of_batch(x: Tensor, batch: Indices, place: Indices) -> Expression:
-    """The element at a place of the matrix that a batch index broadcasts to."""
-    count = len(x.shape) - len(place)
-    own = batch[len(batch) - count :]
-    lead = tuple(ZERO if n == 1 else i for i, n in zip(own, x.shape[:count], strict=True))
-    return x[(*lead, *place)]
+def _of_batch(x: Tensor, batch: Indices, position: Indices) -> Expression:
+    """Return the element at a position of the matrix that a batch index broadcasts to."""
+    count = len(x.shape) - len(position)
+    matrix_batch = batch[len(batch) - count :]
+    lead = tuple(ZERO if n == 1 else i for i, n in zip(matrix_batch, x.shape[:count], strict=True))
+    return x[(*lead, *position)]

@@ -8,19 +8,19 @@ from typing import TypeAlias
 from intarsia.native.te.expression import Expression
 
 Weights: TypeAlias = Callable[[Expression], Sequence[Expression]]
-"""From how far a position is above the index below it, to the weights of the indices around it.
+"""Function from the fraction of a position above its floor to the weights of the indices around it.
 
 There are as many at or below the position as above; the first is that of the least index.
 """
 
 
 def linear_weights(fraction: Expression) -> Sequence[Expression]:
-    """Of the two neighbours, in proportion."""
+    """Return the linear weights of two neighbours."""
     return [1.0 - fraction, fraction]
 
 
 def cubic_weights(a: float) -> Weights:
-    """Of four neighbours: cubic convolution with the parameter a (R. Keys, 1981)."""
+    """Return the weights of four neighbours: cubic convolution with the parameter a (R. Keys, 1981)."""
 
     def near(x: Expression) -> Expression:
         return ((a + 2) * x - (a + 3)) * x * x + 1.0

@@ -1,4 +1,4 @@
-"""Loop statements for what no expression of one element says well."""
+"""Loop statements for operators that are no function of one element."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from intarsia.native.te.tensor import Tensor
 
 
 def loop_nest(prefix: str, shape: Sequence[int], body: Callable[[Indices], Statement]) -> Statement:
-    """Serial loops over a shape, outermost first.
+    """Build serial loops over a shape, outermost first.
 
     Args:
-        prefix: Of the names of the variables; nests inside each other need different ones.
-        shape: Extents; () is the body alone.
-        body: Called once with the variables.
+        prefix: Prefix of the names of the variables; nested nests need different ones.
+        shape: Extents of the loops; () is the body alone.
+        body: Function that is called once with the variables.
     """
     variables = [LoopVar(f"{prefix}{position}") for position in range(len(shape))]
     statement = body(tuple(Expression(variable) for variable in variables))
@@ -27,26 +27,26 @@ def loop_nest(prefix: str, shape: Sequence[int], body: Callable[[Indices], State
 
 
 def store(buffer: Buffer, indices: Sequence[Expression], value: Expression) -> Store:
-    """`buffer[indices] = value`."""
+    """Build `buffer[indices] = value`."""
     return Store(buffer, tuple(index.scalar for index in indices), value.scalar)
 
 
 def load(buffer: Buffer, indices: Sequence[Expression]) -> Expression:
-    """An element of a buffer that the statement itself writes."""
+    """Return an element of a buffer that the statement itself writes."""
     return Expression(Load(buffer, tuple(index.scalar for index in indices)))
 
 
 def when(condition: Expression, then: Statement, otherwise: Statement | None = None) -> IfThenElse:
-    """A guard around a statement."""
+    """Build a guard around a statement."""
     return IfThenElse(condition.scalar, then, otherwise)
 
 
 def copied(buffer: Buffer, source: Tensor) -> Statement:
-    """Every element of a tensor, brought into a buffer of its shape."""
+    """Build a copy of a tensor into a buffer of its shape."""
     return loop_nest("c", source.shape, lambda i: store(buffer, i, source[i]))
 
 
 def written(buffer: Buffer, inputs: Sequence[Tensor], body: Statement) -> Tensor:
-    """The tensor that a statement writes into a buffer."""
+    """Declare the tensor that a statement writes into a buffer."""
     (tensor,) = extern([buffer], inputs, body, buffer.name)
     return tensor

@@ -17,13 +17,13 @@ from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
 _LEAST_ROWS: Final = 8
-"""With fewer rows a variable matrix is not read often enough for its elements to be moved before."""
+"""Least number of rows for which transposing a variable matrix pays: each element is read once a row."""
 
 
 @compute_rule("MatMul")
 @in_float32
 def matmul(call: ComputeCall) -> Sequence[Tensor]:
-    """Products of matrices, with leading dimensions broadcast; vectors count as a row, or as a column."""
+    """Declare products of matrices, with leading dimensions broadcast; vectors are a row or a column."""
     lhs, rhs = call.input(0), call.input(1)
     k = reduce_axis(lhs.shape[-1], "rk")
     has_row, has_column = len(lhs.shape) > 1, len(rhs.shape) > 1
@@ -39,16 +39,16 @@ def matmul(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _matrix_at(x: Tensor, leading: Sequence[Expression], at: Sequence[Expression]) -> Expression:
-    """An element of the matrix that belongs to indices of the broadcast leading dimensions."""
-    own = leading[len(leading) - (len(x.shape) - len(at)) :]
-    first = [0 if extent == 1 else index for extent, index in zip(x.shape, own, strict=False)]
+    """Return an element of the matrix that belongs to indices of the broadcast leading dimensions."""
+    matrix_leading = leading[len(leading) - (len(x.shape) - len(at)) :]
+    first = [0 if extent == 1 else index for extent, index in zip(x.shape, matrix_leading, strict=False)]
     return x[(*first, *at)]
 
 
 @compute_rule("Gemm")
 @in_float32
 def gemm(call: ComputeCall) -> Sequence[Tensor]:
-    """Alpha * A * B + beta * C, A and B transposed where their attributes say so."""
+    """Declare alpha * A * B + beta * C, A and B transposed by their attributes."""
     a, b, dtype = call.input(0), call.input(1), call.output_type.dtype
     is_turned = bool(call.integer("transA")), bool(call.integer("transB"))
     free = _free_layouts(b)
@@ -63,26 +63,26 @@ def gemm(call: ComputeCall) -> Sequence[Tensor]:
         return functions.sum(left * (b[j, k] if is_turned[1] else b[k, j]), k)
 
     def finished(*indices: Expression) -> Expression:
-        value = found[indices] if alpha == 1 else found[indices] * alpha
+        value = products[indices] if alpha == 1 else products[indices] * alpha
         if not has_bias:
             return value
         bias = element_at(call.input(2), indices).astype(dtype)
         return value + (bias if beta == 1 else bias * beta)
 
     is_plain = alpha == 1 and not has_bias
-    found = compute(call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=free)
-    return [found if is_plain else compute(call.shape, finished, call.name)]
+    products = compute(call.shape, product, call.name if is_plain else f"{call.name}.product", attrs=free)
+    return [products if is_plain else compute(call.shape, finished, call.name)]
 
 
 def _free_layouts(x: Tensor) -> dict[str, tuple[str, ...]]:
-    """That a constant may lie in any layout, also one that is brought to another type element by element."""
+    """Return the attribute for a constant in any layout, also one that is cast element by element."""
     if isinstance(x.op, ComputeOp) and x.op.combiner is None:
         return layout_free(*(each for each in x.op.inputs if each.shape == x.shape))
     return layout_free(x)
 
 
 def _turned(x: Tensor, name: str) -> Tensor:
-    """The transposed matrix, as a stage of its own: rows of a product read it along its rows."""
+    """Declare the transposed matrix, as a stage of its own: rows of a product read it along its rows."""
     return compute((x.shape[1], x.shape[0]), lambda i, j: x[j, i], name)
 
 

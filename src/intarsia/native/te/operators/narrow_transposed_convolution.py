@@ -30,12 +30,12 @@ from intarsia.native.te.tensor import Tensor
 
 
 def transposed_convolution_of_pixel(x: Tensor, weight: Tensor, name: str) -> Tensor:
-    """A blocked transposed convolution of an image of one pixel: each weight is used once.
+    """Declare a blocked transposed convolution of an image of one pixel: each weight is used once.
 
     Args:
         x: (N, C, 1 ...), plain.
         weight: (M / lanes, C, counts ..., lanes), as `pack_weight_of_pixel` makes it.
-        name: Of the result.
+        name: Name of the result.
     """
     channel = reduce_axis(x.shape[1], "rc")
     zeros = (0,) * (len(x.shape) - 2)
@@ -50,10 +50,13 @@ def transposed_convolution_of_pixel(x: Tensor, weight: Tensor, name: str) -> Ten
 def pack_weight_of_pixel(
     weight: npt.NDArray[Any], dimensions: Sequence[Upsampling], lanes: int
 ) -> npt.NDArray[Any]:
-    """Weights (C, M, taps ...) as (M / lanes, C, counts ..., lanes): those that reach the results."""
+    """Pack weights (C, M, taps ...) as (M / lanes, C, counts ..., lanes): those that reach the results."""
     taps = [
-        [place if place < each.taps else None for place in range(each.begin, each.begin + each.count)]
-        for each in dimensions
+        [
+            position if position < dimension.taps else None
+            for position in range(dimension.begin, dimension.begin + dimension.count)
+        ]
+        for dimension in dimensions
     ]
     return blocked_array(weight_of_taps(weight, taps), lanes, axis=0)
 
@@ -61,52 +64,52 @@ def pack_weight_of_pixel(
 def transposed_convolution_to_few(
     x: Tensor, weight: Tensor, channels: int, dimensions: Sequence[Upsampling], name: str
 ) -> Tensor:
-    """A plain result (N, channels, counts ...) of a blocked input.
+    """Declare a plain result (N, channels, counts ...) of a blocked input.
 
     First the products of each element with all taps of all results, which fill whole blocks; then the sums
     of those that reach the same result.
 
     Args:
         x: (N, C / ci, extents ..., ci).
-        weight: As `pack_weight_to_few` makes it.
-        channels: Of the result.
+        weight: Weights from `pack_weight_to_few`.
+        channels: Number of channels of the result.
         dimensions: One for each spatial dimension.
-        name: Of the result; ".products" is put behind it for the products.
+        name: Name of the result; ".products" is appended for the products.
     """
-    windows = [Window(each.extent, each.extent, 1, 1, 1, 0, 0) for each in dimensions]
+    windows = [Window(dimension.extent, dimension.extent, 1, 1, 1, 0, 0) for dimension in dimensions]
     products = blocked_convolution(x, weight, windows, f"{name}.products")
     lanes = products.shape[-1]
 
     def reaching(
-        n: Expression, m: Expression, places: Sequence[Expression], offsets: Sequence[int]
+        n: Expression, m: Expression, positions: Sequence[Expression], offsets: Sequence[int]
     ) -> Expression:
-        made: Expression | int = 0
+        column: Expression | int = 0
         conditions, elements = [], []
-        for each, place, offset in zip(dimensions, places, offsets, strict=True):
-            made = made * each.taps + each.tap(place, offset)
-            conditions += each.conditions(place, offset)
-            elements.append(each.element(place, offset))
-        made = made * channels + m
-        found = products[(n, made // lanes, *elements, made % lanes)]
-        return if_then_else(logical_and(*conditions), found, 0.0) if conditions else found
+        for dimension, position, offset in zip(dimensions, positions, offsets, strict=True):
+            column = column * dimension.taps + dimension.tap(position, offset)
+            conditions += dimension.conditions(position, offset)
+            elements.append(dimension.element(position, offset))
+        column = column * channels + m
+        summand = products[(n, column // lanes, *elements, column % lanes)]
+        return if_then_else(logical_and(*conditions), summand, 0.0) if conditions else summand
 
     def element(n: Expression, m: Expression, *places: Expression) -> Expression:
-        offsets = product(*(range(each.phase_taps) for each in dimensions))
-        return reduce(add, (reaching(n, m, places, each) for each in offsets))
+        offsets = product(*(range(dimension.phase_taps) for dimension in dimensions))
+        return reduce(add, (reaching(n, m, places, offset) for offset in offsets))
 
-    shape = (x.shape[0], channels, *(each.count for each in dimensions))
-    strides = tuple(each.stride for each in dimensions)
+    shape = (x.shape[0], channels, *(dimension.count for dimension in dimensions))
+    strides = tuple(dimension.stride for dimension in dimensions)
     names = ("n", "m", *spatial_names(len(dimensions)))
     return compute(shape, element, name, names, {OVERLAPPING: strides})
 
 
 def pack_weight_to_few(weight: npt.NDArray[Any], ci: int, lanes: int) -> npt.NDArray[Any]:
-    """Weights (C, M, taps ...) for `transposed_convolution_to_few`.
+    """Pack weights (C, M, taps ...) for `transposed_convolution_to_few`.
 
     Args:
         weight: The weights.
-        ci: How many channels a block of the input has.
-        lanes: How many a block of the products has.
+        ci: Channels in a block of the input.
+        lanes: Channels in a block of the products.
     """
     read, _, *taps = weight.shape
     rows = np.moveaxis(weight, 1, -1).reshape(read, -1)

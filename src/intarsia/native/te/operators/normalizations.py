@@ -29,7 +29,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("LayerNormalization")
 @in_float32
 def layer_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """Over all dimensions from `axis` on; also gives the mean and one by the standard deviation."""
+    """Normalize over all dimensions from `axis` on; also return the mean and the inverse deviation."""
     x, name = call.input(0), call.name
     axes = _axes_from(call)
     mean = _mean(x, axes, f"{name}.mean")
@@ -41,19 +41,19 @@ def layer_normalization(call: ComputeCall) -> Sequence[Tensor]:
         value = centered[i] * at_kept(inverse, i, axes) * element_at(scale, i)
         return value if bias is None else value + element_at(bias, i)
 
-    made = [compute(call.shape, element, name)]
+    results = [compute(call.shape, element, name)]
     for tensor, type_, suffix in zip(
         (mean, inverse), call.output_types[1:], ("mean", "inverse"), strict=False
     ):
         kept = keeping_dimensions(tensor, type_.static_shape, axes, f"{name}.kept_{suffix}")
-        made.append(_as_type(kept, type_.dtype, f"{name}.{suffix}_result"))
-    return made
+        results.append(_as_type(kept, type_.dtype, f"{name}.{suffix}_result"))
+    return results
 
 
 @compute_rule("RMSNormalization")
 @in_float32
 def rms_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """By the root of the mean of squares, over all dimensions from `axis` on."""
+    """Normalize by the root of the mean of squares, over all dimensions from `axis` on."""
     x, axes, scale = call.input(0), _axes_from(call), call.input(1)
     inverse = _inverse_deviation(x, axes, call.real("epsilon"), call.name)
     return [
@@ -68,7 +68,7 @@ def rms_normalization(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("InstanceNormalization")
 @in_float32
 def instance_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """Over the spatial dimensions of each channel of each example."""
+    """Normalize over the spatial dimensions of each channel of each example."""
     x, name = call.input(0), call.name
     axes = tuple(range(2, len(x.shape)))
     centered = _centered(x, _mean(x, axes, f"{name}.mean"), axes, name)
@@ -86,7 +86,7 @@ def instance_normalization(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("GroupNormalization")
 @in_float32
 def group_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """Over the channels of a group and the spatial dimensions of each example."""
+    """Normalize over the channels of a group and the spatial dimensions of each example."""
     x, groups, name = call.input(0), call.integer("num_groups"), call.name
     if groups < 1 or x.shape[1] % groups:
         raise call.not_covered(f"{x.shape[1]} channels in {groups} groups")
@@ -111,7 +111,7 @@ def group_normalization(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("MeanVarianceNormalization")
 @in_float32
 def mean_variance_normalization(call: ComputeCall) -> Sequence[Tensor]:
-    """By the standard deviation over `axes`, plus 1e-9 as in ONNX's function."""
+    """Normalize by the standard deviation over `axes`, plus 1e-9 as in ONNX's function."""
     x, name = call.input(0), call.name
     axes = tuple(normalized_axis(axis, len(x.shape)) for axis in call.integers("axes"))
     centered = _centered(x, _mean(x, axes, f"{name}.mean"), axes, name)

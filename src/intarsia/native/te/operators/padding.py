@@ -16,7 +16,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Pad")
 def pad(call: ComputeCall) -> Sequence[Tensor]:
-    """All modes; negative pads crop first, as the engines do."""
+    """Declare padding in all modes; negative pads crop first, as in other engines."""
     x = call.input(0)
     rank = len(x.shape)
     given = call.known_ints(1) or ()
@@ -46,7 +46,7 @@ def pad(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def padded(x: Tensor, begins: Sequence[int], ends: Sequence[int], value: Expression, name: str) -> Tensor:
-    """A tensor with so many elements of one value around it on each axis; negative numbers crop."""
+    """Declare a tensor with elements of one value around it on each axis; negative numbers crop."""
     shape = [b + n + e for b, n, e in zip(begins, x.shape, ends, strict=True)]
 
     def element(*indices: Expression) -> Expression:
@@ -71,7 +71,7 @@ def _pad_value(call: ComputeCall, dtype: DType) -> Expression:
 
 
 def _mirrored(mode: str, index: Expression, begin: int, end: int, extent: int) -> Expression:
-    """The index of what stands outside: of the border, mirrored at it, or from the other side."""
+    """Return the index of an element outside: of the border, mirrored at it, or from the other side."""
     low = max(0, -begin)
     count = extent - low - max(0, -end)
     if count <= 1 and (begin > 0 or end > 0):
@@ -85,6 +85,7 @@ def _mirrored(mode: str, index: Expression, begin: int, end: int, extent: int) -
             inner = maximum(inner, 0) if begin > 0 else inner
             inner = minimum(inner, count - 1) if end > 0 else inner
         case "reflect":
+            # One reflection at each end reaches everything if the padding is shorter than the axis.
             inner = _reflected(inner, begin, end, count) if far < count else _folded(inner, count)
         case _:
             inner = _around(inner, begin, end, count) if far <= count else inner % count
@@ -108,7 +109,7 @@ def _around(inner: Expression, begin: int, end: int, count: int) -> Expression:
 
 @compute_rule("CenterCropPad")
 def center_crop_pad(call: ComputeCall) -> Sequence[Tensor]:
-    """The middle of a tensor, or zeros around it; of an odd difference the larger half is behind."""
+    """Declare the middle of a tensor, or zeros around it; the larger half of a difference is at the end."""
     x = call.input(0)
     begins = [_centered(wanted - extent) for wanted, extent in zip(call.shape, x.shape, strict=True)]
     ends = [w - n - b for w, n, b in zip(call.shape, x.shape, begins, strict=True)]

@@ -1,4 +1,4 @@
-"""Pools: MaxPool, AveragePool, LpPool and those over all spatial dimensions."""
+"""Pooling: MaxPool, AveragePool, LpPool and those over all spatial dimensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("MaxPool")
 @in_float32
 def max_pool(call: ComputeCall) -> Sequence[Tensor]:
-    """The largest element of each window, and its position if that is wanted."""
+    """Declare the largest element of each window, and its position if that is wanted."""
     x, windows = call.input(0), _windows(call)
     source = padded(x, windows, lowest(x.dtype), f"{call.name}.pad")
     if len(call.output_types) > 1:
@@ -37,20 +37,20 @@ def max_pool(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("AveragePool")
 @in_float32
 def average_pool(call: ComputeCall) -> Sequence[Tensor]:
-    """The mean of each window, of elements or (count_include_pad) of elements and padding."""
+    """Declare the mean of each window, of elements or (count_include_pad) of elements and padding."""
     windows, with_padding = _windows(call), bool(call.integer("count_include_pad"))
     source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
     total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum")
-    letters, known, shares = spatial_names(len(windows)), 1, dict[int, Tensor]()
+    letters, constant_count, shares = spatial_names(len(windows)), 1, dict[int, Tensor]()
     for axis, (window, letter) in enumerate(zip(windows, letters, strict=True)):
         match window.counted(const(0, DType.INT64), with_padding):
             case int(number):
-                known *= number
+                constant_count *= number
             case _:
                 shares[axis] = _shares(window, with_padding, total.dtype, f"{call.name}.share_{letter}")
 
     def mean(*i: Expression) -> Expression:
-        value = total[i] if known == 1 else total[i] * (1.0 / known)
+        value = total[i] if constant_count == 1 else total[i] * (1.0 / constant_count)
         return reduce(mul, (share[i[2 + axis]] for axis, share in shares.items()), value)
 
     return [compute(call.shape, mean, call.name)]
@@ -59,7 +59,7 @@ def average_pool(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("LpPool")
 @in_float32
 def lp_pool(call: ComputeCall) -> Sequence[Tensor]:
-    """The p-norm of each window."""
+    """Declare the p-norm of each window."""
     prepare, finish = _norm(call.integer("p"))
     windows = _windows(call)
     source = padded(call.input(0), windows, 0.0, f"{call.name}.pad")
@@ -70,12 +70,12 @@ def lp_pool(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 @in_float32
 def global_pool(call: ComputeCall) -> Sequence[Tensor]:
-    """Over all spatial dimensions."""
+    """Declare a pool over all spatial dimensions."""
     x = call.input(0)
     axes = tuple(range(2, len(x.shape)))
     combine, prepare, finish = _global_form(call, float(math.prod(x.shape[2:])))
-    found = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
-    return [compute(call.shape, lambda *i: finish(at_kept(found, i, axes)), call.name)]
+    reduced = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
+    return [compute(call.shape, lambda *i: finish(at_kept(reduced, i, axes)), call.name)]
 
 
 def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Prepare]:
@@ -89,7 +89,7 @@ def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Pre
 
 
 def _norm(p: int) -> tuple[Prepare, Callable[[Expression], Expression]]:
-    """What is summed up of each element for a p-norm, and what is made of the sum."""
+    """Return the function of each element that a p-norm sums, and the function of the sum."""
     if p == 1:
         return absolute, itself
     if p == 2:
@@ -118,7 +118,7 @@ def _pool(
 
 
 def _shares(window: Window, with_padding: bool, dtype: DType, name: str) -> Tensor:
-    """One by the number of elements that the window has at each position: found once, not for each plane."""
+    """Declare one by the number of elements of the window at each position: a stage shared by all planes."""
 
     def share(position: Expression) -> Expression:
         count = window.counted(position, with_padding)

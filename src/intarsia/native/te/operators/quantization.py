@@ -18,7 +18,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("QuantizeLinear")
 def quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
-    """Quotients by the scale, rounded half to even, moved by the zero point, and clipped to the result."""
+    """Declare quotients by the scale, rounded half to even, plus the zero point, clipped to the result."""
     x, dtype = call.input(0), call.output_type.dtype
     scale, zero = call.input(1), call.input(2) if call.has_input(2) else None
     precision = _precision(call, x.dtype)
@@ -35,12 +35,12 @@ def quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _precision(call: ComputeCall, dtype: DType) -> DType:
-    """In which type the quotient is computed: as the attribute says, or that of the scale."""
+    """Return the type in which the quotient is computed: that of the attribute, or of the scale."""
     number = call.integer("precision", 0)
-    found = {0: call.input(1).dtype, 1: DType.FLOAT32, 10: DType.FLOAT16, 16: DType.BFLOAT16}.get(number)
-    if found is None:
+    precision = {0: call.input(1).dtype, 1: DType.FLOAT32, 10: DType.FLOAT16, 16: DType.BFLOAT16}.get(number)
+    if precision is None:
         raise call.not_covered(f"the precision {number}")
-    return DType.FLOAT32 if dtype.is_integer and not number else found
+    return DType.FLOAT32 if dtype.is_integer and not number else precision
 
 
 def _check_type(call: ComputeCall, dtype: DType) -> None:
@@ -50,7 +50,7 @@ def _check_type(call: ComputeCall, dtype: DType) -> None:
 
 @compute_rule("DequantizeLinear")
 def dequantize_linear(call: ComputeCall) -> Sequence[Tensor]:
-    """(x - zero point) * scale, computed in float32."""
+    """Declare (x - zero point) * scale, computed in float32."""
     x, scale = call.input(0), call.input(1)
     zero = call.input(2) if call.has_input(2) else None
 
@@ -58,14 +58,14 @@ def dequantize_linear(call: ComputeCall) -> Sequence[Tensor]:
         number = x[i].astype(DType.FLOAT32)
         if zero is not None:
             number = number - _parameter(call, zero, i).astype(DType.FLOAT32)
-        found = number * _parameter(call, scale, i).astype(DType.FLOAT32)
-        return found.astype(call.output_type.dtype)
+        value = number * _parameter(call, scale, i).astype(DType.FLOAT32)
+        return value.astype(call.output_type.dtype)
 
     return [compute(call.shape, element, call.name)]
 
 
 def _parameter(call: ComputeCall, parameter: Tensor, i: Indices) -> Expression:
-    """The scale or zero point of an element: one for all, for an index of an axis, or for a block of it."""
+    """Return the scale or zero point of an element: one for all, or for an index or block of an axis."""
     axis, block = front(call.integer("axis", 1), len(i)), call.integer("block_size", 0)
     if not block and len(parameter.shape) == 1 and parameter.shape != (1,):
         return parameter[i[axis]]
@@ -76,7 +76,7 @@ def _parameter(call: ComputeCall, parameter: Tensor, i: Indices) -> Expression:
 
 @compute_rule("DynamicQuantizeLinear")
 def dynamic_quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
-    """Quantized to uint8 by the range of the values, which is made to hold 0."""
+    """Declare values quantized to uint8 by the range of the values, extended to include 0."""
     x = call.input(0)
     name = call.name
     names = [f"r{axis}" for axis in range(len(x.shape))]

@@ -1,4 +1,4 @@
-"""Stages that reduce a tensor over some of its axes, and stages that read what was reduced."""
+"""Stages that reduce a tensor over some of its axes, and stages that read reduced tensors."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.tensor import Tensor
 
 Combine: TypeAlias = Callable[[Expression, Sequence[IterVar]], Reduction]
-"""`te.sum`, `te.max` and their kind."""
+"""Function that reduces an expression over axes: `te.sum`, `te.max` and their kind."""
 
 Prepare: TypeAlias = Callable[[Expression], Expression]
-"""What is done to each element before."""
+"""Function that is applied to each element before the reduction."""
 
 
 def itself(value: Expression) -> Expression:
-    """The element as it is."""
+    """Return the element as it is."""
     return value
 
 
 def normalized_axis(axis: int, rank: int) -> int:
-    """An axis counted from the first dimension."""
+    """Return an axis counted from the first dimension."""
     return axis + rank if axis < 0 else axis
 
 
 def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
-    """A shape with 1 at the reduced axes."""
+    """Return a shape with 1 at the reduced axes."""
     return tuple(1 if position in axes else extent for position, extent in enumerate(shape))
 
 
 def reduce_over(
     tensor: Tensor, axes: Sequence[int], combine: Combine, name: str, prepare: Prepare = itself
 ) -> Tensor:
-    """A tensor without the dimensions `axes`, over which it is reduced; over none only `prepare` is done.
+    """Declare a tensor reduced over `axes`, which the result lacks; without axes, only `prepare` is applied.
 
     Args:
-        tensor: What is reduced.
-        axes: Distinct, counted from the first dimension.
-        combine: How.
-        name: Of the operation.
-        prepare: Done to each element before.
+        tensor: Tensor to reduce.
+        axes: Distinct axes, counted from the first dimension.
+        combine: Function that reduces an expression over axes.
+        name: Name of the operation.
+        prepare: Function that is applied to each element before.
     """
     rank = len(tensor.shape)
     reduced = {axis: reduce_axis(tensor.shape[axis], f"r{axis}") for axis in sorted(axes)}
@@ -61,22 +61,22 @@ def reduce_over(
 
 
 def at_kept(reduced: Tensor, indices: Sequence[Expression], axes: Sequence[int]) -> Expression:
-    """What was reduced over `axes`, read at an index of the unreduced tensor."""
+    """Return the element of a tensor reduced over `axes` at an index of the unreduced tensor."""
     return reduced[tuple(index for position, index in enumerate(indices) if position not in axes)]
 
 
 def keeping_dimensions(reduced: Tensor, shape: Sequence[int], axes: Sequence[int], name: str) -> Tensor:
-    """What was reduced, with a dimension of extent 1 for each reduced axis."""
+    """Declare a reduced tensor with a dimension of extent 1 for each reduced axis."""
     return compute(shape, lambda *indices: at_kept(reduced, indices, axes), name)
 
 
 def any_of(value: Expression, axes: Sequence[IterVar]) -> Reduction:
-    """Whether a bool holds somewhere; False of nothing."""
+    """Return whether a bool holds somewhere; False of nothing."""
     combiner = Combiner.of("or", [(False, DType.BOOL)], lambda lhs, rhs: (logical_or(lhs[0], rhs[0]),))
     return reduce(combiner, (value,), axes)
 
 
 def all_of(value: Expression, axes: Sequence[IterVar]) -> Reduction:
-    """Whether a bool holds everywhere; True of nothing."""
+    """Return whether a bool holds everywhere; True of nothing."""
     combiner = Combiner.of("and", [(True, DType.BOOL)], lambda lhs, rhs: (logical_and(lhs[0], rhs[0]),))
     return reduce(combiner, (value,), axes)

@@ -57,7 +57,7 @@ _OF_BOOLS = {"ReduceMax": _Form(any_of), "ReduceMin": _Form(all_of)}
 @compute_rule(*_FORMS)
 @in_float32
 def reduction(call: ComputeCall) -> Sequence[Tensor]:
-    """One reduction; roots and logarithms of floats only."""
+    """Declare one reduction; roots and logarithms of floats only."""
     dtype = call.output_type.dtype
     form = (_OF_BOOLS if dtype is DType.BOOL else _FORMS)[call.op_name]
     if not form.takes_integers and not dtype.is_float:
@@ -68,7 +68,7 @@ def reduction(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("ReduceMean")
 @in_float32
 def reduce_mean(call: ComputeCall) -> Sequence[Tensor]:
-    """The sum by the number of elements; of integers towards zero."""
+    """Declare the sum by the number of elements; of integers towards zero."""
     shape = call.input(0).shape
     count = math.prod(shape[axis] for axis in axes_of(call))
     if call.output_type.dtype.is_float:
@@ -80,7 +80,7 @@ def reduce_mean(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("ReduceLogSumExp")
 @in_float32
 def reduce_log_sum_exp(call: ComputeCall) -> Sequence[Tensor]:
-    """The logarithm of the sum of exponentials, of what is left after the maximum is taken off."""
+    """Declare the logarithm of the sum of exponentials, after subtracting the maximum against overflow."""
     if not call.output_type.dtype.is_float:
         raise call.not_covered("integers")
     x, axes = call.input(0), axes_of(call)
@@ -92,7 +92,7 @@ def reduce_log_sum_exp(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def axes_of(call: ComputeCall) -> tuple[int, ...]:
-    """The axes of a reduction: argument 1, else all, or none if `noop_with_empty_axes` says so.
+    """Return the axes of a reduction: argument 1, else all, or none with `noop_with_empty_axes`.
 
     Raises:
         NotCoveredError: They are computed.
@@ -115,7 +115,7 @@ def _reduced(call: ComputeCall, form: _Form) -> Tensor:
 def _finished(
     call: ComputeCall, axes: Sequence[int], element: Callable[[tuple[Expression, ...]], Expression]
 ) -> Tensor:
-    """The last stage of a reduction; `element` is given the indices that are left."""
+    """Declare the last stage of a reduction; `element` is called with the indices that are left."""
     has_kept = call.shape == kept_shape(call.input(0).shape, axes) and bool(call.integer("keepdims", 1))
 
     def result(*indices: Expression) -> Expression:
@@ -126,6 +126,6 @@ def _finished(
 
 
 def _finite(largest: Expression) -> Expression:
-    """What is taken off before exponentials: 0 if it is infinite, so that infinity is not less itself."""
+    """Return what is subtracted before exponentials: 0 for infinity, since inf - inf is NaN."""
     is_infinite = equal(absolute(largest), math.inf)
     return select(is_infinite, const(0.0, largest.dtype), largest)

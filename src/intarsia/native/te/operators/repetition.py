@@ -14,14 +14,14 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Expand")
 def expand(call: ComputeCall) -> Sequence[Tensor]:
-    """The argument broadcast; dimensions of the wanted shape that are 1 leave it as it is."""
+    """Declare the argument broadcast; dimensions of the wanted shape that are 1 leave it as it is."""
     x = call.input(0)
     return [compute(call.shape, lambda *i: element_at(x, i), call.name)]
 
 
 @compute_rule("Tile")
 def tile(call: ComputeCall) -> Sequence[Tensor]:
-    """The argument several times behind itself along each axis."""
+    """Declare the argument repeated along each axis."""
     x = call.input(0)
     extents = list(zip(x.shape, call.shape, strict=True))
     return [

@@ -21,10 +21,10 @@ from intarsia.native.te.tensor import Tensor
     "intarsia::on_device",
 )
 def reshape(call: ComputeCall) -> Sequence[Tensor]:
-    """The argument in the shape that type inference has found."""
+    """Declare the argument in the shape that type inference has computed."""
     return [in_shape(call.input(0), call.shape, call.name)]
 
 
 def in_shape(x: Tensor, shape: Sequence[int], name: str) -> Tensor:
-    """A tensor's elements in another shape of as many."""
+    """Declare a tensor's elements in another shape of as many."""
     return compute(shape, lambda *i: x[reshaped(i, shape, x.shape)], name)

@@ -1,6 +1,6 @@
-"""Where an index of a resized axis lies on the original axis: all modes of Resize are linear in the index.
+"""Positions on the original axis of indices of a resized axis: all modes of Resize are linear in the index.
 
-Positions are exact fractions, so that an index is found by integer arithmetic alone.
+Positions are exact fractions, so that indices need integer arithmetic only.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ WHOLE = Fraction(0), Fraction(1)
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """What is done to one axis.
+    """The resizing of one axis.
 
     Attributes:
         mode: One of `MODES`.
-        extent: Of the original axis.
-        wanted: Of the resized axis.
-        scale: Their ratio, which need not be exact.
+        extent: Extent of the original axis.
+        wanted: Extent of the resized axis.
+        scale: Ratio of the extents, which need not be exact.
         region: The part of the original that is wanted, from 0 to 1; only read by tf_crop_and_resize.
     """
 
@@ -76,7 +76,7 @@ class Resizing:
         return Line(int(step * below), int(start * below), below, self.extent, self.wanted)
 
     def float_positions(self, first: int, last: int) -> Floats:
-        """Positions of the indices from `first` up to `last`, in floats in the order of the specification.
+        """Return the positions of the indices from `first` to `last` - 1, in the specification's float order.
 
         Returns:
             Shape (last - first,).
@@ -113,8 +113,8 @@ class Line:
         step: Numerator for each index.
         start: Numerator of index 0.
         below: The denominator, at least 1.
-        extent: Of the original axis; positions outside of it are possible.
-        wanted: How many indices there are.
+        extent: Extent of the original axis; positions outside of it are possible.
+        wanted: Number of indices, the extent of the resized axis.
     """
 
     step: int
@@ -125,41 +125,42 @@ class Line:
 
     @property
     def is_small(self) -> bool:
-        """Whether nothing overflows an int64."""
+        """Whether no position overflows an int64."""
+        # Coordinates are sums of two such terms, scaled by 2 for rounding: 2**62 leaves a factor of 2.
         return 4 * (abs(self.step) * self.wanted + abs(self.start) + self.below) < 2**62
 
     def lower(self, index: Expression) -> Expression:
-        """The integer at or below the position."""
+        """Return the integer at or below the position."""
         return _floor(index, self.step, self.start, self.below)
 
     def fraction(self, index: Expression, dtype: DType) -> Expression | None:
-        """How far the position is above that integer, from 0 to 1; None if it never is."""
+        """Return the fraction of the position above `lower`, from 0 to 1; None if it is always 0."""
         if self.below == 1:
             return None
         return (scaled(index, self.step, self.start) % self.below).astype(dtype) * (1 / self.below)
 
     def clamped(self, index: Expression, offset: int) -> Expression:
-        """The integer that is so far from `lower`, brought inside the original axis."""
+        """Return the integer at a distance from `lower`, clamped to the original axis."""
         ends = [(self.step * i + self.start) // self.below + offset for i in (0, self.wanted - 1)]
         return _inside(scaled(self.lower(index), 1, offset), ends, self.extent)
 
     def is_inside(self) -> bool:
-        """Whether no position is outside the original axis."""
+        """Return whether no position is outside the original axis."""
         ends = [self.step * i + self.start for i in (0, self.wanted - 1)]
         return all(0 <= end <= (self.extent - 1) * self.below for end in ends)
 
     def outside(self, index: Expression) -> tuple[Expression, Expression]:
-        """Whether the position is before the axis, and whether it is behind."""
+        """Return whether the position is before the axis, and whether it is behind."""
         above = scaled(index, self.step, self.start)
         return above < 0, above > (self.extent - 1) * self.below
 
 
 def nearest(index: Expression, resizing: Resizing, rounding: str) -> Expression:
-    """The nearest index of the original axis.
+    """Return the nearest index of the original axis.
 
     Args:
-        index: Of the resized axis.
-        resizing: How that came about.
+        index: Index of the resized axis.
+        resizing: Resizing of the axis.
         rounding: round_prefer_floor, round_prefer_ceil, floor or ceil.
     """
     line = resizing.line
@@ -172,14 +173,16 @@ def nearest(index: Expression, resizing: Resizing, rounding: str) -> Expression:
 
 
 def _rounding_line(line: Line, rounding: str) -> tuple[int, int, int]:
-    """A line whose floor is the rounded position."""
+    """Return a line whose floor is the rounded position."""
     step, start, below = line.step, line.start, line.below
     match rounding:
         case "floor":
             return step, start, below
         case "ceil":
+            # ceil(a / b) == floor((a + b - 1) / b).
             return step, start + below - 1, below
         case "round_prefer_floor":
+            # ceil(a / b - 1/2): ties go down. The default below is floor(a / b + 1/2): ties go up.
             return 2 * step, 2 * start + below - 1, 2 * below
         case _:
             return 2 * step, 2 * start + below, 2 * below

@@ -1,4 +1,4 @@
-"""Resize: nearest, linear and cubic, one axis after the other."""
+"""Resize: nearest, linear and cubic, one axis at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Resize")
 def resize(call: ComputeCall) -> Sequence[Tensor]:
-    """All coordinate transformations, to constant sizes or by constant scales; without antialiasing."""
+    """Declare a resize: all coordinate transformations, constant sizes or scales, no antialiasing."""
     resizings = _resizings(call)
     if call.integer("antialias", 0):
         raise call.not_covered("antialiasing")
@@ -52,13 +52,13 @@ def _resizings(call: ComputeCall) -> list[Resizing]:
         raise call.not_covered(f"the mode {mode}")
     scales = _scales(call, axes)
     regions = _regions(call, axes) if mode == "tf_crop_and_resize" else {}
-    found = [
+    resizings = [
         Resizing(mode, extents[i], wanted[i], scales.get(i, Fraction(1)), regions.get(i, WHOLE))
         for i in range(rank)
     ]
-    if 0 not in wanted and not all(each.line.is_small for each in found):
+    if 0 not in wanted and not all(resizing.line.is_small for resizing in resizings):
         raise call.not_covered("scales of so many digits")
-    return found
+    return resizings
 
 
 def _scales(call: ComputeCall, axes: Sequence[int]) -> dict[int, Fraction]:
@@ -79,25 +79,34 @@ def _scales(call: ComputeCall, axes: Sequence[int]) -> dict[int, Fraction]:
 
 
 def _regions(call: ComputeCall, axes: Sequence[int]) -> dict[int, tuple[Fraction, Fraction]]:
-    known = call.known(1)
-    if known is None or known.size != 2 * len(axes):
+    region = call.known(1)
+    if region is None or region.size != 2 * len(axes):
         raise call.not_covered("a region left out")
-    borders = [Fraction(float(border)) for border in known]
+    borders = [Fraction(float(border)) for border in region]
     return dict(zip(axes, zip(borders, borders[len(axes) :], strict=False), strict=True))
 
 
 def _nearest(call: ComputeCall, resizings: Sequence[Resizing]) -> Tensor:
     x, rounding = call.input(0), call.text("nearest_mode", "round_prefer_floor")
-    longest = max((each.wanted for each in resizings if not each.is_nothing), default=0)
+    longest = max((resizing.wanted for resizing in resizings if not resizing.is_nothing), default=0)
     if longest > MOST_POSITIONS:
         raise call.not_covered(f"nearest elements along an axis that gets {longest} elements")
 
     def element(*i: Expression) -> Expression:
-        found = x[
-            tuple(_nearest_index(index, each, rounding) for index, each in zip(i, resizings, strict=True))
+        nearest_element = x[
+            tuple(
+                _nearest_index(index, resizing, rounding)
+                for index, resizing in zip(i, resizings, strict=True)
+            )
         ]
-        outside = [test for index, each in zip(i, resizings, strict=True) for test in _tests(index, each)]
-        return if_then_else(logical_or(*outside), _extrapolation(call, x.dtype), found) if outside else found
+        outside = [
+            test for index, resizing in zip(i, resizings, strict=True) for test in _tests(index, resizing)
+        ]
+        return (
+            if_then_else(logical_or(*outside), _extrapolation(call, x.dtype), nearest_element)
+            if outside
+            else nearest_element
+        )
 
     return compute(call.shape, element, call.name)
 
@@ -107,7 +116,7 @@ def _nearest_index(index: Expression, resizing: Resizing, rounding: str) -> Expr
 
 
 def _tests(index: Expression, resizing: Resizing) -> tuple[Expression, ...]:
-    """Whether an index has a position outside of the region, as conditions one of which holds then."""
+    """Return the conditions of which one holds where an index lies outside of the region."""
     if resizing.mode != "tf_crop_and_resize" or resizing.is_nothing or resizing.line.is_inside():
         return ()
     return resizing.line.outside(index)
@@ -121,11 +130,11 @@ def _extrapolation(call: ComputeCall, dtype: DType) -> Expression:
 
 
 def _interpolated(call: ComputeCall, resizings: Sequence[Resizing], weights: Weights) -> Tensor:
-    """A stage for each axis that changes, in floats; the last one has the type of the result."""
+    """Declare a stage for each axis that changes, in floats; the last one has the type of the result."""
     x, dtype = call.input(0), call.output_type.dtype
     wide = dtype if dtype in (DType.FLOAT32, DType.FLOAT64) else DType.FLOAT32
     wide = DType.FLOAT64 if dtype.is_integer else wide
-    changed = [axis for axis, each in enumerate(resizings) if not each.is_nothing]
+    changed = [axis for axis, resizing in enumerate(resizings) if not resizing.is_nothing]
     for axis in changed:
         x = _axis_interpolated(call, x, axis, resizings[axis], weights, wide)
     return compute(call.shape, lambda *i: saturated(x[i], dtype), call.name)
@@ -141,9 +150,13 @@ def _axis_interpolated(
         terms = [
             x[(*i[:axis], place, *i[axis + 1 :])].astype(dtype) * weight for place, weight in taps(i[axis])
         ]
-        found = reduce(lambda so_far, term: so_far + term, terms)
+        nearest_element = reduce(lambda so_far, term: so_far + term, terms)
         outside = _tests(i[axis], resizing)
-        return if_then_else(logical_or(*outside), _extrapolation(call, dtype), found) if outside else found
+        return (
+            if_then_else(logical_or(*outside), _extrapolation(call, dtype), nearest_element)
+            if outside
+            else nearest_element
+        )
 
     return compute(shape, element, f"{call.name}.axis{axis}")
 
@@ -151,7 +164,7 @@ def _axis_interpolated(
 def _taps(
     call: ComputeCall, line: Line, weights: Weights, dtype: DType
 ) -> Callable[[Expression], Sequence[tuple[Expression, Expression]]]:
-    """From an index to the indices of the original axis that it is made of, and their weights."""
+    """Return a function from an index to the original indices that it blends, and their weights."""
     is_exclusive = bool(call.integer("exclude_outside", 0))
 
     def taps(index: Expression) -> Sequence[tuple[Expression, Expression]]:
@@ -170,7 +183,7 @@ def _taps(
 def _inside_only(
     line: Line, index: Expression, offsets: Sequence[int], shares: Sequence[Expression]
 ) -> Sequence[Expression]:
-    """Weights of 0 for what stands outside, the others in proportion."""
+    """Return weights of 0 for indices outside, with the others scaled to a sum of 1."""
     places = [scaled(line.lower(index), 1, offset) for offset in offsets]
     kept = [
         select(logical_and(place >= 0, place < line.extent), share, 0.0)

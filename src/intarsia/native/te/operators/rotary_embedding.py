@@ -17,7 +17,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("RotaryEmbedding")
 @in_float32
 def rotary_embedding(call: ComputeCall) -> Sequence[Tensor]:
-    """Pairs of elements of each head turned by the angle of their position (J. Su et al., RoFormer, 2021)."""
+    """Declare pairs of elements rotated by the angle of their position (J. Su et al., RoFormer, 2021)."""
     x = call.input(0)
     has_heads = len(x.shape) == 4
     heads = x.shape[1] if has_heads else call.integer("num_heads", 0)
@@ -49,9 +49,9 @@ def _turned(
 
 
 def _angle(call: ComputeCall, position: int, i: tuple[Expression, ...], pair: Expression) -> Expression:
-    """The cosine or sine of a pair, from a table of positions or of the batch."""
+    """Return the cosine or sine of a pair, from a table of positions or of the batch."""
     table, step = call.input(position), i[-2]
     if not call.has_input(3):
         return table[i[0], step, pair]
-    place = call.input(3)[i[0], step]
-    return table[wrapped(place, table.shape[0]), pair]
+    row = call.input(3)[i[0], step]
+    return table[wrapped(row, table.shape[0]), pair]

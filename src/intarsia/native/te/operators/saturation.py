@@ -1,4 +1,4 @@
-"""Floats rounded into a type, as quantized operators and resized images want it."""
+"""Floats rounded into a type, as in quantized operators and resized images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intarsia.native.te.functions import call, highest, lowest, minimum, select
 
 
 def saturated(value: Expression, dtype: DType) -> Expression:
-    """A float as another float, or rounded half to even and brought into the range of integers.
+    """Return a float as another float type, or rounded half to even and clamped to an integer type.
 
     NaN becomes the least integer, so that no conversion is undefined.
     """
@@ -22,19 +22,21 @@ def saturated(value: Expression, dtype: DType) -> Expression:
 
 
 def clipped(value: Expression, dtype: DType) -> Expression:
-    """A float without fraction as an integer, brought into the range; NaN becomes the least one."""
+    """Return a float without fraction as an integer, clamped to the range; NaN becomes the least one."""
     low, high = _bounds(value.dtype, dtype)
+    # `value >= low` is false for NaN too.
     at_least = select(value >= low, value, low)
     return minimum(at_least, high).astype(dtype)
 
 
 @cache
 def _bounds(source: DType, target: DType) -> tuple[float, float]:
-    """The outermost values of an integer type that a float type holds."""
-    found = []
+    """Return the outermost values of an integer type that a float type holds."""
+    bounds = []
     for limit in (lowest(target), highest(target)):
         number = source.numpy.type(limit)
+        # The limit was rounded away from 0, beyond the integer type: take the float before it.
         if abs(int(float(number))) > abs(int(limit)):
             number = np.nextafter(number, source.numpy.type(0))
-        found.append(float(number))
-    return found[0], found[1]
+        bounds.append(float(number))
+    return bounds[0], bounds[1]

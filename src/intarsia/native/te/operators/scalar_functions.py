@@ -31,7 +31,7 @@ def log1p(x: Expression) -> Expression:
 
 
 def absolute(x: Expression) -> Expression:
-    """The magnitude; an unsigned integer is its own."""
+    """Return the magnitude; an unsigned integer is its own."""
     return x if x.dtype.value.startswith("uint") else call("abs", x)
 
 
@@ -47,6 +47,7 @@ def softplus(x: Expression) -> Expression:
 
 def expm1_below_0(x: Expression) -> Expression:
     """exp(x) - 1 for x up to 0; near 0, where the difference loses digits, by the Taylor series."""
+    # Terms of exp(x) - 1 up to x ** degree: at 0.35 the next one is below the rounding of the type.
     degree = 14 if x.dtype is DType.FLOAT64 else 7
     series = x * (1 / degree) + 1.0
     for divisor in range(degree - 1, 1, -1):
@@ -62,7 +63,7 @@ def mish(x: Expression) -> Expression:
 
 
 def is_nan(x: Expression) -> Expression:
-    """Whether a float is NaN."""
+    """Return whether a float is NaN."""
     return not_equal(x, x)
 
 
@@ -75,29 +76,29 @@ def sign(x: Expression) -> Expression:
 
 
 def asinh(x: Expression) -> Expression:
-    """The inverse of sinh, odd, and log(2 |x|) where the square would overflow."""
+    """Return the inverse of sinh, odd, and log(2 |x|) where the square would overflow."""
     size = absolute(x)
     small = log1p(size + size * size / (sqrt(size * size + 1.0) + 1.0))
-    found = select(size > _square_limit(x.dtype), log(size) + math.log(2), small)
-    return select(x < 0, -found, select(equal(x, 0), x, found))
+    magnitude = select(size > _square_limit(x.dtype), log(size) + math.log(2), small)
+    return select(x < 0, -magnitude, select(equal(x, 0), x, magnitude))
 
 
 def acosh(x: Expression) -> Expression:
-    """The inverse of cosh; NaN below 1."""
+    """Return the inverse of cosh; NaN below 1."""
     above = x - 1.0
     small = log1p(above + sqrt(above * (above + 2.0)))
     return select(x > _square_limit(x.dtype), log(x) + math.log(2), small)
 
 
 def atanh(x: Expression) -> Expression:
-    """The inverse of tanh; NaN beyond -1 and 1."""
+    """Return the inverse of tanh; NaN beyond -1 and 1."""
     size = absolute(x)
-    found = log1p(2.0 * size / (1.0 - size)) * 0.5
-    return select(x < 0, -found, found)
+    result = log1p(2.0 * size / (1.0 - size)) * 0.5
+    return select(x < 0, -result, result)
 
 
 def truncating_quotient(dividend: Expression, divisor: Expression) -> Expression:
-    """The quotient of integers towards zero; 0 for a divisor of 0, which machines trap at.
+    """Return the quotient of integers towards zero; 0 for a divisor of 0, which machines trap at.
 
     The least integer divided by -1 is itself, as for integers that wrap around.
     """
@@ -116,7 +117,7 @@ def truncating_quotient(dividend: Expression, divisor: Expression) -> Expression
 
 
 def floored_remainder(dividend: Expression, divisor: Expression) -> Expression:
-    """The remainder of integers with the sign of the divisor; 0 for a divisor of 0."""
+    """Return the remainder of integers with the sign of the divisor; 0 for a divisor of 0."""
     is_trap = equal(divisor, 0)
     if not dividend.dtype.value.startswith("uint"):
         is_trap = logical_or(is_trap, equal(divisor, -1))
@@ -125,10 +126,10 @@ def floored_remainder(dividend: Expression, divisor: Expression) -> Expression:
 
 
 def clip(x: Expression, least: float, largest: float) -> Expression:
-    """A float brought between two numbers; NaN stays."""
+    """Return a float clamped between two numbers; NaN stays."""
     return minimum(maximum(x, least), largest)
 
 
 def _square_limit(dtype: DType) -> float:
-    """A size beyond which x * x + 1 is x * x, and below which x * x is finite."""
+    """Return a size beyond which x * x + 1 rounds to x * x, and below which x * x is finite."""
     return 1e150 if dtype is DType.FLOAT64 else 1e18

@@ -19,7 +19,7 @@ Reduction = Callable[[Expression, Expression], Expression]
 
 @compute_rule("ScatterElements")
 def scatter_elements(call: ComputeCall) -> Sequence[Tensor]:
-    """Each update goes where the index at its place says, along an axis; updates are done in order."""
+    """Declare a copy with updates at indices along an axis, applied in order."""
     x, indices, updates = call.input(0), call.input(1), call.input(2)
     axis = front(call.integer("axis", 0), len(x.shape))
     call.refuse_outside(1, x.shape[axis : axis + 1])
@@ -32,7 +32,7 @@ def scatter_elements(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("ScatterND")
 def scatter_nd(call: ComputeCall) -> Sequence[Tensor]:
-    """Each slice of updates goes to the index tuple at its place; updates are done in order."""
+    """Declare a copy with slices of updates at index tuples, applied in order."""
     x, indices, updates = call.input(0), call.input(1), call.input(2)
     count, rank = indices.shape[-1], len(indices.shape) - 1
     call.refuse_outside(1, x.shape[:count])
@@ -45,7 +45,7 @@ def scatter_nd(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("TensorScatter")
 def tensor_scatter(call: ComputeCall) -> Sequence[Tensor]:
-    """Updates written behind each other along an axis, for each batch from an index on: a cache of keys."""
+    """Declare a copy with consecutive updates along an axis, from an index of each batch on: a key cache."""
     x, updates = call.input(0), call.input(1)
     axis = front(call.integer("axis", -2), len(x.shape))
     extent = x.shape[axis]
@@ -55,9 +55,9 @@ def tensor_scatter(call: ComputeCall) -> Sequence[Tensor]:
         call.refuse_beyond(2, extent - updates.shape[axis], "the first place")
 
     def target(i: Indices) -> Indices:
-        place = i[axis] if firsts is None else i[axis] + firsts[i[0]].astype(DType.INT64)
-        place = place % extent if is_circular else wrapped(place, extent)
-        return (*i[:axis], place, *i[axis + 1 :])
+        index = i[axis] if firsts is None else i[axis] + firsts[i[0]].astype(DType.INT64)
+        index = index % extent if is_circular else wrapped(index, extent)
+        return (*i[:axis], index, *i[axis + 1 :])
 
     return [_scattered(call, x, [updates] if firsts is None else [updates, firsts], updates, target)]
 
@@ -73,8 +73,8 @@ def _scattered(
     result = Buffer(call.name, x.shape, x.dtype)
 
     def update(i: Indices) -> Statement:
-        place, value = target(i), updates[i]
-        return store(result, place, value if reduction is None else reduction(load(result, place), value))
+        index, value = target(i), updates[i]
+        return store(result, index, value if reduction is None else reduction(load(result, index), value))
 
     body = Block((copied(result, x), loop_nest("u", updates.shape, update)))
     return written(result, [x, *others], body)

@@ -19,14 +19,14 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Where")
 def where(call: ComputeCall) -> Sequence[Tensor]:
-    """An element of one of two arguments; all three are broadcast."""
+    """Declare an element of one of two arguments; all three are broadcast."""
     return elementwise(call, select)
 
 
 @compute_rule("Clip")
 @in_float32
 def clip(call: ComputeCall) -> Sequence[Tensor]:
-    """An element brought between two scalars, the upper one first if they cross; NaN stays."""
+    """Declare elements clamped between two scalars; the upper one wins if they cross, and NaN stays."""
     bounds = [_bound(call, position) for position in (1, 2)]
 
     def clipped(x: Expression) -> Expression:
@@ -37,7 +37,7 @@ def clip(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _bound(call: ComputeCall, position: int) -> Expression | None:
-    """A bound, as a number where it is known; None where it is left out."""
+    """Return a bound, as a number where it is known; None where it is left out."""
     if not call.has_input(position):
         return None
     tensor, value = call.input(position), call.constants[position]
@@ -49,17 +49,17 @@ def _bound(call: ComputeCall, position: int) -> Expression | None:
 
 @compute_rule("Cast", "CastLike")
 def cast(call: ComputeCall) -> Sequence[Tensor]:
-    """The value in another type: to nearest, from floats to integers towards zero."""
+    """Declare the value in another type: to nearest, from floats to integers towards zero."""
     return elementwise(call, lambda x: x, call.input(0))
 
 
 @compute_rule("Dropout")
 def dropout(call: ComputeCall) -> Sequence[Tensor]:
-    """In inference the argument itself, and a mask that is true everywhere."""
+    """Declare the argument itself, as in inference, and a mask that is true everywhere."""
     if call.has_input(2) and bool(np.any(call.known(2))):
         raise call.not_covered("training")
-    made = [*elementwise(call, lambda x: x, call.input(0))]
+    results = [*elementwise(call, lambda x: x, call.input(0))]
     if len(call.output_types) > 1:
         name = f"{call.name}.mask"
-        made.append(compute(call.shape, lambda *_: const(True, DType.BOOL), name))
-    return made
+        results.append(compute(call.shape, lambda *_: const(True, DType.BOOL), name))
+    return results

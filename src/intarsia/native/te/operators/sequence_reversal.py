@@ -16,7 +16,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("ReverseSequence")
 def reverse_sequence(call: ComputeCall) -> Sequence[Tensor]:
-    """The first so many steps of each sequence from behind; what follows them stays."""
+    """Declare each sequence with its first `length` steps reversed; the steps after them stay."""
     x, lengths = call.input(0), call.input(1)
     batch = front(call.integer("batch_axis", 1), len(x.shape))
     time = front(call.integer("time_axis", 0), len(x.shape))

@@ -13,7 +13,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("Slice")
 def slice_(call: ComputeCall) -> Sequence[Tensor]:
-    """Every so many elements from constant bounds on; steps may be negative."""
+    """Declare a slice with constant bounds and steps, which may be negative."""
     x = call.input(0)
     rank = len(x.shape)
     starts = call.known_ints(1) or ()
@@ -29,6 +29,6 @@ def slice_(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _first(start: int, step: int, extent: int) -> int:
-    """Where a slice begins; unlike in Python, one with a negative step begins at 0 at the latest."""
+    """Return where a slice begins; unlike in Python, one with a negative step begins at 0 at the least."""
     last = extent - 1 if step < 0 else extent
     return max(0, min(front(start, extent), last))

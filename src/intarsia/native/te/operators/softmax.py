@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax in stages: maximum, exponential, sum, and the product with one by the sum."""
+"""Softmax and LogSoftmax in stages: maximum, exponential, sum, and the product with the sum's reciprocal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from intarsia.native.te.tensor import Tensor
 @compute_rule("Softmax", "LogSoftmax")
 @in_float32
 def softmax(call: ComputeCall) -> Sequence[Tensor]:
-    """Exponentials by their sum along an axis, or the logarithm of that."""
+    """Declare exponentials over their sum along an axis, or the logarithm of that."""
     x, name = call.input(0), call.name
     axes = (normalized_axis(call.integer("axis"), len(call.shape)),)
     largest = reduce_over(x, axes, _largest_number, f"{name}.max")
@@ -35,9 +35,10 @@ def softmax(call: ComputeCall) -> Sequence[Tensor]:
 
 
 def _largest_number(value: Expression, axes: Sequence[IterVar]) -> Reduction:
-    """The maximum, or of NaN some other one: the exponential of NaN is NaN, and makes the sum NaN."""
+    """Reduce to the maximum, which may skip NaN: its exponential is NaN anyway, and makes the sum NaN."""
 
     def larger(before: tuple[Expression, ...], new: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        # One compare and select; the NaN-propagating maximum takes more instructions.
         return (select(before[0] > new[0], before[0], new[0]),)
 
     combiner = Combiner.of("largest_number", [(-math.inf, value.dtype)], larger)

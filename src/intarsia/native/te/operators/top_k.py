@@ -18,7 +18,7 @@ from intarsia.native.te.tensor import Tensor
 
 @compute_rule("TopK")
 def top_k(call: ComputeCall) -> Sequence[Tensor]:
-    """By selection: each result is the best of what comes after the one before; NaN is the largest value.
+    """Declare the k best elements, by selection: each is the best after the one before; NaN is the largest.
 
     Takes k passes over each line. Of equal values the one that stands first comes first.
     """
@@ -28,29 +28,29 @@ def top_k(call: ComputeCall) -> Sequence[Tensor]:
     axis = front(call.integer("axis", -1), len(x.shape))
     is_largest = bool(call.integer("largest", 1))
     values = Buffer(f"{call.name}.v0", call.shape, x.dtype)
-    places = Buffer(f"{call.name}.v1", call.shape, DType.INT64)
+    indices = Buffer(f"{call.name}.v1", call.shape, DType.INT64)
     rank_var, step_var = LoopVar("p"), LoopVar("s")
     rank, step = Expression(rank_var), Expression(step_var)
 
     def line(i: Indices) -> Statement:
         before, behind = i[:axis], i[axis:]
-        result, found = (*before, rank, *behind), x[(*before, step, *behind)]
+        result, candidate = (*before, rank, *behind), x[(*before, step, *behind)]
         last = (*before, rank - 1, *behind)
-        takes = Block((store(values, result, found), store(places, result, step)))
-        best, place = load(values, result), load(places, result)
-        is_best = logical_or(place < 0, _comes_before(found, best, is_largest))
+        takes = Block((store(values, result, candidate), store(indices, result, step)))
+        best, best_index = load(values, result), load(indices, result)
+        is_best = logical_or(best_index < 0, _comes_before(candidate, best, is_largest))
         is_left = logical_or(
-            _comes_before(load(values, last), found, is_largest),
-            logical_and(_is_same(load(values, last), found), step > load(places, last)),
+            _comes_before(load(values, last), candidate, is_largest),
+            logical_and(_is_same(load(values, last), candidate), step > load(indices, last)),
         )
         first = when(is_best, takes)
         later = when(is_left, first)
         scan = For(step_var, x.shape[axis], when(equal(rank, 0), first, later))
-        return For(rank_var, call.shape[axis], Block((store(places, result, const(-1, DType.INT64)), scan)))
+        return For(rank_var, call.shape[axis], Block((store(indices, result, const(-1, DType.INT64)), scan)))
 
     outer = (*x.shape[:axis], *x.shape[axis + 1 :])
     body = loop_nest("o", outer, line) if call.shape[axis] else Block(())
-    return extern((values, places), [x], body, call.name)[: len(call.output_types)]
+    return extern((values, indices), [x], body, call.name)[: len(call.output_types)]
 
 
 def _comes_before(lhs: Expression, rhs: Expression, is_largest: bool) -> Expression:

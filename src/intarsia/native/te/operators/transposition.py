@@ -13,7 +13,7 @@ from intarsia.op.intarsia_ops import layout_permutation
 
 @compute_rule("Transpose")
 def transpose(call: ComputeCall) -> Sequence[Tensor]:
-    """Axes in another order; reversed if none is given."""
+    """Declare axes in another order; reversed if none is given."""
     x = call.input(0)
     order = call.integers("perm", tuple(reversed(range(len(x.shape)))))
     return [transposed(x, order, call.name)]
@@ -21,12 +21,12 @@ def transpose(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule("intarsia::layout_transform")
 def layout_transform(call: ComputeCall) -> Sequence[Tensor]:
-    """Axes in the order that the letters of the layouts say."""
+    """Declare axes in the order of the letters of the layouts."""
     order = layout_permutation(call.text("src_layout"), call.text("dst_layout"))
     return [transposed(call.input(0), order, call.name)]
 
 
 def transposed(x: Tensor, order: Sequence[int], name: str) -> Tensor:
-    """A tensor whose axis k is axis order[k] of x."""
-    place = [order.index(axis) for axis in range(len(order))]
-    return compute([x.shape[axis] for axis in order], lambda *i: x[tuple(i[at] for at in place)], name)
+    """Declare a tensor whose axis k is axis order[k] of x."""
+    inverse = [order.index(axis) for axis in range(len(order))]
+    return compute([x.shape[axis] for axis in order], lambda *i: x[tuple(i[at] for at in inverse)], name)

@@ -26,20 +26,20 @@ from intarsia.native.te.tensor import Tensor
 from intarsia.op.tree_ensemble_op import aggregate_start
 
 _ROWS_OF_A_BLOCK = 16
-"""Rows that go down one tree before the next: a tree stays in the cache, and independent paths overlap.
+"""Number of rows that go down one tree before the next: trees stay in the cache, and paths overlap.
 
 A block is also what a thread takes at a time."""
 
 
 @compute_rule("intarsia::tree_ensemble")
 def tree_ensemble(call: ComputeCall) -> Sequence[Tensor]:
-    """Paths of as many comparisons as the tree is deep, without a jump that depends on data."""
+    """Declare the sums of leaves: each path takes as many steps as the tree is deep, without branches."""
     return [_Forest(call, [call.input(position) for position in range(9)]).result()]
 
 
 @dataclass(frozen=True, eq=False)
 class _Forest:
-    """The loops of one call.
+    """Builds the loops of one call.
 
     Attributes:
         call: The call.
@@ -50,7 +50,7 @@ class _Forest:
     inputs: Sequence[Tensor]
 
     def result(self) -> Tensor:
-        """The tensor that the loops write."""
+        """Return the tensor that the loops write."""
         rows, count = self.call.shape
         x = self.inputs[0]
         buffer = Buffer(self.call.name, (rows, count), x.dtype)
@@ -86,12 +86,12 @@ class _Forest:
         return self.call.text("aggregate")
 
     def _inside(self, row: Expression, statement: Statement) -> Statement:
-        """The statement, guarded where the last block is not full."""
+        """Return the statement, guarded where the last block is not full."""
         rows = self.call.shape[0]
         return when(row < rows, statement) if rows % min(rows, _ROWS_OF_A_BLOCK) else statement
 
     def _path(self, result: Buffer, row: Expression, tree: Expression) -> Statement:
-        """Go down one tree for one row, and add the leaf."""
+        """Build the path of one row down one tree, which adds the leaf."""
         roots, depths = self.inputs[7], self.inputs[8]
         depth_values = self.call.constants[8]
         longest = int(depth_values.max(initial=0)) if depth_values is not None else 0
@@ -110,6 +110,7 @@ class _Forest:
         value = x[row, features[here].astype(DType.INT64)]
         branch = select(value <= thresholds[here], const(1, DType.INT64), const(0, DType.INT64))
         if children.shape[1] > 2:
+            # NaN compares false with everything, so it has a child of its own.
             branch = select(not_equal(value, value), const(2, DType.INT64), branch)
         return store(node, (), children[here, branch])
 
@@ -122,12 +123,12 @@ class _Forest:
         target = targets[leaf].astype(DType.INT64)
         return self._combine(result, (row, target), weights[leaf, 0])
 
-    def _combine(self, result: Buffer, place: Sequence[Expression], weight: Expression) -> Statement:
-        so_far = load(result, place)
+    def _combine(self, result: Buffer, index: Sequence[Expression], weight: Expression) -> Statement:
+        so_far = load(result, index)
         match self._aggregate:
             case "MIN":
-                return store(result, place, minimum(so_far, weight))
+                return store(result, index, minimum(so_far, weight))
             case "MAX":
-                return store(result, place, maximum(so_far, weight))
+                return store(result, index, maximum(so_far, weight))
             case _:
-                return store(result, place, so_far + weight)
+                return store(result, index, so_far + weight)

@@ -32,12 +32,12 @@ _FUNCTIONS: dict[str, Callable[[Expression], Expression]] = {
 @compute_rule(*_INTRINSICS)
 @in_float32
 def function(call: ComputeCall) -> Sequence[Tensor]:
-    """Floats, element by element, by a function that loop functions have."""
+    """Declare an intrinsic of floats, element by element."""
     return elementwise(call, lambda x: intrinsic(_INTRINSICS[call.op_name], x))
 
 
 @compute_rule(*_FUNCTIONS)
 @in_float32
 def composed(call: ComputeCall) -> Sequence[Tensor]:
-    """Floats, element by element; Abs, Neg and Sign of integers as well."""
+    """Declare a function of floats, element by element; Abs, Neg and Sign of integers as well."""
     return elementwise(call, _FUNCTIONS[call.op_name])

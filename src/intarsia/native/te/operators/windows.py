@@ -16,7 +16,7 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.tensor import Tensor
 
 _MOST_COUNTED: Final = 1 << 16
-"""Positions of the windows that are counted one by one at build time, where none is inside the dimension."""
+"""Most window positions that are counted at build time, where no window is inside the dimension."""
 
 _LETTERS = {1: "w", 2: "hw", 3: "dhw"}
 
@@ -26,11 +26,11 @@ class Window:
     """A window along one dimension.
 
     Attributes:
-        extent: Of the dimension that it slides over.
-        count: How many positions it takes.
-        taps: How many elements it has.
-        stride: From one position to the next.
-        dilation: From one tap to the next.
+        extent: Extent of the dimension that it slides over.
+        count: Number of positions.
+        taps: Number of elements of the window.
+        stride: Distance from one position to the next.
+        dilation: Distance from one tap to the next.
         begin: Padding before the first element.
         end: Padding behind the last one, as the attributes say; windows may reach beyond in ceil_mode.
     """
@@ -54,23 +54,23 @@ class Window:
         return self.begin == 0 and self.reach <= self.extent
 
     def place(self, position: Expression, tap: Expression) -> Expression:
-        """Where a tap is, counted from the first tap of the first window."""
+        """Return the index of a tap, counted from the first tap of the first window."""
         offset = position if self.stride == 1 else position * self.stride
-        own = tap if self.dilation == 1 else tap * self.dilation
-        return own if self.count == 1 else offset + own
+        tap_offset = tap if self.dilation == 1 else tap * self.dilation
+        return tap_offset if self.count == 1 else offset + tap_offset
 
-    def holds(self, place: Expression) -> list[Expression]:
-        """Conditions that hold if there is an element at a place; those that always hold are left out."""
-        conditions = [place >= self.begin] if self.begin > 0 else []
+    def holds(self, position: Expression) -> list[Expression]:
+        """Return the conditions for an element to be at an index, without those that always hold."""
+        conditions = [position >= self.begin] if self.begin > 0 else []
         if self.reach > self.extent + self.begin:
-            conditions.append(place < self.extent + self.begin)
+            conditions.append(position < self.extent + self.begin)
         return conditions
 
     def counted(self, position: Expression, with_padding: bool) -> Expression | int:
-        """How many taps of the window at a position are elements, or elements and padding.
+        """Return the number of taps at a position that are elements, or elements and padding.
 
         Returns:
-            A number where all positions have the same, unless a window longer than the dimension takes more
+            An int where all positions have the same, unless a window longer than the dimension takes more
             than 2**16 positions.
         """
         low = -self.begin if with_padding else 0
@@ -79,12 +79,13 @@ class Window:
         if number is not None:
             return number
         start = position * self.stride - self.begin
+        # The quotient is rounded up: the first tap at or after `low`.
         first = maximum((low - start + self.dilation - 1) // self.dilation, 0)
         behind = minimum((high - start + self.dilation - 1) // self.dilation, self.taps)
         return maximum(behind - first, 0)
 
     def _same_count(self, low: int, high: int) -> int | None:
-        """How many taps are within [low, high) at every position; None if that differs, or may differ."""
+        """Return the number of taps within [low, high) at every position; None if it may differ."""
         if self.count == 0:
             return 0
         # Positions of the first and the last window with all taps inside; those between are so as well.
@@ -102,12 +103,12 @@ class Window:
 
 
 def windows_of(call: ComputeCall, extents: Sequence[int], taps: Sequence[int]) -> tuple[Window, ...]:
-    """The windows of a convolution or pool, which makes `call.shape`.
+    """Return the windows of a convolution or pool whose result has the shape `call.shape`.
 
     Args:
-        call: Its attributes strides, dilations, pads and auto_pad are read.
-        extents: Of the spatial dimensions of what the windows slide over.
-        taps: Of the windows.
+        call: Call with the attributes strides, dilations, pads and auto_pad.
+        extents: Extents of the spatial dimensions that the windows slide over.
+        taps: Extents of the windows.
 
     Raises:
         NotCoveredError: More than three spatial dimensions.
@@ -146,12 +147,12 @@ def _auto_padded(window: Window, auto_pad: str) -> Window:
 
 
 def spatial_names(rank: int) -> str:
-    """A letter for each spatial dimension: h and w."""
+    """Return a letter for each spatial dimension: h and w."""
     return _LETTERS[rank]
 
 
 def tap_axes(windows: Sequence[Window]) -> tuple[IterVar, ...]:
-    """A reduction axis for each window: rh and rw."""
+    """Return a reduction axis for each window: rh and rw."""
     letters = spatial_names(len(windows))
     return tuple(reduce_axis(w.taps, f"r{letter}") for w, letter in zip(windows, letters, strict=True))
 
@@ -159,7 +160,7 @@ def tap_axes(windows: Sequence[Window]) -> tuple[IterVar, ...]:
 def places(
     windows: Sequence[Window], positions: Sequence[Expression], taps: Sequence[IterVar]
 ) -> list[Expression]:
-    """Where the taps are in the padded dimensions."""
+    """Return the indices of the taps in the padded dimensions."""
     return [
         window.place(position, tap.expression)
         for window, position, tap in zip(windows, positions, taps, strict=True)
@@ -167,13 +168,13 @@ def places(
 
 
 def padded(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Tensor:
-    """A tensor with as much padding around its spatial dimensions as windows reach; itself if none.
+    """Declare a tensor padded as far as windows reach in its spatial dimensions; itself without padding.
 
     Args:
-        x: Its spatial dimensions are the last ones.
+        x: Tensor whose spatial dimensions are the last ones.
         windows: One for each spatial dimension.
-        value: What the padding is.
-        name: Of the operation.
+        value: Value of the padding.
+        name: Name of the operation.
     """
     if all(window.is_inside for window in windows):
         return x
@@ -181,9 +182,11 @@ def padded(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Ten
 
     def element(*indices: Expression) -> Expression:
         spatial = list(zip(windows, indices[leading:], strict=True))
-        conditions = [each for window, place in spatial for each in window.holds(place)]
-        own = [place - window.begin if window.begin else place for window, place in spatial]
-        inside = x[(*indices[:leading], *own)]
+        conditions = [condition for window, position in spatial for condition in window.holds(position)]
+        element_indices = [
+            position - window.begin if window.begin else position for window, position in spatial
+        ]
+        inside = x[(*indices[:leading], *element_indices)]
         return if_then_else(logical_and(*conditions), inside, value) if conditions else inside
 
     return compute((*x.shape[:leading], *(window.reach for window in windows)), element, name)

@@ -1,4 +1,4 @@
-"""Convolutions of 3 by 3 by fewer products: Winograd's F(m, 3) along both dimensions, of blocked tensors.
+"""Convolutions of 3 by 3 with fewer products: Winograd's F(m, 3) along both dimensions, of blocked tensors.
 
 A tile of m by m results is a sum over channels of products of transformed inputs and transformed weights, of
 which there are (m + 2) by (m + 2) for each tile: F(4, 3) takes a quarter of the products of a direct
@@ -41,7 +41,7 @@ from intarsia.native.te.operators.windows import Window
 from intarsia.native.te.tensor import Tensor
 
 TAPS: Final = 3
-"""Of a window, along both dimensions."""
+"""Extent of a window, along both dimensions."""
 _POINTS: Final = {2: (1.0,), 4: (sqrt(0.5), sqrt(2)), 6: (0.5, 1.0, 2.0)}
 """Positive points for each size of a tile; 0, their negatives, and infinity belong to them."""
 TILES: Final = tuple(_POINTS)
@@ -55,9 +55,9 @@ class Transforms:
     Rows of `inputs` belong to points in the order 0, p, -p, ..., infinity.
 
     Attributes:
-        inputs: (m + 2, m + 2), from numbers of the input.
-        weights: (m + 2, 3), from weights.
-        results: (m, m + 2), to results.
+        inputs: Matrix (m + 2, m + 2) that transforms inputs.
+        weights: Matrix (m + 2, 3) that transforms weights.
+        results: Matrix (m, m + 2) that transforms products to results.
     """
 
     inputs: npt.NDArray[np.float64]
@@ -66,19 +66,19 @@ class Transforms:
 
     @classmethod
     def of(cls, tile: int) -> Transforms:
-        """Those for tiles of a size, by the construction of Toom and Cook.
+        """Return the matrices for tiles of a size, by the construction of Toom and Cook.
 
         Args:
-            tile: One of TILES.
+            tile: Size of a tile, one of TILES.
         """
         points = [0.0, *(sign * point for point in _POINTS[tile] for sign in (1, -1))]
         extent = tile + TAPS - 1
         inputs, weights = np.zeros((extent, extent)), np.zeros((extent, TAPS))
         results = np.zeros((tile, extent))
         for row, point in enumerate(points):
-            others = [each for each in points if each != point]
+            others = [other for other in points if other != point]
             inputs[row, : extent - 1] = _polynomial(others)
-            weights[row] = point ** np.arange(TAPS) / prod(point - each for each in others)
+            weights[row] = point ** np.arange(TAPS) / prod(point - other for other in others)
             results[:, row] = point ** np.arange(tile)
         inputs[-1] = _polynomial(points)
         weights[-1, -1] = results[-1, -1] = 1
@@ -86,24 +86,25 @@ class Transforms:
 
 
 def _polynomial(roots: Sequence[float]) -> npt.NDArray[np.float64]:
-    """The coefficients of the product of (x - root), that of the constant first; zeros of pairs are exact."""
-    found = np.ones(1)
-    singles = [each for each in roots if -each not in roots or each == 0]
-    for square in {each * each for each in roots if each not in singles}:
-        found = np.convolve(found, (-round(square, 15), 0, 1))
+    """Return the coefficients of the product of (x - root), the constant first; pairs give exact zeros."""
+    coefficients = np.ones(1)
+    singles = [root for root in roots if -root not in roots or root == 0]
+    # (x - p)(x + p) = x**2 - p**2 has an exact zero; rounding makes squares of the roots of 1/2 and 2 exact.
+    for square in {root * root for root in roots if root not in singles}:
+        coefficients = np.convolve(coefficients, (-round(square, 15), 0, 1))
     for root in singles:
-        found = np.convolve(found, (-root, 1))
-    return found
+        coefficients = np.convolve(coefficients, (-root, 1))
+    return coefficients
 
 
 def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) -> npt.NDArray[Any]:
-    """Weights (M, C, 3, 3) for `winograd_convolution`, transformed in float64.
+    """Transform weights (M, C, 3, 3) for `winograd_convolution`, in float64.
 
     Args:
         weight: The weights.
-        tile: One of TILES.
-        ci: How many channels a block of the input has.
-        lanes: How many a block of the result has.
+        tile: Size of a tile, one of TILES.
+        ci: Channels in a block of the input.
+        lanes: Channels in a block of the result.
 
     Returns:
         (m + 2, m + 2, M / lanes, C / ci, ci, lanes).
@@ -118,14 +119,14 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
 def winograd_convolution(
     x: Tensor, weight: Tensor, windows: Sequence[Window], tile: int, name: str
 ) -> Tensor:
-    """A convolution of 3 by 3 with stride 1: (N, M / lanes, H, W, lanes).
+    """Declare a convolution of 3 by 3 with stride 1: (N, M / lanes, H, W, lanes).
 
     Args:
         x: (N, C / ci, H, W, ci).
-        weight: As `winograd_weight` makes it.
-        windows: Of rows and columns, without stride or dilation.
-        tile: One of TILES.
-        name: Of the operation; others have ".pad", ".rows", ".input", ".product" and ".half" behind it.
+        weight: Weights from `winograd_weight`.
+        windows: Windows of rows and columns, without stride or dilation.
+        tile: Size of a tile, one of TILES.
+        name: Name of the operation; other stages append ".pad", ".rows", ".input", ".product" and ".half".
     """
     matrices = Transforms.of(tile)
     inputs, results = matrices.inputs, matrices.results
@@ -133,21 +134,27 @@ def winograd_convolution(
     wide = [replace(w, count=count * tile) for w, count in zip(windows, (down, across), strict=True)]
     source = padded_block(x, wide, 0.0, f"{name}.pad")
     batch, blocks, ci = x.shape[0], x.shape[1], x.shape[-1]
-    made, lanes, extent = weight.shape[2], weight.shape[-1], tile + TAPS - 1
+    blocks_out, lanes, extent = weight.shape[2], weight.shape[-1], tile + TAPS - 1
     tiles, steps = down * across, range(extent)
 
     def row(*at: Expression) -> Expression:
         n, c, t, i, s, v = at
         top, left = t // across * tile, t % across * tile
         return _chosen(
-            i, [_input(each, [source[n, c, top + r, left + s, v] for r in steps]) for each in inputs]
+            i,
+            [
+                _input(row_factors, [source[n, c, top + r, left + s, v] for r in steps])
+                for row_factors in inputs
+            ],
         )
 
     rows = compute((batch, blocks, tiles, extent, extent, ci), row, f"{name}.rows", tuple("nctisv"))
 
     def moved(*at: Expression) -> Expression:
         n, i, j, c, t, v = at
-        return _chosen(j, [_input(each, [rows[n, c, t, i, s, v] for s in steps]) for each in inputs])
+        return _chosen(
+            j, [_input(row_factors, [rows[n, c, t, i, s, v] for s in steps]) for row_factors in inputs]
+        )
 
     moved_inputs = compute(
         (batch, extent, extent, blocks, tiles, ci), moved, f"{name}.input", tuple("nijctv")
@@ -159,38 +166,44 @@ def winograd_convolution(
         value = moved_inputs[n, i, j, block, t, channel] * weight[i, j, o, block, channel, v]
         return functions.sum(value, (block, channel))
 
-    shape = (batch, extent, extent, made, tiles, lanes)
+    shape = (batch, extent, extent, blocks_out, tiles, lanes)
     products = compute(shape, product, f"{name}.product", tuple("nijotv"))
 
     def half(*at: Expression) -> Expression:
         n, o, t, y, s, v = at
-        return _chosen(y, [_result(each, [products[n, r, s, o, t, v] for r in steps]) for each in results])
+        return _chosen(
+            y, [_result(row_factors, [products[n, r, s, o, t, v] for r in steps]) for row_factors in results]
+        )
 
-    halves = compute((batch, made, tiles, tile, extent, lanes), half, f"{name}.half", tuple("notysv"))
+    halves = compute((batch, blocks_out, tiles, tile, extent, lanes), half, f"{name}.half", tuple("notysv"))
 
     def element(*at: Expression) -> Expression:
         n, o, h, w, v = at
         t = h // tile * across + w // tile
         return _chosen(
-            w % tile, [_result(each, [halves[n, o, t, h % tile, s, v] for s in steps]) for each in results]
+            w % tile,
+            [
+                _result(row_factors, [halves[n, o, t, h % tile, s, v] for s in steps])
+                for row_factors in results
+            ],
         )
 
     counts = tuple(window.count for window in windows)
     return compute(
-        (batch, made, *counts, lanes), element, name, axis_names(2), {BLOCKED: WINOGRAD, TILE: tile}
+        (batch, blocks_out, *counts, lanes), element, name, axis_names(2), {BLOCKED: WINOGRAD, TILE: tile}
     )
 
 
-def _chosen(place: Expression, choices: Sequence[Expression]) -> Expression:
-    """One of several values by its place; the loop over places is unrolled, so that no choice is left."""
-    *others, found = choices
-    for each in reversed(range(len(others))):
-        found = select(equal(place, each), others[each], found)
-    return found
+def _chosen(position: Expression, choices: Sequence[Expression]) -> Expression:
+    """Return one of several values by position; unrolling the loop over positions folds the choice."""
+    *others, value = choices
+    for index in reversed(range(len(others))):
+        value = select(equal(position, index), others[index], value)
+    return value
 
 
 def _input(row: npt.NDArray[np.float64], values: Sequence[Expression]) -> Expression:
-    """A row of the matrix of inputs times values.
+    """Return a row of the input matrix times values.
 
     Sums of even and of odd values are apart, and begin with 1: rows of a point and of its negative differ in
     the factor of the odd one only.
@@ -202,36 +215,36 @@ def _input(row: npt.NDArray[np.float64], values: Sequence[Expression]) -> Expres
         )
         for first in (0, 1)
     ]
-    found: Expression | None = None
+    total: Expression | None = None
     for factors, chosen in sums:
         if chosen:
             lead = float(factors[-1])
             inner = chosen[-1]
             for factor, value in zip(factors[:-1], chosen[:-1], strict=True):
                 inner = _plus(inner, value, float(factor) / lead)
-            found = _times(inner, lead) if found is None else _plus(found, inner, lead)
-    assert found is not None, "no row is zero"
-    return found
+            total = _times(inner, lead) if total is None else _plus(total, inner, lead)
+    assert total is not None, "no row is zero"
+    return total
 
 
 def _result(row: npt.NDArray[np.float64], values: Sequence[Expression]) -> Expression:
-    """A row of the matrix of results times values.
+    """Return a row of the result matrix times values.
 
-    All rows have the sum and the difference in common of what belongs to a point and to its negative.
+    All rows share the sum and the difference of the values of a point and of its negative.
     """
-    found = None if row[0] == 0 else values[0]
-    for place in range(1, len(row) - 1, 2):
-        first, second = values[place : place + 2]
-        pair = first + second if row[place] == row[place + 1] else first - second
-        found = _times(pair, row[place]) if found is None else _plus(found, pair, row[place])
-    assert found is not None, "there are points"
-    return found + values[-1] if row[-1] else found
+    total = None if row[0] == 0 else values[0]
+    for position in range(1, len(row) - 1, 2):
+        first, second = values[position : position + 2]
+        pair = first + second if row[position] == row[position + 1] else first - second
+        total = _times(pair, row[position]) if total is None else _plus(total, pair, row[position])
+    assert total is not None, "there are points"
+    return total + values[-1] if row[-1] else total
 
 
-def _plus(found: Expression, value: Expression, factor: float) -> Expression:
+def _plus(total: Expression, value: Expression, factor: float) -> Expression:
     if factor == 1:
-        return found + value
-    return found - value if factor == -1 else found + value * float(factor)
+        return total + value
+    return total - value if factor == -1 else total + value * float(factor)
 
 
 def _times(value: Expression, factor: float) -> Expression:
