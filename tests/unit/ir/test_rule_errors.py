@@ -49,12 +49,12 @@ def test_errors_for_people_and_of_the_machine_stay(error: Exception) -> None:
 
 def test_a_compute_rule_that_raises_does_not_cover() -> None:
     """An axis that the tensor lacks: onnx infers a type all the same."""
-    from intarsia.native.te.operators import covered
+    from intarsia.native.te.operators import reason_not_covered
 
     model = model_of("g (float[2,3] x) => (y) { y = LpNormalization <axis = 9> (x) }", opset=22)
     body = from_onnx(model)["main"].body
     assert isinstance(body, Call)
-    reason = covered(body)
+    reason = reason_not_covered(body)
     assert reason is not None
     assert "these attributes and shapes (IndexError" in reason
 

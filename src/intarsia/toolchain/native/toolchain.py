@@ -48,7 +48,7 @@ class Native:
 
         RNN, GRU and LSTM are made of such operators, where `DecomposeRecurrent` takes them apart.
         """
-        from intarsia.native.te.operators import covered
+        from intarsia.native.te.operators import reason_not_covered
         from intarsia.op.opset import ML_DOMAIN
         from intarsia.passes.decompose_ml import ml_obstacle
         from intarsia.passes.decompose_recurrent import recurrent_obstacle
@@ -61,7 +61,7 @@ class Native:
             return recurrent_obstacle(call) is None
         if isinstance(call.op, Op) and call.op.domain == ML_DOMAIN:
             return ml_obstacle(call) is None
-        return covered(call) is None
+        return reason_not_covered(call) is None
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

@@ -54,7 +54,7 @@ from intarsia.native.te.operators.compute_rule import (
     compute_call_of,
     compute_rule,
     compute_rules,
-    covered,
+    reason_not_covered,
 )
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 
@@ -66,8 +66,8 @@ __all__ = [
     "compute_call_of",
     "compute_rule",
     "compute_rules",
-    "covered",
     "in_float32",
+    "reason_not_covered",
 ]
 
 _FAMILIES = (

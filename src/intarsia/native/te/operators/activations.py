@@ -47,7 +47,7 @@ def activation(call: ComputeCall) -> Sequence[Tensor]:
 
 @compute_rule(*_ALPHA)
 @in_float32
-def with_alpha(call: ComputeCall) -> Sequence[Tensor]:
+def activation_with_alpha(call: ComputeCall) -> Sequence[Tensor]:
     """Declare an activation function with the attribute alpha, of floats, element by element."""
     alpha = call.real("alpha", 1.0)
     return elementwise(call, lambda x: _ALPHA[call.op_name](x, alpha))

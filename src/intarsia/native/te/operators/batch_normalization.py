@@ -15,7 +15,7 @@ from intarsia.native.te.functions import const, equal, if_then_else, logical_and
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
-from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis, reduce_over
+from intarsia.native.te.operators.reduced_axes import normalized_axis, reduce_over, reduced_element
 from intarsia.native.te.operators.scalar_functions import absolute
 from intarsia.native.te.tensor import Tensor
 
@@ -111,7 +111,7 @@ def lp_normalization(call: ComputeCall) -> Sequence[Tensor]:
     norm = compute(total.shape, lambda *i: total[i] if is_sum else sqrt(total[i]), f"{call.name}.norm")
 
     def element(*i: Expression) -> Expression:
-        divisor = at_kept(norm, i, axes)
+        divisor = reduced_element(norm, i, axes)
         return select(equal(divisor, 0.0), const(0.0, x.dtype), x[i] / divisor)
 
     return [compute(call.shape, element, call.name)]

@@ -36,7 +36,7 @@ def blocked_average_pool(x: Tensor, windows: Sequence[Window], with_padding: boo
     total = _pool(source, windows, functions.sum, f"{name}.sum")
 
     def mean(*i: Expression) -> Expression:
-        counts = [w.counted(place, with_padding) for w, place in zip(windows, i[2:-1], strict=True)]
+        counts = [w.tap_count(place, with_padding) for w, place in zip(windows, i[2:-1], strict=True)]
         if all(isinstance(count, int) for count in counts):
             return total[i] * (1.0 / math.prod(count for count in counts if isinstance(count, int)))
         constant_count = math.prod(count for count in counts if isinstance(count, int))

@@ -68,7 +68,7 @@ class ComputeCall:
             raise self.not_covered(f"argument {position} left out")
         return tensor
 
-    def known(self, position: int) -> npt.NDArray[Any] | None:
+    def known_array(self, position: int) -> npt.NDArray[Any] | None:
         """Return the value of an argument; None where it is left out.
 
         Raises:
@@ -87,7 +87,7 @@ class ComputeCall:
         Raises:
             NotCoveredError: It is given, and its value is not known.
         """
-        value = self.known(position)
+        value = self.known_array(position)
         return None if value is None else tuple(int(item) for item in value.reshape(-1))
 
     def refuse_outside(self, position: int, extents: Sequence[int]) -> None:

@@ -41,7 +41,7 @@ __all__ = [
     "compute_call_of",
     "compute_rule",
     "compute_rules",
-    "covered",
+    "reason_not_covered",
 ]
 
 Rule: TypeAlias = Callable[[ComputeCall], Sequence[Tensor]]
@@ -120,7 +120,7 @@ def compute_call_of(call: Call, name: str = "") -> ComputeCall:
     )
 
 
-def covered(call: Call) -> str | None:
+def reason_not_covered(call: Call) -> str | None:
     """Return why a typed call has no native kernel, or None if it has one; cached for each call.
 
     The rule is run on placeholders, which takes well under a millisecond: nothing is lowered.

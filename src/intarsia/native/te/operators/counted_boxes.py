@@ -22,7 +22,7 @@ from intarsia.native.te.functions import (
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import ZERO, clamped, scaled
-from intarsia.native.te.operators.loop_nest import load, loop_nest, store, when, written
+from intarsia.native.te.operators.loop_nest import declare_written, load, loop_nest, store, when
 from intarsia.native.te.tensor import Tensor
 from intarsia.op.counted_rows_op import BOX_WIDTH
 
@@ -57,9 +57,9 @@ class _Suppression:
         start = store(self._out, (ZERO,), ZERO)
         batches, classes, boxes = scores.shape
         if not (batches and classes and boxes and self._most):
-            return written(self._out, self._inputs, start)
+            return declare_written(self._out, self._inputs, start)
         body = loop_nest("o", (batches, classes), lambda o: self._class(*o))
-        return written(self._out, self._inputs, Block((start, body)))
+        return declare_written(self._out, self._inputs, Block((start, body)))
 
     @property
     def _inputs(self) -> list[Tensor]:

@@ -11,7 +11,7 @@ from intarsia.native.te.functions import const, not_equal, select
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import ZERO, Indices, scaled
-from intarsia.native.te.operators.loop_nest import load, loop_nest, store, written
+from intarsia.native.te.operators.loop_nest import declare_written, load, loop_nest, store
 from intarsia.native.te.tensor import Tensor
 
 
@@ -30,7 +30,7 @@ def counted_indices(call: ComputeCall) -> Sequence[Tensor]:
 
     start = store(buffer, (ZERO,), ZERO)
     body = Block((start, loop_nest("i", x.shape, element))) if 0 not in x.shape else start
-    return [written(buffer, [x], body)]
+    return [declare_written(buffer, [x], body)]
 
 
 def _holds(value: Expression) -> Expression:

@@ -12,7 +12,7 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.operators.index_arithmetic import Indices, front, scaled
-from intarsia.native.te.operators.loop_nest import load, loop_nest, store, written
+from intarsia.native.te.operators.loop_nest import declare_written, load, loop_nest, store
 from intarsia.native.te.tensor import Tensor
 
 
@@ -23,7 +23,7 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
     x = call.input(0)
     axis = front((call.known_ints(1) or (0,))[0], len(x.shape))
     if 0 in x.shape:
-        return [written(Buffer(call.name, x.shape, x.dtype), [x], Block(()))]
+        return [declare_written(Buffer(call.name, x.shape, x.dtype), [x], Block(()))]
     is_sum = call.op_name == "CumSum"
     is_exclusive = bool(call.integer("exclusive", 0))
     sign, first = (-1, x.shape[axis] - 1) if call.integer("reverse", 0) else (1, 0)
@@ -49,4 +49,4 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
         steps = For(LoopVar("s"), x.shape[axis] - 1, loop_nest("i", within, lambda i: advance(outer, i)))
         return Block((loop_nest("i", within, lambda i: begin(outer, i)), steps))
 
-    return [written(result, [x], loop_nest("o", x.shape[:axis], line))]
+    return [declare_written(result, [x], loop_nest("o", x.shape[:axis], line))]

@@ -24,7 +24,7 @@ from intarsia.native.te.functions import (
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
-from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis
+from intarsia.native.te.operators.reduced_axes import normalized_axis, reduced_element
 from intarsia.native.te.operators.scalar_functions import is_nan
 from intarsia.native.te.tensor import Tensor
 
@@ -43,7 +43,7 @@ def arg_extreme(call: ComputeCall) -> Sequence[Tensor]:
         call, axis, is_least=call.op_name == "ArgMin", is_last=bool(call.integer("select_last_index"))
     )
     axes = (axis,) if call.integer("keepdims") else ()
-    return [compute(call.shape, lambda *i: at_kept(positions, i, axes), call.name)]
+    return [compute(call.shape, lambda *i: reduced_element(positions, i, axes), call.name)]
 
 
 @compute_rule("Hardmax")
@@ -55,7 +55,7 @@ def hardmax(call: ComputeCall) -> Sequence[Tensor]:
     dtype = call.output_type.dtype
 
     def element(*indices: Expression) -> Expression:
-        is_first = equal(at_kept(positions, indices, (axis,)), indices[axis])
+        is_first = equal(reduced_element(positions, indices, (axis,)), indices[axis])
         return select(is_first, const(1.0, dtype), const(0.0, dtype))
 
     return [compute(call.shape, element, call.name)]

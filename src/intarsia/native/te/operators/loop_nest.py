@@ -41,12 +41,12 @@ def when(condition: Expression, then: Statement, otherwise: Statement | None = N
     return IfThenElse(condition.scalar, then, otherwise)
 
 
-def copied(buffer: Buffer, source: Tensor) -> Statement:
+def build_copy(buffer: Buffer, source: Tensor) -> Statement:
     """Build a copy of a tensor into a buffer of its shape."""
     return loop_nest("c", source.shape, lambda i: store(buffer, i, source[i]))
 
 
-def written(buffer: Buffer, inputs: Sequence[Tensor], body: Statement) -> Tensor:
+def declare_written(buffer: Buffer, inputs: Sequence[Tensor], body: Statement) -> Tensor:
     """Declare the tensor that a statement writes into a buffer."""
     (tensor,) = extern([buffer], inputs, body, buffer.name)
     return tensor

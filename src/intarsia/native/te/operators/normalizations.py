@@ -18,10 +18,10 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.operators.reduced_axes import (
-    at_kept,
     keeping_dimensions,
     normalized_axis,
     reduce_over,
+    reduced_element,
 )
 from intarsia.native.te.tensor import Tensor
 
@@ -38,7 +38,7 @@ def layer_normalization(call: ComputeCall) -> Sequence[Tensor]:
     scale, bias = call.input(1), call.input(2) if call.has_input(2) else None
 
     def element(*i: Expression) -> Expression:
-        value = centered[i] * at_kept(inverse, i, axes) * element_at(scale, i)
+        value = centered[i] * reduced_element(inverse, i, axes) * element_at(scale, i)
         return value if bias is None else value + element_at(bias, i)
 
     results = [compute(call.shape, element, name)]
@@ -59,7 +59,7 @@ def rms_normalization(call: ComputeCall) -> Sequence[Tensor]:
     return [
         compute(
             call.shape,
-            lambda *i: x[i] * at_kept(inverse, i, axes) * element_at(scale, i),
+            lambda *i: x[i] * reduced_element(inverse, i, axes) * element_at(scale, i),
             call.name,
         )
     ]
@@ -77,7 +77,7 @@ def instance_normalization(call: ComputeCall) -> Sequence[Tensor]:
     return [
         compute(
             call.shape,
-            lambda *i: centered[i] * at_kept(inverse, i, axes) * scale[i[1]] + bias[i[1]],
+            lambda *i: centered[i] * reduced_element(inverse, i, axes) * scale[i[1]] + bias[i[1]],
             name,
         )
     ]
@@ -117,7 +117,7 @@ def mean_variance_normalization(call: ComputeCall) -> Sequence[Tensor]:
     centered = _centered(x, _mean(x, axes, f"{name}.mean"), axes, name)
     variance = _mean_square(centered, axes, name)
     deviation = compute(variance.shape, lambda *i: sqrt(variance[i]) + 1e-9, f"{name}.deviation")
-    return [compute(call.shape, lambda *i: centered[i] / at_kept(deviation, i, axes), name)]
+    return [compute(call.shape, lambda *i: centered[i] / reduced_element(deviation, i, axes), name)]
 
 
 def _axes_from(call: ComputeCall) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ def _mean(x: Tensor, axes: Sequence[int], name: str) -> Tensor:
 
 
 def _centered(x: Tensor, mean: Tensor, axes: Sequence[int], name: str) -> Tensor:
-    return compute(x.shape, lambda *i: x[i] - at_kept(mean, i, axes), f"{name}.centered")
+    return compute(x.shape, lambda *i: x[i] - reduced_element(mean, i, axes), f"{name}.centered")
 
 
 def _mean_square(x: Tensor, axes: Sequence[int], name: str) -> Tensor:

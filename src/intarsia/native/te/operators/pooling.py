@@ -17,7 +17,13 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.operators.pooled_positions import max_pool_with_positions
-from intarsia.native.te.operators.reduced_axes import Combine, Prepare, at_kept, itself, reduce_over
+from intarsia.native.te.operators.reduced_axes import (
+    Combine,
+    Prepare,
+    reduce_over,
+    reduced_element,
+    unchanged,
+)
 from intarsia.native.te.operators.scalar_functions import absolute
 from intarsia.native.te.operators.windows import Window, padded, places, spatial_names, tap_axes, windows_of
 from intarsia.native.te.tensor import Tensor
@@ -43,7 +49,7 @@ def average_pool(call: ComputeCall) -> Sequence[Tensor]:
     total = _pool(source, windows, functions.sum, call.shape, f"{call.name}.sum")
     letters, constant_count, shares = spatial_names(len(windows)), 1, dict[int, Tensor]()
     for axis, (window, letter) in enumerate(zip(windows, letters, strict=True)):
-        match window.counted(const(0, DType.INT64), with_padding):
+        match window.tap_count(const(0, DType.INT64), with_padding):
             case int(number):
                 constant_count *= number
             case _:
@@ -75,15 +81,15 @@ def global_pool(call: ComputeCall) -> Sequence[Tensor]:
     axes = tuple(range(2, len(x.shape)))
     combine, prepare, finish = _global_form(call, float(math.prod(x.shape[2:])))
     reduced = reduce_over(x, axes, combine, f"{call.name}.reduced", prepare)
-    return [compute(call.shape, lambda *i: finish(at_kept(reduced, i, axes)), call.name)]
+    return [compute(call.shape, lambda *i: finish(reduced_element(reduced, i, axes)), call.name)]
 
 
 def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Prepare]:
     match call.op_name:
         case "GlobalMaxPool":
-            return functions.max, itself, itself
+            return functions.max, unchanged, unchanged
         case "GlobalAveragePool":
-            return functions.sum, itself, lambda x: x / count
+            return functions.sum, unchanged, lambda x: x / count
         case _:
             return (functions.sum, *_norm(call.integer("p")))
 
@@ -91,7 +97,7 @@ def _global_form(call: ComputeCall, count: float) -> tuple[Combine, Prepare, Pre
 def _norm(p: int) -> tuple[Prepare, Callable[[Expression], Expression]]:
     """Return the function of each element that a p-norm sums, and the function of the sum."""
     if p == 1:
-        return absolute, itself
+        return absolute, unchanged
     if p == 2:
         return lambda x: x * x, sqrt
     return lambda x: power(absolute(x), float(p)), lambda x: power(x, 1.0 / p)
@@ -107,7 +113,7 @@ def _pool(
     combine: Combine,
     shape: Sequence[int],
     name: str,
-    prepare: Prepare = itself,
+    prepare: Prepare = unchanged,
 ) -> Tensor:
     taps = tap_axes(windows)
 
@@ -121,7 +127,7 @@ def _shares(window: Window, with_padding: bool, dtype: DType, name: str) -> Tens
     """Declare one by the number of elements of the window at each position: a stage shared by all planes."""
 
     def share(position: Expression) -> Expression:
-        count = window.counted(position, with_padding)
+        count = window.tap_count(position, with_padding)
         assert isinstance(count, Expression), "the caller has looked"
         return 1.0 / count.astype(dtype)
 

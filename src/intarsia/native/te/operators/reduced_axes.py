@@ -20,7 +20,7 @@ Prepare: TypeAlias = Callable[[Expression], Expression]
 """Function that is applied to each element before the reduction."""
 
 
-def itself(value: Expression) -> Expression:
+def unchanged(value: Expression) -> Expression:
     """Return the element as it is."""
     return value
 
@@ -36,7 +36,7 @@ def kept_shape(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
 
 
 def reduce_over(
-    tensor: Tensor, axes: Sequence[int], combine: Combine, name: str, prepare: Prepare = itself
+    tensor: Tensor, axes: Sequence[int], combine: Combine, name: str, prepare: Prepare = unchanged
 ) -> Tensor:
     """Declare a tensor reduced over `axes`, which the result lacks; without axes, only `prepare` is applied.
 
@@ -60,14 +60,14 @@ def reduce_over(
     return compute(tuple(tensor.shape[axis] for axis in kept), element, name)
 
 
-def at_kept(reduced: Tensor, indices: Sequence[Expression], axes: Sequence[int]) -> Expression:
+def reduced_element(reduced: Tensor, indices: Sequence[Expression], axes: Sequence[int]) -> Expression:
     """Return the element of a tensor reduced over `axes` at an index of the unreduced tensor."""
     return reduced[tuple(index for position, index in enumerate(indices) if position not in axes)]
 
 
 def keeping_dimensions(reduced: Tensor, shape: Sequence[int], axes: Sequence[int], name: str) -> Tensor:
     """Declare a reduced tensor with a dimension of extent 1 for each reduced axis."""
-    return compute(shape, lambda *indices: at_kept(reduced, indices, axes), name)
+    return compute(shape, lambda *indices: reduced_element(reduced, indices, axes), name)
 
 
 def any_of(value: Expression, axes: Sequence[IterVar]) -> Reduction:

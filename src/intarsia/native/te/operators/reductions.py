@@ -19,11 +19,11 @@ from intarsia.native.te.operators.reduced_axes import (
     Prepare,
     all_of,
     any_of,
-    at_kept,
-    itself,
     kept_shape,
     normalized_axis,
     reduce_over,
+    reduced_element,
+    unchanged,
 )
 from intarsia.native.te.operators.scalar_functions import absolute, truncating_quotient
 from intarsia.native.te.tensor import Tensor
@@ -36,8 +36,8 @@ class _Form:
     """A reduction with what is done to each element before and after it."""
 
     combine: Combine
-    prepare: Prepare = itself
-    finish: Finish = itself
+    prepare: Prepare = unchanged
+    finish: Finish = unchanged
     takes_integers: bool = True
 
 
@@ -86,7 +86,9 @@ def reduce_log_sum_exp(call: ComputeCall) -> Sequence[Tensor]:
     x, axes = call.input(0), axes_of(call)
     largest = reduce_over(x, axes, functions.max, f"{call.name}.max")
     offset = compute(largest.shape, lambda *i: _finite(largest[i]), f"{call.name}.offset")
-    exponentials = compute(x.shape, lambda *i: exp(x[i] - at_kept(offset, i, axes)), f"{call.name}.exp")
+    exponentials = compute(
+        x.shape, lambda *i: exp(x[i] - reduced_element(offset, i, axes)), f"{call.name}.exp"
+    )
     total = reduce_over(exponentials, axes, functions.sum, f"{call.name}.sum")
     return [_finished(call, axes, lambda at: log(total[at]) + offset[at])]
 
@@ -106,7 +108,7 @@ def axes_of(call: ComputeCall) -> tuple[int, ...]:
 
 def _reduced(call: ComputeCall, form: _Form) -> Tensor:
     x, axes = call.input(0), axes_of(call)
-    if form.finish is itself and len(call.shape) == len(x.shape) - len(axes):
+    if form.finish is unchanged and len(call.shape) == len(x.shape) - len(axes):
         return reduce_over(x, axes, form.combine, call.name, form.prepare)
     total = reduce_over(x, axes, form.combine, f"{call.name}.reduced", form.prepare)
     return _finished(call, axes, lambda at: form.finish(total[at]))

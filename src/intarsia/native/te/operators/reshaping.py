@@ -22,9 +22,9 @@ from intarsia.native.te.tensor import Tensor
 )
 def reshape(call: ComputeCall) -> Sequence[Tensor]:
     """Declare the argument in the shape that type inference has computed."""
-    return [in_shape(call.input(0), call.shape, call.name)]
+    return [declare_reshaped(call.input(0), call.shape, call.name)]
 
 
-def in_shape(x: Tensor, shape: Sequence[int], name: str) -> Tensor:
+def declare_reshaped(x: Tensor, shape: Sequence[int], name: str) -> Tensor:
     """Declare a tensor's elements in another shape of as many."""
     return compute(shape, lambda *i: x[reshaped(i, shape, x.shape)], name)

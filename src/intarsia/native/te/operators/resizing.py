@@ -62,7 +62,7 @@ def _resizings(call: ComputeCall) -> list[Resizing]:
 
 
 def _scales(call: ComputeCall, axes: Sequence[int]) -> dict[int, Fraction]:
-    scales = call.known(2)
+    scales = call.known_array(2)
     if scales is not None and scales.size:
         return {axis: Fraction(float(scale)) for axis, scale in zip(axes, scales, strict=True)}
     sizes, extents = call.known_ints(3), call.input(0).shape
@@ -79,7 +79,7 @@ def _scales(call: ComputeCall, axes: Sequence[int]) -> dict[int, Fraction]:
 
 
 def _regions(call: ComputeCall, axes: Sequence[int]) -> dict[int, tuple[Fraction, Fraction]]:
-    region = call.known(1)
+    region = call.known_array(1)
     if region is None or region.size != 2 * len(axes):
         raise call.not_covered("a region left out")
     borders = [Fraction(float(border)) for border in region]

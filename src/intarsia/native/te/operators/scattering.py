@@ -11,7 +11,7 @@ from intarsia.native.te.functions import maximum, minimum
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import Indices, front, wrapped
-from intarsia.native.te.operators.loop_nest import copied, load, loop_nest, store, written
+from intarsia.native.te.operators.loop_nest import build_copy, declare_written, load, loop_nest, store
 from intarsia.native.te.tensor import Tensor
 
 Reduction = Callable[[Expression, Expression], Expression]
@@ -76,8 +76,8 @@ def _scattered(
         index, value = target(i), updates[i]
         return store(result, index, value if reduction is None else reduction(load(result, index), value))
 
-    body = Block((copied(result, x), loop_nest("u", updates.shape, update)))
-    return written(result, [x, *others], body)
+    body = Block((build_copy(result, x), loop_nest("u", updates.shape, update)))
+    return declare_written(result, [x, *others], body)
 
 
 def _reduction(call: ComputeCall, dtype: DType) -> Reduction | None:

@@ -56,7 +56,7 @@ def cast(call: ComputeCall) -> Sequence[Tensor]:
 @compute_rule("Dropout")
 def dropout(call: ComputeCall) -> Sequence[Tensor]:
     """Declare the argument itself, as in inference, and a mask that is true everywhere."""
-    if call.has_input(2) and bool(np.any(call.known(2))):
+    if call.has_input(2) and bool(np.any(call.known_array(2))):
         raise call.not_covered("training")
     results = [*elementwise(call, lambda x: x, call.input(0))]
     if len(call.output_types) > 1:

@@ -14,7 +14,7 @@ from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
-from intarsia.native.te.operators.reduced_axes import at_kept, normalized_axis, reduce_over
+from intarsia.native.te.operators.reduced_axes import normalized_axis, reduce_over, reduced_element
 from intarsia.native.te.tensor import Tensor
 
 
@@ -25,13 +25,19 @@ def softmax(call: ComputeCall) -> Sequence[Tensor]:
     x, name = call.input(0), call.name
     axes = (normalized_axis(call.integer("axis"), len(call.shape)),)
     largest = reduce_over(x, axes, _largest_number, f"{name}.max")
-    shifted = compute(x.shape, lambda *i: exp(x[i] - at_kept(largest, i, axes)), f"{name}.exp")
+    shifted = compute(x.shape, lambda *i: exp(x[i] - reduced_element(largest, i, axes)), f"{name}.exp")
     total = reduce_over(shifted, axes, functions.sum, f"{name}.sum")
     if call.op_name == "Softmax":
         share = compute(total.shape, lambda *i: 1.0 / total[i], f"{name}.share")
-        return [compute(call.shape, lambda *i: shifted[i] * at_kept(share, i, axes), name)]
+        return [compute(call.shape, lambda *i: shifted[i] * reduced_element(share, i, axes), name)]
     logs = compute(total.shape, lambda *i: log(total[i]), f"{name}.log")
-    return [compute(call.shape, lambda *i: x[i] - at_kept(largest, i, axes) - at_kept(logs, i, axes), name)]
+    return [
+        compute(
+            call.shape,
+            lambda *i: x[i] - reduced_element(largest, i, axes) - reduced_element(logs, i, axes),
+            name,
+        )
+    ]
 
 
 def _largest_number(value: Expression, axes: Sequence[IterVar]) -> Reduction:

@@ -21,7 +21,7 @@ from intarsia.native.te.functions import const, maximum, minimum, not_equal, sel
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import scaled
-from intarsia.native.te.operators.loop_nest import load, loop_nest, store, when, written
+from intarsia.native.te.operators.loop_nest import declare_written, load, loop_nest, store, when
 from intarsia.native.te.tensor import Tensor
 from intarsia.op.tree_ensemble_op import aggregate_start
 
@@ -55,7 +55,7 @@ class _Forest:
         x = self.inputs[0]
         buffer = Buffer(self.call.name, (rows, count), x.dtype)
         if rows == 0 or count == 0:
-            return written(buffer, self.inputs, Block(()))
+            return declare_written(buffer, self.inputs, Block(()))
         size = min(rows, _ROWS_OF_A_BLOCK)
         block = LoopVar("b")
 
@@ -79,7 +79,7 @@ class _Forest:
             lambda t: For(second, size, self._inside(second_row, self._path(buffer, second_row, t[0]))),
         )
         body = For(block, -(-rows // size), Block((init, paths)), ForKind.PARALLEL)
-        return written(buffer, self.inputs, body)
+        return declare_written(buffer, self.inputs, body)
 
     @property
     def _aggregate(self) -> str:

@@ -66,7 +66,7 @@ class Window:
             conditions.append(position < self.extent + self.begin)
         return conditions
 
-    def counted(self, position: Expression, with_padding: bool) -> Expression | int:
+    def tap_count(self, position: Expression, with_padding: bool) -> Expression | int:
         """Return the number of taps at a position that are elements, or elements and padding.
 
         Returns:

@@ -19,7 +19,7 @@ from intarsia.native.te.operators import (
     compute_call_of,
     compute_rule,
     compute_rules,
-    covered,
+    reason_not_covered,
 )
 from intarsia.op import absent
 from intarsia.op import call as op_call
@@ -112,21 +112,22 @@ def test_arguments_left_out() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_why_a_call_is_not_covered(call: Call, reason: str) -> None:
-    assert covered(call) == reason
-    assert covered(call) == reason, "also when it is asked again"
+    assert reason_not_covered(call) == reason
+    assert reason_not_covered(call) == reason, "also when it is asked again"
 
 
 def test_a_call_of_a_function_is_not_covered() -> None:
     x = tensor("x", 2)
-    reason = covered(Call(Function((x,), x), (x,)))
+    reason = reason_not_covered(Call(Function((x,), x), (x,)))
     assert reason == "a call of a function has no compute rule: only operators have"
 
 
 def test_covered_calls() -> None:
-    assert covered(op_call("Relu", tensor("x", 2, 3))) is None
-    assert covered(op_call("Relu", tensor("x", 0))) is None
+    assert reason_not_covered(op_call("Relu", tensor("x", 2, 3))) is None
+    assert reason_not_covered(op_call("Relu", tensor("x", 0))) is None
     assert (
-        covered(Call(Op("Relu"), (Var("x"),))) == "operator 'Relu' has no native kernel for an unknown type"
+        reason_not_covered(Call(Op("Relu"), (Var("x"),)))
+        == "operator 'Relu' has no native kernel for an unknown type"
     )
 
 
@@ -171,4 +172,4 @@ def test_narrow_floats_are_rounded_once() -> None:
 
 def test_a_huge_call_costs_no_more_than_a_small_one() -> None:
     call = op_call("Conv", tensor("x", 1, 4096, 512, 512), tensor("w", 4096, 4096, 3, 3))
-    assert covered(call) is None, "nothing of that size is computed"
+    assert reason_not_covered(call) is None, "nothing of that size is computed"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from intarsia.ir import Call, Constant, DType, Expr, Function, IRModule, TensorType, Var
-from intarsia.native.te.operators import covered
+from intarsia.native.te.operators import reason_not_covered
 from intarsia.op import call
 from intarsia.op.infer import infer_types
 
@@ -25,7 +25,7 @@ def reason(op: str, indices: Any, *updates: int, **attrs: Any) -> str | None:
     module = infer_types(IRModule.from_expr(Function(tuple(params), call(op, x, *others, **attrs))))
     body = module["main"].body
     assert isinstance(body, Call)
-    return covered(body)
+    return reason_not_covered(body)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from intarsia.native.te.operators import (
     NotCoveredError,
     compute,
     compute_call_of,
-    covered,
+    reason_not_covered,
     resize_coordinates,
     resizing,
 )
@@ -155,7 +155,7 @@ def test_positions_are_rounded_in_pieces(at_once: int, monkeypatch: pytest.Monke
 def test_nearest_elements_of_long_axes_are_refused(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resizing, "MOST_POSITIONS", 9)
     typed = rule_call("Resize", [image(1, 2), None, None, sizes(1, 9 + more)], mode="nearest")
-    assert covered(typed) == (
+    assert reason_not_covered(typed) == (
         "operator 'Resize' has no native kernel for nearest elements along an axis that gets 10 elements"
         if more
         else None
@@ -164,7 +164,10 @@ def test_nearest_elements_of_long_axes_are_refused(more: int, monkeypatch: pytes
 
 def test_an_axis_that_stays_may_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resizing, "MOST_POSITIONS", 9)
-    assert covered(rule_call("Resize", [image(99, 2), None, None, sizes(99, 4)], mode="nearest")) is None
+    assert (
+        reason_not_covered(rule_call("Resize", [image(99, 2), None, None, sizes(99, 4)], mode="nearest"))
+        is None
+    )
 
 
 def test_what_is_not_covered() -> None:

@@ -25,7 +25,7 @@ def test_a_number_is_counted_where_all_positions_have_the_same(
     low, high = (-begin, extent + end) if with_padding else (0, extent)
     starts = range(-begin, count * stride - begin, stride)
     counts = {sum(low <= start + tap * dilation < high for tap in range(taps)) for start in starts}
-    counted = window.counted(ORIGIN, with_padding)
+    counted = window.tap_count(ORIGIN, with_padding)
     assert isinstance(counted, Expression) == (len(counts) > 1)
     assert isinstance(counted, Expression) or counted == next(iter(counts), 0)
 
@@ -33,14 +33,14 @@ def test_a_number_is_counted_where_all_positions_have_the_same(
 @pytest.mark.parametrize("begin", [0, 1])
 def test_positions_of_long_dimensions_are_not_listed(begin: int) -> None:
     window = Window(2**40, 2**40 - 2 + 2 * begin, 3, 1, 1, begin, begin)
-    assert window.counted(ORIGIN, with_padding=True) == 3
-    assert isinstance(window.counted(ORIGIN, with_padding=False), Expression) == bool(begin)
+    assert window.tap_count(ORIGIN, with_padding=True) == 3
+    assert isinstance(window.tap_count(ORIGIN, with_padding=False), Expression) == bool(begin)
 
 
 def test_windows_longer_than_the_dimension_are_counted_at_few_positions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     window = Window(2, 3, 2**40, 1, 1, 2, 2**40)  # both elements are in the window at all three positions
-    assert window.counted(ORIGIN, with_padding=False) == 2
+    assert window.tap_count(ORIGIN, with_padding=False) == 2
     monkeypatch.setattr(windows, "_MOST_COUNTED", 2)
-    assert isinstance(window.counted(ORIGIN, with_padding=False), Expression)
+    assert isinstance(window.tap_count(ORIGIN, with_padding=False), Expression)

@@ -13,7 +13,7 @@ from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Call, DType, TensorType, post_order
 from intarsia.measure.judge.compare_outputs import compare
 from intarsia.measure.judge.tolerance import tolerance_for
-from intarsia.native.te.operators import covered
+from intarsia.native.te.operators import reason_not_covered
 
 SMALL = ("bert_tiny", "gpt2_tiny", "mnist")
 MIXED = {"lstm"}  # its LSTM operators run on another toolchain
@@ -24,7 +24,7 @@ LARGE = sorted({model.name for model in zoo()} - set(SMALL) - MIXED)
 def test_every_call_has_a_kernel(name: str) -> None:
     module = from_onnx(build_model(name, 0))
     calls = [node for function in module.graph_functions.values() for node in post_order(function)]
-    reasons = {covered(node) for node in calls if isinstance(node, Call)}
+    reasons = {reason_not_covered(node) for node in calls if isinstance(node, Call)}
     assert reasons == {None}
 
 
