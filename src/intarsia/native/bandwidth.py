@@ -41,7 +41,7 @@ def measured_bandwidth(isa: Isa, threads: int, clock: Callable[[], float] = time
         threads: Number of threads, each of which reads a part.
         clock: Clock that returns seconds.
     """
-    lanes, pieces = isa.vector_bytes // 4, threads * _CHUNKS
+    lanes, pieces = isa.vector_bytes // 4, threads * _CHUNKS  # float32 has 4 bytes
     steps = _BYTES // (4 * pieces * _CHAINS * lanes)
     x = te.placeholder((pieces, steps, _CHAINS, lanes), name="x", attrs={"constant": 1})
     k, shape = te.reduce_axis(steps, "k"), (pieces, _CHAINS, lanes)

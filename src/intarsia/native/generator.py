@@ -14,7 +14,7 @@ _NATIVE: Final = Path(__file__).parent
 
 @functools.cache
 def generator_digest() -> str:
-    """A digest of the sources of this package: they change between versions, and kernels with them.
+    """Return a digest of the sources of this package: they change between versions, and kernels with them.
 
     It takes about 10 ms, once.
     """
@@ -22,6 +22,6 @@ def generator_digest() -> str:
 
 
 def sources_digest(folder: Path, files: Iterable[Path]) -> str:
-    """A digest of source files, with their names below a folder."""
+    """Return a digest of source files, with their names below a folder."""
     named = sorted((file.relative_to(folder).as_posix(), file) for file in files)
     return digest_text(text for name, file in named for text in (name, file.read_text("utf-8")))

@@ -95,7 +95,7 @@ class Packing:
         return tuple(_number(0) if total is None else total for total in sums)
 
     def pack(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The packed elements of an array of the original shape, with zeros as padding, in aligned memory."""
+        """Return the packed elements of an array of the original shape, with zeros as padding; aligned."""
         if self.pads:
             covered = [self._covered(axis) for axis in range(len(self.shape))]
             array = np.pad(array, [(0, to - extent) for to, extent in zip(covered, self.shape, strict=True)])

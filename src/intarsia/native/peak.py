@@ -28,9 +28,9 @@ _RUNS: Final = 80
 
 
 def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Floating-point operations in a second, of float32 multiply-adds whose sums stay in registers.
+    """Measure the floating-point operations per second of float32 multiply-adds with sums in registers.
 
-    A product and a sum count as two. It is the best of several runs, which take some tens of milliseconds.
+    A product and a sum count as two. The result is the best of several runs, which take tens of milliseconds.
 
     Args:
         isa: Instruction set of the kernel.
@@ -49,6 +49,7 @@ def measured_peak(isa: Isa, threads: int, clock: Callable[[], float] = time.perf
     arrays = [np.ones(tensor.shape, np.float32) for tensor in (a, b, c)]
     with ThreadPool(threads) as pool:
         for _ in range(_RUNS):
+            # The best run is the one that other processes disturb least.
             began = clock()
             kernel(*arrays, pool=pool)
             best = min(best, clock() - began)

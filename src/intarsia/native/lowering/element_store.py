@@ -109,6 +109,7 @@ class ElementStores:
             return self.store(buffers[0], indices, results[0])
         registers = _Registers({})
         values = [self._evaluate(result, registers) for result in results]
+        # All results are computed before the first store, which would change loads of the others.
         *early, last = zip(buffers, values, strict=True)
         held = []
         for buffer, value in early:

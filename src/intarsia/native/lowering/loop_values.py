@@ -131,7 +131,7 @@ def _put_together(
         if most > stride:
             checks.append(Check(value, stride))
         most = (counts[position] - 1) * stride + min(most, stride)
-        value = parts[position].times(stride).plus(value)
+        value = parts[position].times(stride).plus(value)  # mixed radix
     if most > extent:
         checks.append(Check(value, extent))
     return value

@@ -191,7 +191,7 @@ def tile_guards(
     needed = []
     for begin, value, extent in zip(begins, axes, shape, strict=True):
         if begin.terms:
-            needed += [value, Affine({}, extent - 1).plus(value, -1)]
+            needed += [value, Affine({}, extent - 1).plus(value, -1)]  # 0 <= value <= extent - 1
     return _guards_not_implied(needed, ranges, known_guards)
 
 

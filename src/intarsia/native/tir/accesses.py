@@ -1,4 +1,4 @@
-"""What a statement loads and stores, and whether two accesses can meet."""
+"""The loads and stores of a statement, and whether two of them can touch the same element."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def are_disjoint(
 
 
 def _can_be_zero(factor: int, constant: int, common: int, rest: Range, farthest: int) -> bool:
-    """Whether factor * d + r is 0 for a d from 1 to `farthest`, up or down, and an r in the range `rest`.
+    """Return whether factor * d + r is 0 for a d with 1 <= |d| <= `farthest` and an r in the range `rest`.
 
     All r are a constant plus multiples of `common`; if that is 0, r is the constant.
     """

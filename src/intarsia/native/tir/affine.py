@@ -34,7 +34,7 @@ class Affine:
     constant: int = 0
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """The sum of this and a multiple of another."""
+        """Return the sum of this form and a multiple of another."""
         terms = dict(self.terms)
         for scalar, count in other.terms.items():
             total = terms.get(scalar, 0) + factor * count
@@ -45,13 +45,13 @@ class Affine:
         return Affine(terms, self.constant + factor * other.constant)
 
     def times(self, factor: int) -> Affine:
-        """A multiple."""
+        """Return a multiple of this form."""
         if not factor:
             return Affine()
         return Affine({s: n * factor for s, n in self.terms.items()}, self.constant * factor)
 
     def factor_of(self, scalar: Scalar) -> int:
-        """The factor of a scalar; 0 if it is not there."""
+        """Return the factor of a scalar; 0 if it has no term."""
         return self.terms.get(scalar, 0)
 
 
@@ -79,6 +79,7 @@ def as_scalar(form: Affine, dtype: DType) -> Scalar:
     result: Scalar | None = None
     if constant > 0 and ordered and ordered[0][1] < 0:
         result, constant = Literal(constant, dtype), 0
+    # Factors wrap to the type: sums of multiples are equal modulo its size.
     for scalar, given in ordered:
         factor = wrapped(given, dtype)
         if result is not None and limits(dtype)[0] < factor < 0:
@@ -129,7 +130,7 @@ def scalar_range(scalar: Scalar, ranges: Ranges) -> Range:
 
 
 def _range(scalar: Scalar, ranges: Ranges) -> Range | None:
-    """The range of the true value, or None if all of the type is possible."""
+    """Return the range of the true value, or None if all of the type is possible."""
     match scalar:
         case LoopVar():
             return ranges.get(scalar, (0, limits(DType.INT64)[1]))

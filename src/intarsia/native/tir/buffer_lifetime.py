@@ -93,7 +93,7 @@ class _Walker:
                 pass
 
     def use(self, buffer: Buffer, time: int) -> None:
-        if buffer not in self.in_scope:
+        if buffer not in self.in_scope:  # a parameter, a register, or inside a loop that is not serial
             return
         life, depth = self.in_scope[buffer]
         life.extend(time, time)

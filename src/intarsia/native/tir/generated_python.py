@@ -110,7 +110,7 @@ class _Writer:
         return name
 
     def bind_constant(self, value: object) -> str:
-        """The name of a value that is no number of Python's."""
+        """Bind a name to a value that is no Python number; return the name."""
         name = self.constants.setdefault(("at", id(value)), f"c{len(self.constants)}")
         self.values[name] = value
         return name

@@ -48,7 +48,7 @@ def interpret(prim_func: PrimFunc, arrays: Sequence[Array] | Mapping[str, Array]
 
 
 def _elements(array: Array) -> list[Any]:
-    """Floats as scalars of their type, others as Python's numbers."""
+    """Return the elements in order: floats as NumPy scalars of their type, others as Python numbers."""
     flat = array.ravel()
     return flat.tolist() if array.dtype.kind in "biu" else list(flat)
 

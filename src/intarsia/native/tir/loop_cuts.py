@@ -38,7 +38,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """How many values it has."""
+        """The number of values."""
         return self.end - self.begin
 
 

@@ -85,7 +85,7 @@ class LoopPartition(PrimFuncPass):
     max_statements: int = 1024
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function with its loops cut."""
+        """Return the loop function with its loops cut."""
         if not Comparisons().find_in(function.body):
             return function
         budget = self.max_statements - _store_count(function.body)
@@ -204,6 +204,7 @@ class _Walker:
         refined: list[_Part] = []
         for part in parts:
             size = part.segment.size
+            # Borders such as the first rows of a padded window are short: peeling them decides their guards.
             is_small = 1 < size <= _SMALL and not part.is_main and self.comparisons.find_in(part.body)
             if is_small and self.spend_budget((size - 1) * stores):
                 ones = (Segment(value, value + 1) for value in range(part.segment.begin, part.segment.end))

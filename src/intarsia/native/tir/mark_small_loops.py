@@ -43,6 +43,6 @@ class MarkSmallLoops(PrimFuncPass):
     """
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function with more loops marked."""
+        """Return the loop function with more loops marked."""
         body = marked_loops(function.body, unroll_limits(function, ctx))
         return with_prim_func_fields(function, body=body)

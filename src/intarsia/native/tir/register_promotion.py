@@ -99,7 +99,7 @@ class RegisterPromotion(PrimFuncPass):
     kept_free: int = 3
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function with registers in use."""
+        """Return the loop function with registers in use."""
         walker = _Walker(self.vector_bytes, buffer_names(function))
         body = walker.visit_body(function.body, {}, self.registers - self.kept_free)
         return with_prim_func_fields(function, body=body)

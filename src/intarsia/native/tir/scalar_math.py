@@ -1,4 +1,4 @@
-"""What each scalar operation computes, one scalar at a time.
+"""The results of scalar operations, one scalar at a time.
 
 Floats are NumPy scalars of their type (bfloat16: of ml_dtypes), whose operators round once; integers are
 Python integers inside their type's limits; bools are Python or NumPy bools. Transcendental functions are

@@ -67,7 +67,7 @@ class Simplify(PrimFuncPass):
     """
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function, simplified."""
+        """Return the loop function, simplified."""
         return with_prim_func_fields(function, body=simplified(function.body))
 
 
@@ -145,6 +145,7 @@ class _Walker:
         if reads_each(body, (buffer,)):
             self.kept.add(buffer)
             return [with_body(allocate, self.simplify_body(body))]
+        # Dropping stores may drop the last loads of another buffer: `simplified` repeats until none is left.
         self.unread.add(buffer)
         after = flat(self.simplify_body(body))
         self.unread.discard(buffer)

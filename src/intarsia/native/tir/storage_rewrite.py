@@ -90,7 +90,7 @@ class StorageRewrite(PrimFuncPass):
     """
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function with shared memory; unchanged if its statements would stand too deep."""
+        """Return the loop function with shared memory; unchanged if its statements would nest too deeply."""
         if not any(isinstance(visit.statement, Allocate) for visit in walk(function.body)):
             return function
         body = _with_shared_memory(function.body)

@@ -136,6 +136,7 @@ class _Counter:
 
 def _choose_loops(loops: Iterable[_SmallLoop], room: int) -> frozenset[int]:
     """Return the numbers of the loops to unroll within a budget of `room` more stores."""
+    # A loop for which there is no room gives way to the loops inside, which enter the queue by their rank.
     waiting, unrolled = list(loops), set[int]()
     heapify(waiting)
     while waiting:

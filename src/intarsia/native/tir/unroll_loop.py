@@ -79,7 +79,7 @@ class UnrollLoop(PrimFuncPass):
     """
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function, unrolled."""
+        """Return the loop function, unrolled."""
         body = marked_loops(function.body, unroll_limits(function, ctx))
         if ctx.option(UNROLL_LOOP).explicit_unroll and _has_marked(body):
             body = _Writer(buffer_names(function)).copy_statement(body)

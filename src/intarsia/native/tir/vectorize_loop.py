@@ -84,7 +84,7 @@ class VectorizeLoop(PrimFuncPass):
     lanes: int = 0
 
     def transform_prim_func(self, function: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
-        """The loop function with its vectorised loops innermost."""
+        """Return the loop function with its vectorised loops innermost."""
         walker = _Walker(buffer_names(function), self.lanes)
         body = walker.visit_body(function.body, {})
         earlier = function.attrs.get(NOT_VECTORIZED, ())
@@ -221,6 +221,7 @@ def _find_obstacle(loop: For, ranges: dict[LoopVar, Range]) -> str | None:
         name = loop_name_text(buffer.name)
         if len(group) > _MOST_ACCESSES:
             return f"{name} is accessed in too many places to compare them"
+        # Two loads never conflict: only pairs with a store matter, a store with itself included.
         for store in (access for access in group if access.is_store):
             for other in group:
                 if not are_disjoint(store, other, here, loop.var):

@@ -24,7 +24,7 @@ from intarsia.native.te.operators.blocked_layout import (
     blocked_array,
     padded_block,
 )
-from intarsia.native.te.operators.windows import Window, places, tap_axes
+from intarsia.native.te.operators.windows import Window, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 _NARROW: Final = 3
@@ -39,7 +39,7 @@ def blocked_convolution(
     Args:
         x: (N, C / ci, spatial ..., ci).
         weight: (M / lanes, blocks of ci, taps ..., ci, lanes), as `pack_weight` makes it.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         name: Name of the operation; ".pad" is appended for the padded input.
         in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
     """
@@ -53,7 +53,7 @@ def blocked_convolution(
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
         first = o // step * count if count else 0
-        at = places(windows, rest[:-1], taps)
+        at = tap_indices(windows, rest[:-1], taps)
         read = source[(n, block.expression + first, *at, channel)]
         value = read * weight[(o, block, *taps, channel, rest[-1])]
         return functions.sum(value, (block, *taps, channel))
@@ -72,14 +72,14 @@ def convolution_of_plain(x: Tensor, weight: Tensor, windows: Sequence[Window], n
     Args:
         x: The input.
         weight: (M / lanes, C, taps ..., lanes), as `pack_weight_of_plain` makes it.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         name: Name of the operation.
     """
     source = padded_block(x, windows, 0.0, f"{name}.pad")
     channel, taps = reduce_axis(x.shape[1], "rc"), tap_axes(windows)
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        read = source[(n, channel, *places(windows, rest[:-1], taps))]
+        read = source[(n, channel, *tap_indices(windows, rest[:-1], taps))]
         return functions.sum(read * weight[(o, channel, *taps, rest[-1])], (channel, *taps))
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
@@ -92,13 +92,13 @@ def depthwise_convolution(x: Tensor, weight: Tensor, windows: Sequence[Window], 
     Args:
         x: (N, C / lanes, spatial ..., lanes).
         weight: (C / lanes, taps ..., lanes), as `pack_depthwise_weight` makes it.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         name: Name of the operation.
     """
     taps = tap_axes(windows)
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        positions = places(windows, rest[:-1], taps)
+        positions = tap_indices(windows, rest[:-1], taps)
         conditions = [
             condition
             for w, position in zip(windows, positions, strict=True)

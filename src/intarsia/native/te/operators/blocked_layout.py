@@ -97,7 +97,7 @@ def padded_block(x: Tensor, windows: Sequence[Window], value: float, name: str) 
 
     Args:
         x: Blocked tensor, or a plain one without lanes.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         value: Value of the padding.
         name: Name of the operation.
     """

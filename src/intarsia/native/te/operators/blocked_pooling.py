@@ -20,7 +20,7 @@ from intarsia.native.te.operators.blocked_layout import (
     padded_block,
 )
 from intarsia.native.te.operators.reduced_axes import Combine
-from intarsia.native.te.operators.windows import Window, places, spatial_names, tap_axes
+from intarsia.native.te.operators.windows import Window, spatial_names, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 
@@ -68,7 +68,7 @@ def _pool(source: Tensor, windows: Sequence[Window], combine: Combine, name: str
     taps = tap_axes(windows)
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
-        return combine(source[(n, o, *places(windows, rest[:-1], taps), rest[-1])], taps)
+        return combine(source[(n, o, *tap_indices(windows, rest[:-1], taps), rest[-1])], taps)
 
     shape = (*source.shape[:2], *(window.count for window in windows), source.shape[-1])
     return compute(shape, element, name, axis_names(len(windows)), {BLOCKED: CHANNELWISE})

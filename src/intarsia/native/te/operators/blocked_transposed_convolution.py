@@ -38,7 +38,7 @@ def blocked_transposed_convolution(
     Args:
         x: (N, C / ci, extents ..., ci).
         weight: Weights from `pack_transposed_weight`.
-        dimensions: One for each spatial dimension.
+        dimensions: Upsamplings, one for each spatial dimension.
         name: Name of the result; ".phases" is appended for the convolutions, ".pad" for the padded input.
     """
     rank = len(dimensions)
@@ -53,7 +53,7 @@ def blocked_transposed_convolution(
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
         phases, steps, lane = rest[:rank], rest[rank:-1], rest[-1]
         at = [
-            dimension.place(step, phase, tap.expression)
+            dimension.tap_index(step, phase, tap.expression)
             for dimension, step, phase, tap in zip(dimensions, steps, phases, taps, strict=True)
         ]
         value = source[(n, block, *at, channel)] * weight[(o, *phases, block, *taps, channel, lane)]
@@ -94,7 +94,7 @@ def pack_transposed_weight(
 
     Args:
         weight: The weights.
-        dimensions: One for each spatial dimension.
+        dimensions: Upsamplings, one for each spatial dimension.
         ci: Channels in a block of the input.
         lanes: Channels in a block of the result.
     """

@@ -21,7 +21,7 @@ def element_at(
 
     Args:
         tensor: Tensor whose dimensions are the last ones of the shape; those of extent 1 are repeated.
-        indices: One for each dimension of the shape.
+        indices: Indices, one for each dimension of the shape.
         shape: Shape that the tensor is broadcast to. If given, indices of extent 1 in both are kept, so that
             schedules see that each element is read once.
     """

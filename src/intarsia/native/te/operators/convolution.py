@@ -11,7 +11,14 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.float32_arithmetic import in_float32
-from intarsia.native.te.operators.windows import Window, padded, places, spatial_names, tap_axes, windows_of
+from intarsia.native.te.operators.windows import (
+    Window,
+    padded,
+    spatial_names,
+    tap_axes,
+    tap_indices,
+    windows_of,
+)
 from intarsia.native.te.tensor import PlaceholderOp, Tensor
 
 LAYOUT_FREE = "layout_free_placeholders"
@@ -39,7 +46,7 @@ def convolve(
     Args:
         source: Padded input, (N, C, spatial ...).
         weight: (M, C / groups, taps ...).
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         groups: Number of groups of channels; each computes M / groups of the results.
         shape: (N, M, spatial ...).
         name: Name of the operation.
@@ -53,7 +60,7 @@ def convolve(
         within: Expression | int = 0 if channels == 1 else channel.expression
         group = f if group_outputs == 1 else f // group_outputs
         first = 0 if groups == 1 else group if channels == 1 else group * channels
-        read = source[(n, within + first, *places(windows, positions, taps))]
+        read = source[(n, within + first, *tap_indices(windows, positions, taps))]
         return functions.sum(read * weight[(f, within, *taps)], axes)
 
     return compute(shape, element, name, ("n", "f", *letters), layout_free(weight))

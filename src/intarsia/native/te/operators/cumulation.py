@@ -30,7 +30,7 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
     result = Buffer(call.name, x.shape, x.dtype)
     step = Expression(LoopVar("s"))
 
-    def place(steps: int, outer: Indices, inner: Indices) -> Indices:
+    def position_at(steps: int, outer: Indices, inner: Indices) -> Indices:
         """Return the index that is `steps` steps after that of `step`."""
         return (*outer, scaled(step, sign, first + sign * steps), *inner)
 
@@ -39,9 +39,9 @@ def cumulation(call: ComputeCall) -> Sequence[Tensor]:
         return store(result, at, const(0 if is_sum else 1, x.dtype) if is_exclusive else x[at])
 
     def advance(outer: Indices, inner: Indices) -> Statement:
-        at = place(1, outer, inner)
-        so_far = load(result, place(0, outer, inner))
-        more = x[place(0, outer, inner)] if is_exclusive else x[at]
+        at = position_at(1, outer, inner)
+        so_far = load(result, position_at(0, outer, inner))
+        more = x[position_at(0, outer, inner)] if is_exclusive else x[at]
         return store(result, at, so_far + more if is_sum else so_far * more)
 
     def line(outer: Indices) -> Statement:

@@ -79,9 +79,7 @@ def _placed(position: Expression, extent: int, mode: str, padding: Padding) -> E
     if mode == "nearest":
         coordinate = intrinsic("round_even", coordinate)
     if padding.mode == "border" and mode == "cubic":
-        return (
-            coordinate  # each of the four elements is brought inside by itself, as in onnxruntime and PyTorch
-        )
+        return coordinate  # each of the four elements is clamped separately, as in onnxruntime and PyTorch
     if padding.mode == "border":
         is_outside = logical_or(coordinate < low, coordinate > high)
         return select(is_outside, minimum(maximum(coordinate, 0.0), extent - 1.0), coordinate)

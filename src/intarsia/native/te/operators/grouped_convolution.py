@@ -11,7 +11,7 @@ from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators.blocked_layout import BLOCKED, GROUPED, OWN_BLOCKS, axis_names
-from intarsia.native.te.operators.windows import Window, places, tap_axes
+from intarsia.native.te.operators.windows import Window, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def grouped_convolution(
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Reduction:
         at = table[(o // group_blocks, channel)].astype(DType.INT64)
-        for position, step in zip(places(windows, rest[:-1], taps), steps, strict=True):
+        for position, step in zip(tap_indices(windows, rest[:-1], taps), steps, strict=True):
             at = at + position * step
         return functions.sum(x[n, at] * weight[(o, channel, *taps, rest[-1])], (channel, *taps))
 

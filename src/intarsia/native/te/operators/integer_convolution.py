@@ -11,7 +11,7 @@ from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.index_arithmetic import ZERO, Indices
 from intarsia.native.te.operators.integer_products import Parameter, centered, requantized
-from intarsia.native.te.operators.windows import padded, places, tap_axes, windows_of
+from intarsia.native.te.operators.windows import padded, tap_axes, tap_indices, windows_of
 from intarsia.native.te.tensor import Tensor
 
 
@@ -45,7 +45,7 @@ def _convolved(call: ComputeCall, x_at: int, w_at: int, x_zero: int, w_zero: int
     def element(n: Expression, c: Expression, *positions: Expression) -> Expression:
         channel = channels.expression
         source = channel if outputs == w.shape[0] else (c // outputs) * channels.extent + channel
-        pixel = image[(n, source, *places(windows, positions, taps))]
+        pixel = image[(n, source, *tap_indices(windows, positions, taps))]
         return pixel * kernel[(c, channel, *(tap.expression for tap in taps))]
 
     axes = (channels, *taps)

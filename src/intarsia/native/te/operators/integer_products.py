@@ -73,6 +73,7 @@ def requantized(
 
     def element(*i: Expression) -> Expression:
         first, second, third = (scale(i).astype(DType.FLOAT32) for scale in scales)
+        # float32 holds integers up to 2**24 only; int32 sums are exact in float64.
         moved = total[i].astype(DType.FLOAT64) * (first * second / third).astype(DType.FLOAT64)
         if zero is not None:
             moved = moved + zero(i).astype(DType.FLOAT64)

@@ -73,7 +73,7 @@ def transposed_convolution_to_few(
         x: (N, C / ci, extents ..., ci).
         weight: Weights from `pack_weight_to_few`.
         channels: Number of channels of the result.
-        dimensions: One for each spatial dimension.
+        dimensions: Upsamplings, one for each spatial dimension.
         name: Name of the result; ".products" is appended for the products.
     """
     windows = [Window(dimension.extent, dimension.extent, 1, 1, 1, 0, 0) for dimension in dimensions]

@@ -11,7 +11,7 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import const, logical_and, reduce, select
 from intarsia.native.te.operators.compute_call import ComputeCall
 from intarsia.native.te.operators.extreme_positions import LAST, extreme_combiner
-from intarsia.native.te.operators.windows import Window, places, spatial_names, tap_axes
+from intarsia.native.te.operators.windows import Window, spatial_names, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 
@@ -23,12 +23,12 @@ def max_pool_with_positions(
     Args:
         call: Call whose attribute storage_order selects row-major or column-major positions.
         source: Padded input.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
     """
     taps, shape = tap_axes(windows), call.input(0).shape
 
     def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
-        at = places(windows, positions, taps)
+        at = tap_indices(windows, positions, taps)
         conditions = [condition for w, index in zip(windows, at, strict=True) for condition in w.holds(index)]
         input_indices = [index - window.begin for window, index in zip(windows, at, strict=True)]
         index = _flattened((n, c, *input_indices), shape)

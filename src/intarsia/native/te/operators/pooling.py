@@ -25,7 +25,14 @@ from intarsia.native.te.operators.reduced_axes import (
     unchanged,
 )
 from intarsia.native.te.operators.scalar_functions import absolute
-from intarsia.native.te.operators.windows import Window, padded, places, spatial_names, tap_axes, windows_of
+from intarsia.native.te.operators.windows import (
+    Window,
+    padded,
+    spatial_names,
+    tap_axes,
+    tap_indices,
+    windows_of,
+)
 from intarsia.native.te.tensor import Tensor
 
 
@@ -118,7 +125,7 @@ def _pool(
     taps = tap_axes(windows)
 
     def element(n: Expression, c: Expression, *positions: Expression) -> Reduction:
-        return combine(prepare(source[(n, c, *places(windows, positions, taps))]), taps)
+        return combine(prepare(source[(n, c, *tap_indices(windows, positions, taps))]), taps)
 
     return compute(shape, element, name, ("n", "c", *spatial_names(len(windows))))
 

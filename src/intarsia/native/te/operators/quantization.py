@@ -26,6 +26,7 @@ def quantize_linear(call: ComputeCall) -> Sequence[Tensor]:
 
     def element(*i: Expression) -> Expression:
         divisor = _parameter(call, scale, i).astype(precision)
+        # ONNX rounds the quotient before the zero point is added: half to even depends on that order.
         rounded = intrinsic("round_even", (x[i].astype(precision) / divisor).astype(DType.FLOAT32))
         if zero is None:
             return clipped(rounded, dtype)

@@ -126,7 +126,7 @@ class Line:
     @property
     def is_small(self) -> bool:
         """Whether no position overflows an int64."""
-        # Coordinates are sums of two such terms, scaled by 2 for rounding: 2**62 leaves a factor of 2.
+        # Rounding doubles the numerators and taps add offsets: the factor of 4 and the limit leave room.
         return 4 * (abs(self.step) * self.wanted + abs(self.start) + self.below) < 2**62
 
     def lower(self, index: Expression) -> Expression:
@@ -213,6 +213,7 @@ def _agreeing_start(step: int, start: int, below: int, resizing: Resizing, round
     for first in range(0, resizing.wanted, _POSITIONS_AT_ONCE):
         last = min(first + _POSITIONS_AT_ONCE, resizing.wanted)
         positions = _rounded(resizing.float_positions(first, last), rounding)
+        # floor((step * i + start) / below) == positions[i] for start in [least[i], least[i] + below - 1].
         least = positions * below - step * np.arange(first, last)
         lows.append(int(least.max()))
         highs.append(int(least.min()) + below - 1)
@@ -223,6 +224,7 @@ def _agreeing_start(step: int, start: int, below: int, resizing: Resizing, round
 def _floor(index: Expression, step: int, start: int, below: int) -> Expression:
     if step == 0:
         return const(start // below, DType.INT64)
+    # Constants of the same size divide without loss: smaller factors leave simpler indices.
     common = math.gcd(step, below)
     above = scaled(index, step // common, start // common)
     return above if common == below else above // (below // common)

@@ -23,7 +23,7 @@ from intarsia.native.te.functions import (
 
 
 def log1p(x: Expression) -> Expression:
-    """log(1 + x), with the digits that 1 + x loses put back (W. Kahan; N. J. Higham, ASNA, 1.14.1)."""
+    """Return log(1 + x), corrected for the digits that 1 + x loses (W. Kahan; N. J. Higham, ASNA, 1.14.1)."""
     whole = x + 1.0
     corrected = log(whole) * (x / (whole - 1.0))
     is_plain = logical_or(equal(whole, 1.0), equal(whole, math.inf))
@@ -36,17 +36,17 @@ def absolute(x: Expression) -> Expression:
 
 
 def sigmoid(x: Expression) -> Expression:
-    """1 / (1 + exp(-x)); where exp(-x) is infinite it is 0."""
+    """Return 1 / (1 + exp(-x)), which is 0 where exp(-x) is infinite."""
     return 1.0 / (exp(-x) + 1.0)
 
 
 def softplus(x: Expression) -> Expression:
-    """log(1 + exp(x)), which is x where exp(x) would be infinite."""
+    """Return log(1 + exp(x)), which is x where exp(x) would be infinite."""
     return maximum(x, 0.0) + log1p(exp(-absolute(x)))
 
 
 def expm1_below_0(x: Expression) -> Expression:
-    """exp(x) - 1 for x up to 0; near 0, where the difference loses digits, by the Taylor series."""
+    """Return exp(x) - 1 for x up to 0; by the Taylor series near 0, where the difference loses digits."""
     # Terms of exp(x) - 1 up to x ** degree: at 0.35 the next one is below the rounding of the type.
     degree = 14 if x.dtype is DType.FLOAT64 else 7
     series = x * (1 / degree) + 1.0
@@ -56,7 +56,8 @@ def expm1_below_0(x: Expression) -> Expression:
 
 
 def mish(x: Expression) -> Expression:
-    """X * tanh(softplus(x)), as a quotient of one exponential: where that is large, the quotient is 1."""
+    """Return x * tanh(softplus(x)) as a quotient of one exponential, which is clamped against overflow."""
+    # tanh(softplus(x)) is 1 in every float type from x = 20 on: exp(-2 * 20) is below half a ulp of float64.
     power = exp(minimum(x, 20.0))
     above = power * (power + 2.0)
     return x * (above / (above + 2.0))
@@ -68,7 +69,7 @@ def is_nan(x: Expression) -> Expression:
 
 
 def sign(x: Expression) -> Expression:
-    """-1, 0 or 1; NaN of NaN."""
+    """Return -1, 0 or 1; NaN for NaN."""
     positive = select(x > 0, const(1, x.dtype), x * 0 if x.dtype.is_float else const(0, x.dtype))
     if x.dtype.is_float:
         return select(is_nan(x), x, select(x < 0, const(-1, x.dtype), select(x > 0, const(1, x.dtype), x)))
@@ -78,6 +79,7 @@ def sign(x: Expression) -> Expression:
 def asinh(x: Expression) -> Expression:
     """Return the inverse of sinh, odd, and log(2 |x|) where the square would overflow."""
     size = absolute(x)
+    # sqrt(s * s + 1) - 1 cancels for small s: s * s / (sqrt(s * s + 1) + 1) is the same without the loss.
     small = log1p(size + size * size / (sqrt(size * size + 1.0) + 1.0))
     magnitude = select(size > _square_limit(x.dtype), log(size) + math.log(2), small)
     return select(x < 0, -magnitude, select(equal(x, 0), x, magnitude))
@@ -106,11 +108,13 @@ def truncating_quotient(dividend: Expression, divisor: Expression) -> Expression
     is_trap = equal(divisor, 0)
     if is_signed:
         is_trap = logical_or(is_trap, equal(divisor, -1))
+    # A select evaluates both values, so the divisor itself must be safe; the least integer by -1 traps too.
     safe = select(is_trap, const(1, divisor.dtype), divisor)
     floored = dividend // safe
     if not is_signed:
         return select(is_trap, const(0, dividend.dtype), floored)
     is_inexact = not_equal(floored * safe, dividend)
+    # Floor and truncation differ for inexact negative quotients only, whose floor is negative too.
     is_below = logical_and(is_inexact, floored < 0)
     quotient = select(is_below, floored + 1, floored)
     return select(is_trap, select(equal(divisor, 0), const(0, dividend.dtype), -dividend), quotient)

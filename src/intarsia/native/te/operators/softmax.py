@@ -28,6 +28,7 @@ def softmax(call: ComputeCall) -> Sequence[Tensor]:
     shifted = compute(x.shape, lambda *i: exp(x[i] - reduced_element(largest, i, axes)), f"{name}.exp")
     total = reduce_over(shifted, axes, functions.sum, f"{name}.sum")
     if call.op_name == "Softmax":
+        # One division a row and a product for each element: products are cheaper.
         share = compute(total.shape, lambda *i: 1.0 / total[i], f"{name}.share")
         return [compute(call.shape, lambda *i: shifted[i] * reduced_element(share, i, axes), name)]
     logs = compute(total.shape, lambda *i: log(total[i]), f"{name}.log")

@@ -43,6 +43,7 @@ def top_k(call: ComputeCall) -> Sequence[Tensor]:
             _comes_before(load(values, last), candidate, is_largest),
             logical_and(_is_same(load(values, last), candidate), step > load(indices, last)),
         )
+        # Candidates are those after the previous result in the order; the first pass takes all.
         first = when(is_best, takes)
         later = when(is_left, first)
         scan = For(step_var, x.shape[axis], when(equal(rank, 0), first, later))

@@ -19,7 +19,7 @@ from intarsia.native.te.operators.compute_rule import compute_rule
 from intarsia.native.te.operators.convolution import add_channel_bias, layout_free
 from intarsia.native.te.operators.float32_arithmetic import in_float32
 from intarsia.native.te.operators.upsampling import dilations_of, upsamplings_of
-from intarsia.native.te.operators.windows import Window, places, spatial_names, tap_axes
+from intarsia.native.te.operators.windows import Window, spatial_names, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 
@@ -99,7 +99,7 @@ def _gather(
             source_channel = f // group_outputs * by_group + source_channel
         turned = [window.taps - 1 - tap.expression for window, tap in zip(windows, taps, strict=True)]
         filter_index = f % group_outputs if groups > 1 else f
-        read = source[(n, source_channel, *places(windows, positions, taps))]
+        read = source[(n, source_channel, *tap_indices(windows, positions, taps))]
         return functions.sum(read * weight[(source_channel, filter_index, *turned)], (channel, *taps))
 
     names = ("n", "f", *spatial_names(len(windows)))

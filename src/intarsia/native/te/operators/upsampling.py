@@ -39,12 +39,12 @@ class Upsampling:
     @property
     def phase_taps(self) -> int:
         """The largest number of taps of a phase."""
-        return -(-self.taps // self.stride)
+        return -(-self.taps // self.stride)  # rounded up
 
     @property
     def steps(self) -> int:
         """The number of results of the longest phase."""
-        return -(-self.count // self.stride)
+        return -(-self.count // self.stride)  # rounded up
 
     @property
     def skipped(self) -> int:
@@ -71,7 +71,7 @@ class Upsampling:
             return phase if rest else 0
         return (phase + rest) // self.stride
 
-    def place(self, step: Expression, phase: Expression, tap: Expression) -> Expression:
+    def tap_index(self, step: Expression, phase: Expression, tap: Expression) -> Expression:
         """Return the index in the padded input of a tap of a phase."""
         return step + tap + self.shift(phase) + self.skipped
 

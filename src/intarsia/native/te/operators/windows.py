@@ -53,7 +53,7 @@ class Window:
         """Whether all taps are elements."""
         return self.begin == 0 and self.reach <= self.extent
 
-    def place(self, position: Expression, tap: Expression) -> Expression:
+    def tap_index(self, position: Expression, tap: Expression) -> Expression:
         """Return the index of a tap, counted from the first tap of the first window."""
         offset = position if self.stride == 1 else position * self.stride
         tap_offset = tap if self.dilation == 1 else tap * self.dilation
@@ -157,12 +157,12 @@ def tap_axes(windows: Sequence[Window]) -> tuple[IterVar, ...]:
     return tuple(reduce_axis(w.taps, f"r{letter}") for w, letter in zip(windows, letters, strict=True))
 
 
-def places(
+def tap_indices(
     windows: Sequence[Window], positions: Sequence[Expression], taps: Sequence[IterVar]
 ) -> list[Expression]:
     """Return the indices of the taps in the padded dimensions."""
     return [
-        window.place(position, tap.expression)
+        window.tap_index(position, tap.expression)
         for window, position, tap in zip(windows, positions, taps, strict=True)
     ]
 
@@ -172,7 +172,7 @@ def padded(x: Tensor, windows: Sequence[Window], value: float, name: str) -> Ten
 
     Args:
         x: Tensor whose spatial dimensions are the last ones.
-        windows: One for each spatial dimension.
+        windows: Windows, one for each spatial dimension.
         value: Value of the padding.
         name: Name of the operation.
     """

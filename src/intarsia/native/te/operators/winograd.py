@@ -78,8 +78,10 @@ class Transforms:
         for row, point in enumerate(points):
             others = [other for other in points if other != point]
             inputs[row, : extent - 1] = _polynomial(others)
+            # Toom-Cook puts the denominators of the interpolation into the weights, which are packed once.
             weights[row] = point ** np.arange(TAPS) / prod(point - other for other in others)
             results[:, row] = point ** np.arange(tile)
+        # The point at infinity picks the leading coefficients.
         inputs[-1] = _polynomial(points)
         weights[-1, -1] = results[-1, -1] = 1
         return cls(inputs, weights, results)
