@@ -78,7 +78,7 @@ def loop_vars(scalar: Scalar) -> set[LoopVar]:
 
 
 def buffer_names(function: PrimFunc) -> NameSupply:
-    """The names of a function's buffers, so that new ones differ."""
+    """Return the names of a function's buffers, so that new ones differ."""
     allocated = [
         visit.statement.buffer.name for visit in walk(function.body) if isinstance(visit.statement, Allocate)
     ]
