@@ -19,7 +19,7 @@ from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.expression import Expression
 from intarsia.native.te.operators.blocked_convolution import blocked_convolution, depthwise_convolution
 from intarsia.native.te.operators.convolution import layout_free
-from intarsia.native.te.operators.windows import Window, places
+from intarsia.native.te.operators.windows import Window, tap_indices
 
 Array = npt.NDArray[np.float32]
 
@@ -95,11 +95,11 @@ def _channels_last(workload: SearchWorkload) -> list[te.Tensor]:
     p, q, c = te.reduce_axis(taps, "p"), te.reduce_axis(taps, "q"), te.reduce_axis(channels, "c")
 
     def of_channel(n: Expression, i: Expression, j: Expression, o: Expression) -> Reduction:
-        at = places((window, window), (i, j), (p, q))
+        at = tap_indices((window, window), (i, j), (p, q))
         return te.sum(read[(n, *at, o)] * w[p, q, o], (p, q))
 
     def of_all(n: Expression, i: Expression, j: Expression, o: Expression) -> Reduction:
-        at = places((window, window), (i, j), (p, q))
+        at = tap_indices((window, window), (i, j), (p, q))
         return te.sum(read[(n, *at, c)] * w[p, q, c, o], (p, q, c))
 
     shape = (1, window.count, window.count, filters)
