@@ -1,4 +1,4 @@
-"""Sizes of a core's caches: they decide how loops are blocked, and not what code may use."""
+"""Sizes of a core's caches, by which loops are blocked; they do not restrict what code may use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from intarsia.target.cpu import cache_bytes
 
 @dataclass(frozen=True, slots=True)
 class CacheSizes:
-    """Bytes of the caches that a core sees; without better knowledge those of a small machine of our days.
+    """Sizes of the caches of a core, in bytes; the defaults are those of a small machine.
 
     Attributes:
-        first: The first-level cache of data.
-        second: The second-level cache.
-        third: The last one, which cores share.
+        first: Size of the first-level data cache, in bytes.
+        second: Size of the second-level cache, in bytes.
+        third: Size of the last-level cache, which cores share, in bytes.
     """
 
     first: int = 32 * 1024
@@ -24,9 +24,12 @@ class CacheSizes:
 
     @classmethod
     def host(cls, root: Path = Path("/")) -> CacheSizes:
-        """What the system's files say; what they do not say is as in `CacheSizes()`."""
-        known = cache_bytes(root)
-        sizes = [known.get((level, "Data")) or known.get((level, "Unified")) for level in (1, 2, 3)]
+        """Read the sizes from the system's files; missing ones are the defaults."""
+        sizes_by_cache = cache_bytes(root)
+        sizes = [
+            sizes_by_cache.get((level, "Data")) or sizes_by_cache.get((level, "Unified"))
+            for level in (1, 2, 3)
+        ]
         default = cls()
         return cls(sizes[0] or default.first, sizes[1] or default.second, sizes[2] or default.third)
 

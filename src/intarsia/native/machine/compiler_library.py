@@ -1,4 +1,4 @@
-"""LLVM in this process: loaded when first asked for, and set up once, before any code is generated."""
+"""LLVM in this process: loaded on first use, and set up once, before any code is generated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _LOCK = ForkSafeLock()
 
 
 def compiler_library() -> Any:
-    """`llvmlite.binding`, ready to generate code for this machine.
+    """Return `llvmlite.binding`, ready to generate code for this machine.
 
-    Options of LLVM belong to the process: loop strength reduction, which is most of the time of generating
-    code and undoes addresses that are already good, is switched off here, before any target machine exists.
+    Options of LLVM apply to the whole process. Loop strength reduction is switched off here, before any
+    target
+    machine exists: it takes most of the time of code generation and undoes addresses that are already good.
 
     Raises:
         CompileError: llvmlite is not installed, or its library does not load.

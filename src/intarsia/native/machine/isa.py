@@ -1,4 +1,4 @@
-"""Instruction sets: what code is generated for, and where it runs."""
+"""Instruction sets that code is generated for, and checks whether a machine runs the code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError, CompileError
 from intarsia.target.cpu import read_cpuinfo, usable_cores
 
-# Features of x86-64 that a code generator uses on its own. The others (virtualisation, cryptography, tile
-# registers, ...) would only tie code to machines that happen to have them. `avx10` repeats others under one
-# name.
+# Features of x86-64 that a code generator uses by itself. The others (virtualisation, cryptography, tile
+# registers, ...) would only tie code to machines that have them. `avx10` is one name for features listed
+# anyway.
 _CODE_FEATURES: Final = re.compile(
     r"(?:s?sse[0-9.a]*|avx(?!10).*|fma4?|f16c|bmi2?|lzcnt|popcnt|movbe|cmov|cx8|cx16|gfni|sahf|xop|tbm)"
 )
-# Names of Linux that differ from LLVM's by more than dots and underscores.
+# Feature names in Linux that differ from LLVM's by more than dots and underscores.
 _LINUX_NAMES: Final = {
     "x86_64": {"pni": "sse3", "abm": "lzcnt", "bmi1": "bmi", "lahflm": "sahf"},
     "aarch64": {"asimd": "neon", "asimddp": "dotprod", "asimdhp": "fullfp16", "atomics": "lse"},
@@ -36,14 +36,14 @@ class Isa:
     """An instruction set, as LLVM names its parts.
 
     Attributes:
-        architecture: "x86_64" or "aarch64".
-        cpu: Model that code is scheduled for, by LLVM's name ("znver3", "generic").
-        features: All that code may use, those that the model implies included, sorted ("avx2", "neon").
-        missing: Features that the model has by its name and this machine has not, sorted.
-        cores: Logical cores that this process may use. It does not change the code, so it is no part of the
-            text, of the digest, or of equality.
-        caches: Sizes of the caches. They change how loops are scheduled and not what runs where, so they are
-            no part of these either: keys of what is scheduled name them too.
+        architecture: Name of the architecture, "x86_64" or "aarch64".
+        cpu: LLVM's name of the model that code is scheduled for ("znver3", "generic").
+        features: All features that code may use, with those that the model implies, sorted ("avx2", "neon").
+        missing: Features that the model implies and this machine lacks, sorted.
+        cores: Number of logical cores that this process may use. It does not change the code, so text, digest
+            and equality leave it out.
+        caches: Sizes of the caches. They change how loops are scheduled and not what runs where, so text,
+            digest and equality leave them out; keys of schedules contain them.
     """
 
     architecture: str
@@ -59,9 +59,11 @@ class Isa:
 
     @classmethod
     def host(cls) -> Isa:
-        """The instruction set of this machine, from LLVM.
+        """Return the instruction set of this machine, from LLVM.
 
-        What the system does not name is left out: code must never need what cannot be checked without LLVM.
+        Features that the system does not list are left out: code must not need a feature that cannot be
+        checked
+        without LLVM.
 
         Raises:
             CompileError: There is no llvmlite, or no code can be generated for this architecture.
@@ -70,17 +72,17 @@ class Isa:
 
         library = compiler_library()
         architecture = host_architecture()
-        known = {name: bool(has) for name, has in library.get_host_cpu_features().items()}
+        is_present = {name: bool(present) for name, present in library.get_host_cpu_features().items()}
         named = set(cls.host_without_compiler().features)
-        has = {name for name in known if known[name] and (name in named or not named)}
-        features = _code_features(architecture, has)
-        missing = _code_features(architecture, known.keys() - has)
+        present = {name for name in is_present if is_present[name] and (name in named or not named)}
+        features = _code_features(architecture, present)
+        missing = _code_features(architecture, is_present.keys() - present)
         name = str(library.get_host_cpu_name())
         return cls(architecture, name, features, missing, usable_cores(Path("/")), CacheSizes.host())
 
     @classmethod
     def host_without_compiler(cls, root: Path = Path("/")) -> Isa:
-        """What the system's files say about this machine: enough to tell what runs here, without LLVM."""
+        """Return the instruction set by the system's files: enough to check what runs here, without LLVM."""
         architecture = host_architecture()
         facts = read_cpuinfo(root)
         flags = (facts.get("flags") or facts.get("Features") or "").split()
@@ -88,23 +90,23 @@ class Isa:
         names = {re.sub("[_.]", "", flag) for flag in flags}
         plain = {aliases.get(name, name) for name in names}
         spelled = {re.sub(r"^(sse4)([12])$", r"\1.\2", name) for name in plain}
-        found = _code_features(architecture, spelled)
-        return cls(architecture, "generic", found, (), usable_cores(root), CacheSizes.host(root))
+        features = _code_features(architecture, spelled)
+        return cls(architecture, "generic", features, (), usable_cores(root), CacheSizes.host(root))
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """The instruction set whose `str` is the text; its `cores` are 1, its caches small.
+        """Parse the `str` of an instruction set; `cores` of the result are 1, its caches the defaults.
 
         Raises:
-            ArtifactError: It is not such a text.
+            ArtifactError: The text is not that of an instruction set.
         """
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        match = _TEXT.fullmatch(text)
+        if match is None:
             raise ArtifactError(f"not an instruction set: {text[:200]!r}")
-        signed = found["features"].split()
+        signed = match["features"].split()
         features = tuple(name[1:] for name in signed if name[0] == "+")
         missing = tuple(name[1:] for name in signed if name[0] == "-")
-        return cls(found["architecture"], found["cpu"], features, missing)
+        return cls(match["architecture"], match["cpu"], features, missing)
 
     def __str__(self) -> str:
         """Architecture, model, features with + and -, e.g. "x86_64 znver3 +avx2 +fma -avx512f"."""
@@ -128,20 +130,20 @@ class Isa:
 
     @property
     def feature_string(self) -> str:
-        """The features as LLVM's target machines take them; without those of every machine, LLVM aborts."""
+        """The features for LLVM's target machines; LLVM aborts without the baseline of the architecture."""
         always = _ALWAYS[self.architecture]
         signed = [*(f"+{name}" for name in self.features), *(f"-{name}" for name in self.missing)]
         return ",".join([*signed, *(f"+{name}" for name in always)])
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of the widest vector of floats that one instruction computes."""
+        """Size of the widest float vector that one instruction computes, in bytes."""
         widths = {"avx512f": 64, "avx": 32}
         return next((width for name, width in widths.items() if name in self.features), 16)
 
     @property
     def vector_registers(self) -> int:
-        """How many registers hold vectors of `vector_bytes`."""
+        """Number of vector registers of `vector_bytes` bytes."""
         return 32 if self.architecture == "aarch64" or "avx512f" in self.features else 16
 
     @property
@@ -165,25 +167,25 @@ class Isa:
         return bool({"avx512vnni", "avxvnni", "dotprod"} & set(self.features))
 
     def without_wide_vectors(self) -> Isa:
-        """The part of this instruction set that has no vectors of 64 bytes, nor what came with them."""
+        """Return this instruction set without AVX-512, its 64-byte vectors and their extensions."""
         features = tuple(name for name in self.features if not name.startswith("avx512"))
         return replace(self, features=features, missing=(*self.missing, *set(self.features) - set(features)))
 
     def lacks(self, code: Isa) -> tuple[str, ...]:
-        """What code made for the other needs and this one has not: features, or its architecture."""
+        """Return what `code` needs and this instruction set lacks: features, or the architecture."""
         if self.architecture != code.architecture:
             return (code.architecture,)
         return tuple(name for name in code.features if name not in self.features)
 
     def fits(self, code: Isa) -> bool:
-        """Whether code made for the other runs on this one."""
+        """Return whether code compiled for `code` runs on this instruction set."""
         return not self.lacks(code)
 
     def require(self, code: Isa) -> None:
-        """Refuse code made for the other if it does not run on this one.
+        """Refuse code that does not run on this instruction set.
 
         Raises:
-            ArtifactError: Something that it needs is not there.
+            ArtifactError: The code needs a feature or an architecture that is missing here.
         """
         if lacking := self.lacks(code):
             raise ArtifactError(
@@ -194,10 +196,10 @@ class Isa:
 
 
 def host_architecture() -> str:
-    """This machine's architecture, "x86_64" or "aarch64".
+    """Return this machine's architecture, "x86_64" or "aarch64".
 
     Raises:
-        CompileError: It is another one, or its system is not Linux.
+        CompileError: The architecture is another one, or the system is not Linux.
     """
     machine = platform.machine()
     if platform.system() != "Linux":

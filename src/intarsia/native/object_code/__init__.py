@@ -1,1 +1,1 @@
-"""Object code: LLVM IR compiled to it, its cache, its relocation and loading."""
+"""Object code: generation from LLVM IR, the kernel cache, relocation and loading."""

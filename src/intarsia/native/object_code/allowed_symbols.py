@@ -1,8 +1,8 @@
 """Functions of the process that object code may call: what our code generator can emit, and no others.
 
 Object code out of an artifact is linked against this list, so that it cannot name `system` or `dlopen`. The
-list is a second line of defence and no sandbox: machine code can hold system calls of its own. Who does not
-trust an artifact loads it with `trusted=False`, which runs none of its object code.
+list is a second line of defence and no sandbox: machine code can contain system calls. To load an untrusted
+artifact, use `trusted=False`, which runs none of its object code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from intarsia.ir.scalar_types import INTRINSICS, Kind
 
-_OWN_NAMES: Final = {"round_even": "roundeven", "abs": "fabs"}
+_C_NAMES: Final = {"round_even": "roundeven", "abs": "fabs"}
 _LIBRARY_MATH: Final = tuple(
-    _OWN_NAMES.get(name, name) for name, signature in INTRINSICS.items() if signature.kind is not Kind.INTEGER
+    _C_NAMES.get(name, name) for name, signature in INTRINSICS.items() if signature.kind is not Kind.INTEGER
 )
 # LLVM writes these calls by itself: `frem`, rounding without SSE 4.1, and what it makes of exp2(int),
 # sin beside cos, and comparisons of minimum and maximum.
@@ -39,7 +39,7 @@ KERNEL_SYMBOLS: Final = frozenset(
         *(name + suffix for name in (*_LIBRARY_MATH, *_LOWERED_MATH) for suffix in ("", "f")),
     )
 )
-"""What kernels may call."""
+"""Symbols that kernels may call."""
 
 DRIVER_SYMBOLS: Final = frozenset((*_MEMORY, "syscall", "clock_gettime", "aligned_alloc", "free", "abort"))
-"""What the driver may call: threads wait by futex, and scratch memory is its own."""
+"""Symbols that the driver may call: threads wait by futex, and the driver allocates scratch memory itself."""

@@ -1,11 +1,11 @@
-"""LLVM IR as text -> relocatable object code.
+"""Generate relocatable object code from LLVM IR text.
 
-By measurement, the IR that the emitter writes needs no optimisation before code generation: explicit vectors,
-accumulators as phis. O2 and O3 make some kernels faster and others slower by half, so they are options to
-try; llvmlite loses about 70 KB of memory for each module to which they are applied.
+Measurements show that the emitter's IR needs no optimisation before code generation: its vectors are explicit
+and its accumulators are phis. O2 and O3 make some kernels faster and others slower by half, so they are
+options to try; llvmlite loses about 70 KB of memory for each module to which they are applied.
 
-LLVM ends the process on what it cannot generate code for. It is therefore only given IR that was parsed and
-verified, and none of what verification does not cover: inline assembly and intrinsics of other machines.
+LLVM aborts the process when it cannot generate code. It therefore only gets parsed and verified IR, without
+the constructs that verification does not cover: inline assembly and intrinsics of other machines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _IR_NAME: Final = re.compile(r"[%@][\w.$-]+")
 
 
 class IrPasses(StrEnum):
-    """What is done to the IR before code generation.
+    """Optimisation pipeline that runs on the IR before code generation.
 
     LIGHT promotes arrays on the stack to registers (instcombine, SROA, instcombine, simplifycfg; about 3 ms).
     """
@@ -47,12 +47,12 @@ class IrPasses(StrEnum):
 
 @dataclass(frozen=True)
 class CodegenOptions:
-    """How object code is made of IR.
+    """Options of code generation.
 
     Attributes:
-        ir_passes: What is done to the IR first.
+        ir_passes: Optimisation pipeline for the IR.
         level: LLVM's code generation level, 0 to 3; 1 gives the same speed as 2 and 3, and 0 slow code.
-        prefetch: Whether loops ask for the weights of those after them; the generator of IR looks at this.
+        prefetch: Whether loops prefetch the weights of the loops after them; the emitter of IR reads this.
     """
 
     ir_passes: IrPasses = IrPasses.NONE
@@ -73,24 +73,23 @@ DEFAULT_OPTIONS: Final = CodegenOptions()
 
 
 def generate_object_code(text: str, isa: Isa, options: CodegenOptions = DEFAULT_OPTIONS) -> bytes:
-    """The object code (ELF, position independent) of a module of LLVM IR.
+    """Generate the object code (ELF, position independent) of a module of LLVM IR.
 
     Args:
         text: The module, without target triple and data layout, or with those of `isa`.
-        isa: What the code may use.
-        options: How it is made.
+        isa: Instruction set that the code may use.
+        options: Options of code generation.
 
     Raises:
         CompileError: The text does not parse or verify (the message shows the lines around the fault), or
-        holds
-            what cannot be compiled for `isa`; or there is no llvmlite.
+            contains what cannot be compiled for `isa`; or llvmlite is missing.
     """
     library = compiler_library()
     machine = _target_machine(library, isa, options)
     _refuse_what_aborts(text, isa)
     module = _parse(library, text)
     try:
-        _give_target(module, machine, isa)
+        _set_target(module, machine, isa)
         _optimise(library, module, machine, options.ir_passes)
         return bytes(machine.emit_object(module))
     except RuntimeError as error:
@@ -113,16 +112,16 @@ def _target_machine(library: Any, isa: Isa, options: CodegenOptions) -> Any:
 
 
 def _refuse_what_aborts(text: str, isa: Isa) -> None:
-    own = _INTRINSICS[isa.architecture]
-    foreign = next((found for found in _MACHINE_INTRINSIC.finditer(text) if found[1] != own), None)
-    for found, what in (
+    native_prefix = _INTRINSICS[isa.architecture]
+    foreign = next((match for match in _MACHINE_INTRINSIC.finditer(text) if match[1] != native_prefix), None)
+    for match, construct in (
         (foreign, f"an intrinsic of another machine than {isa.architecture}"),
         (_ASSEMBLY.search(text) if "asm" in text else None, "inline assembly"),
         (_SCALABLE.search(text) if "vscale" in text else None, "vectors of unknown length"),
     ):
-        if found is not None:
-            line = text.count("\n", 0, found.start()) + 1
-            raise CompileError(_describe_fault(text, line, f"{what} is not compiled"))
+        if match is not None:
+            line = text.count("\n", 0, match.start()) + 1
+            raise CompileError(_describe_fault(text, line, f"{construct} is not compiled"))
 
 
 def _parse(library: Any, text: str) -> Any:
@@ -140,12 +139,12 @@ def _parse(library: Any, text: str) -> Any:
     return module
 
 
-def _give_target(module: Any, machine: Any, isa: Isa) -> None:
-    """Set triple and data layout; a text that has others was written for another machine."""
+def _set_target(module: Any, machine: Any, isa: Isa) -> None:
+    """Set triple and data layout, and refuse a text with those of another machine."""
     layout = str(machine.target_data)
-    for own, other in ((module.triple, isa.triple), (module.data_layout, layout)):
-        if own not in {"", "unknown-unknown-unknown", other}:
-            raise CompileError(f"LLVM IR for {own!r} cannot be compiled for {other!r}")
+    for present, expected in ((module.triple, isa.triple), (module.data_layout, layout)):
+        if present not in {"", "unknown-unknown-unknown", expected}:
+            raise CompileError(f"LLVM IR for {present!r} cannot be compiled for {expected!r}")
     module.triple, module.data_layout = isa.triple, layout
 
 
@@ -163,24 +162,24 @@ def _optimise(library: Any, module: Any, machine: Any, passes: IrPasses) -> None
         pipeline.add_simplify_cfg_pass()
     else:
         pipeline = builder.getModulePassManager()
-    pipeline.run(module, builder)  # once: LLVM aborts when a pipeline is run again
+    pipeline.run(module, builder)  # only once: LLVM aborts when a pipeline runs again
 
 
 def _describe_fault(text: str, line: int | None, complaint: str) -> str:
-    """A message of a few lines: what is wrong, and the lines of the text around it with their numbers.
+    """Describe a fault in a few lines: the complaint, and the numbered lines of the text around it.
 
     Args:
         text: The IR.
         line: Number of the faulty line, from 1; None to look for it in the complaint.
-        complaint: What LLVM says, or we.
+        complaint: Error text, from LLVM or from this module.
     """
     lines = text.splitlines()
     complaints = [part.strip() for part in complaint.splitlines() if part.strip()]
-    placed = next((found for part in complaints if (found := _ERROR_PLACE.match(part))), None)
+    placed = next((match for part in complaints if (match := _ERROR_PLACE.match(part))), None)
     if placed:
         line, complaints = int(placed[1]), [placed[2]]
     elif line is None:
-        line = _line_that_is_quoted(lines, complaints)
+        line = _quoted_line(lines, complaints)
     head = "faulty LLVM IR: " + "; ".join(complaints[:_MOST_COMPLAINTS])
     if line is None or not lines:
         return head
@@ -192,12 +191,14 @@ def _describe_fault(text: str, line: int | None, complaint: str) -> str:
     return "\n".join((head, *shown))
 
 
-def _line_that_is_quoted(lines: list[str], complaints: list[str]) -> int | None:
-    """The first line that the verifier's complaint repeats, or that names what it names."""
+def _quoted_line(lines: list[str], complaints: list[str]) -> int | None:
+    """Number of the first line that the complaint repeats, else of the first that contains a name in it."""
     stripped = {content.strip(): number for number, content in reversed(list(enumerate(lines, 1)))}
     for part in complaints:
         if part in stripped:
             return stripped[part]
+    # The verifier prints an instruction whole where it can; otherwise only the names in it help to find the
+    # line.
     names = [name for part in complaints for name in _IR_NAME.findall(part)]
     for name in names:
         for number, content in enumerate(lines, 1):

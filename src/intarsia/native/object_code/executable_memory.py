@@ -1,4 +1,4 @@
-"""Memory for code: written first, then executable, never both at once."""
+"""Memory for code: first writable, then executable, never both at once."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 
 def round_up(size: int, unit: int = PAGE) -> int:
-    """The next multiple of `unit`."""
+    """Round a size up to a multiple of `unit`."""
     return -(-size // unit) * unit
 
 
 class ExecutableMemory:
     """A mapping of whole pages, readable and writable until its parts are protected.
 
-    It stays until `release`, or until nothing refers to this object any more. Where instruction caches do not
-    follow memory (Arm), Linux brings them up to date when pages become executable.
+    It lives until `release`, or until this object is collected. On Arm, instruction caches are not coherent
+    with memory; Linux brings them up to date when pages become executable.
 
     Args:
-        size: Bytes, at least 1.
+        size: Size in bytes, at least 1.
 
     Raises:
         ArtifactError: The system gives no such memory.
@@ -40,10 +40,10 @@ class ExecutableMemory:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         address = library.mmap(None, self.size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
         if address is None or address == _FAILED:
-            raise _refused(f"the system gives no {self.size} bytes of memory for code")
+            raise _system_error(f"the system gives no {self.size} bytes of memory for code")
         self.address: int = address
         self._release = weakref.finalize(self, library.munmap, self.address, self.size)
-        self._release.atexit = False  # other threads may still run it; the system takes it back anyway
+        self._release.atexit = False  # other threads may still run the code; the system frees it at exit
 
     def write(self, content: bytes | bytearray) -> None:
         """Fill the memory from its start, before any part is protected."""
@@ -62,14 +62,14 @@ class ExecutableMemory:
             return
         protection = mmap.PROT_READ | (mmap.PROT_EXEC if is_code else 0)
         if _c_library().mprotect(self.address + start, end - start, protection):
-            raise _refused("the system does not make memory executable")
+            raise _system_error("the system does not make memory executable")
 
     def release(self) -> None:
-        """Give the memory back; nothing in it may be used any more."""
+        """Unmap the memory; nothing in it may be used any more."""
         self._release()
 
 
-def _refused(what: str) -> IntarsiaError:
+def _system_error(what: str) -> IntarsiaError:
     number = ctypes.get_errno()
     reason = os.strerror(number)
     help_line = "a security policy of this system forbids generated code" if number == errno.EACCES else ""

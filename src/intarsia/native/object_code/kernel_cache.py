@@ -1,4 +1,4 @@
-"""Object code kept on disk, so that no kernel is generated twice."""
+"""Cache of object code on disk, so that no kernel is generated twice."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ DEFAULT_LIMIT: Final = 1 << 29
 _FORMAT: Final = 2
 _SUFFIX: Final = ".kernel"
 _KEPT_SHARE: Final = 0.8
+"""Share of the limit that a cleanup leaves, so that the next one is not due at once."""
 _ABANDONED_SECONDS: Final = 3600.0
+"""Age in seconds from which a temporary folder counts as left by a killed process."""
 
 
 @dataclass(frozen=True)
 class CachedKernel:
-    """What is kept of a kernel.
+    """The entry of a kernel in the cache.
 
     Attributes:
-        object_code: The relocatable file.
-        scratch_bytes: Scratch memory that it needs in each thread.
-        facts: What else is known of it, as its maker writes and reads it.
+        object_code: Bytes of the relocatable ELF file.
+        scratch_bytes: Scratch memory that the kernel needs in each thread, in bytes.
+        facts: Other facts on the kernel, in a text format that the caller defines.
     """
 
     object_code: bytes
@@ -45,36 +47,36 @@ class CachedKernel:
 
 
 def kernel_key(source: str, isa: Isa, options: CodegenOptions = DEFAULT_OPTIONS) -> str:
-    """The key of a kernel: hexadecimal, other for other code.
+    """Return the hexadecimal key of a kernel; different code has a different key.
 
     Args:
-        source: LLVM IR, or a digest of what our generator makes it from: a loop function, or a computation
-            whose loops it decides about too.
-        isa: What it is compiled for.
-        options: How it is compiled.
+        source: LLVM IR, or a digest of the input that it is generated from: a loop function, or a computation
+            before scheduling.
+        isa: Instruction set that the kernel is compiled for.
+        options: Options of code generation.
     """
-    return digest_text([str(_FORMAT), _generator(), str(isa), str(options), source])
+    return digest_text([str(_FORMAT), _generator_version(), str(isa), str(options), source])
 
 
 class KernelCache:
     """A folder with kernels by key; several processes may use it at once.
 
-    Entries are written whole or not at all. What is damaged is removed and counts as absent. When the entries
-    need more than the limit, those that were not used for longest are removed.
+    Entries are written whole or not at all. A damaged entry is removed and counts as absent. When the entries
+    exceed the limit, the least recently used are removed.
 
     Args:
-        folder: Where they are; it is made when the first entry is written.
-        limit: Bytes on disk.
+        folder: Folder of the entries; the first write creates it.
+        limit: Maximum size of all entries, in bytes.
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self.folder = folder
         self.limit = limit
-        self._unseen = limit  # bytes written since the folder was last looked through: at first, unknown
+        self._unseen = limit  # bytes written since the last look through the folder; at first unknown
         self._has_warned = False
 
     def get(self, key: str) -> CachedKernel | None:
-        """The entry of a key, None if there is none."""
+        """Return the entry of a key, None if there is none."""
         path = self._path(key)
         try:
             content = path.read_bytes()
@@ -91,7 +93,7 @@ class KernelCache:
         return kernel
 
     def put(self, key: str, kernel: CachedKernel) -> None:
-        """Write an entry, and remove old ones if there are too many bytes now.
+        """Write an entry, and remove old ones if the entries exceed the limit.
 
         Raises:
             OutputError: The file system refused.
@@ -109,9 +111,9 @@ class KernelCache:
             self._shrink()
 
     def get_or_build(self, key: str, build: Callable[[], CachedKernel]) -> CachedKernel:
-        """The entry of a key; if there is none it is built and written.
+        """Return the entry of a key; build and write it if there is none.
 
-        That it cannot be written is a warning, once: the kernel is there all the same.
+        A failure to write is only a warning, issued once: the kernel can still be used.
         """
         kernel = self.get(key)
         if kernel is None:
@@ -130,7 +132,7 @@ class KernelCache:
         return self.folder / key[:2] / f"{key}{_SUFFIX}"
 
     def _shrink(self) -> None:
-        """Remove the entries that were not used for longest, and what killed processes have left behind."""
+        """Remove the least recently used entries, and temporary folders of killed processes."""
         entries = sorted(self._entries())
         total = sum(size for _, size, _ in entries)
         if total <= self.limit:
@@ -142,7 +144,7 @@ class KernelCache:
             total -= size
 
     def _entries(self) -> Iterator[tuple[int, int, Path]]:
-        """Time of last use, bytes and path of each."""
+        """Yield time of last use (ns), size (bytes) and path of each entry."""
         for path in self.folder.glob("*/*"):
             try:
                 facts = path.stat()
@@ -155,7 +157,7 @@ class KernelCache:
 
 
 def _encode(kernel: CachedKernel, key: str) -> bytes:
-    """One line of JSON with what must be right, then the object code."""
+    """Encode an entry: one line of JSON with what `_decode` checks, then the object code."""
     head = {
         "format": _FORMAT,
         "key": key,
@@ -184,8 +186,8 @@ def _digest(kernel: CachedKernel) -> str:
 
 
 @functools.cache
-def _generator() -> str:
-    """What makes kernels: our version and sources, and LLVM."""
+def _generator_version() -> str:
+    """Digest of the code generator: Intarsia's version and sources, and the version of LLVM."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -1,11 +1,12 @@
-"""Object code brought into memory and linked, without LLVM.
+"""Linker that loads object code into memory, without LLVM.
 
 The image has three areas, each of whole pages: code and stubs; constants and slots; data that the code
-writes. It is put together in ordinary memory with its final addresses, copied once, and then protected: code
-can be executed and not written, data written and not executed.
+writes. It is assembled in ordinary memory with its final addresses, copied once, and then protected: code
+is executable and not writable, data is writable and not executable.
 
-A slot is a word that holds the address of a symbol; a stub is code that jumps to where a slot says. Calls of
-functions outside go through stubs, because libraries stand farther away than a call can say.
+A slot (GOT entry) is a word with the address of a symbol; a stub (PLT entry) is code that jumps to the
+address in a slot. Calls of external functions go through stubs, because libraries lie beyond the range of a
+call.
 """
 
 from __future__ import annotations
@@ -33,42 +34,42 @@ _SLOT_BYTES: Final = 8
 
 
 class LoadedCode(Protocol):
-    """Machine code in memory; it stays while this object is referred to."""
+    """Machine code in memory; it lives as long as this object."""
 
     @property
     def addresses(self) -> Mapping[str, int]:
-        """Of the global symbols that the object code defines, by name."""
+        """Addresses of the global symbols that the object code defines, by name."""
 
     def unload(self) -> None:
-        """Give the memory back; nothing of the code may run any more, or be called again."""
+        """Free the memory; no thread may run or call the code any more."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkedCode:
-    """Code that this module has linked."""
+    """Code that this module linked."""
 
     addresses: Mapping[str, int]
     memory: ExecutableMemory
 
     def unload(self) -> None:
-        """Give the memory back; nothing of the code may run any more, or be called again."""
+        """Free the memory; no thread may run or call the code any more."""
         self.memory.release()
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything of an image stands, as offsets from its start.
+    """Offsets of the parts of an image, in bytes from its start.
 
     Attributes:
-        places: Of the sections, by their number in the file.
-        stubs: Of the stub of each symbol that has one, by the symbol's number.
-        slots: Of the slot of each symbol that has one, by the symbol's number.
-        constants: Where code ends and constants begin; a multiple of PAGE.
-        data: Where constants end and written data begins; a multiple of PAGE.
-        size: Bytes of all.
+        offsets: Offsets of the sections, by section number in the file.
+        stubs: Offsets of the stubs, by symbol number.
+        slots: Offsets of the slots, by symbol number.
+        constants: Offset at which code ends and constants begin; a multiple of PAGE.
+        data: Offset at which constants end and writable data begins; a multiple of PAGE.
+        size: Size of the image in bytes.
     """
 
-    places: Mapping[int, int]
+    offsets: Mapping[int, int]
     stubs: Mapping[int, int]
     slots: Mapping[int, int]
     constants: int
@@ -78,10 +79,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Outside:
-    """The functions outside of object code that it may call.
+    """External functions that object code may call.
 
     Attributes:
-        given: Addresses that the caller provides, by name.
+        given: Addresses of functions that the caller provides, by name.
         allowed: Names of the functions of the process that may be called besides.
     """
 
@@ -101,13 +102,14 @@ def load_object_code(
     """Load object code so that its functions can be called by their addresses.
 
     Args:
-        data: A relocatable ELF file for this machine's architecture; whether the machine has the instructions
-            that it uses is for `Isa.fits` to say.
-        symbols: Addresses of functions that it may call, besides those of the C library.
+        data: Relocatable ELF file for this machine's architecture; `Isa.fits` checks whether the machine has
+            its instructions.
+        symbols: Addresses of functions that it may call besides those of the C library, by name.
         allowed: Names of the functions of the C library that it may call.
 
     Raises:
-        ArtifactError: It is damaged, for another architecture, or needs what is not there or not allowed.
+        ArtifactError: It is damaged, is for another architecture, or needs a function that is missing or not
+            allowed.
     """
     file = read_object_file(data)
     if file.architecture != host_architecture():
@@ -125,21 +127,22 @@ def load_object_code(
 
 
 def lay_out(file: ObjectFile, rules: RelocationRules) -> Layout:
-    """Decide where sections, stubs and slots stand."""
+    """Assign offsets to sections, stubs and slots."""
     stubbed = _symbols_of(file, lambda relocation: rules.is_call(relocation.kind))
     stubbed = tuple(symbol for symbol in stubbed if not file.symbols[symbol].is_defined)
     slotted = _symbols_of(file, lambda relocation: rules.needs_slot(relocation.kind))
-    places: dict[int, int] = {}
-    end = _place(places, [section for section in file.sections if section.is_code], 0)
+    offsets: dict[int, int] = {}
+    end = _assign_offsets(offsets, [section for section in file.sections if section.is_code], 0)
     first_stub = round_up(end, 16)
     constants = round_up(first_stub + len(stubbed) * rules.stub_bytes)
     read_only = [section for section in file.sections if not section.is_code and not section.is_writable]
-    first_slot = round_up(_place(places, read_only, constants), _SLOT_BYTES)
+    first_slot = round_up(_assign_offsets(offsets, read_only, constants), _SLOT_BYTES)
+    # Every stub jumps through a slot, so called symbols need one too, even if no code reads it.
     slots = sorted({*stubbed, *slotted})
     data = round_up(first_slot + len(slots) * _SLOT_BYTES)
-    size = _place(places, [section for section in file.sections if section.is_writable], data)
+    size = _assign_offsets(offsets, [section for section in file.sections if section.is_writable], data)
     return Layout(
-        places,
+        offsets,
         {symbol: first_stub + i * rules.stub_bytes for i, symbol in enumerate(stubbed)},
         {symbol: first_slot + i * _SLOT_BYTES for i, symbol in enumerate(slots)},
         constants,
@@ -151,15 +154,15 @@ def lay_out(file: ObjectFile, rules: RelocationRules) -> Layout:
 def build_image(
     file: ObjectFile, layout: Layout, rules: RelocationRules, base: int, outside: Outside
 ) -> bytearray:
-    """The image as it must stand in memory from the address `base` on.
+    """Build the image as it must be in memory at the address `base`.
 
     Raises:
-        ArtifactError: A symbol is not known, or too far away.
+        ArtifactError: A symbol is unknown, or too far away.
     """
     image = bytearray(layout.size)
     for section in file.sections:
-        place = layout.places[section.index]
-        image[place : place + len(section.content)] = section.content
+        offset = layout.offsets[section.index]
+        image[offset : offset + len(section.content)] = section.content
     resolved: dict[int, int] = {}
     for symbol in sorted({*layout.slots, *(relocation.symbol for relocation in file.relocations)}):
         resolved[symbol] = _address(file, symbol, layout, base, outside)
@@ -178,45 +181,47 @@ def _link(file: ObjectFile, outside: Outside) -> LinkedCode:
     memory = ExecutableMemory(layout.size)
     try:
         memory.write(build_image(file, layout, rules, memory.address, outside))
+        # From here on the pages of code are read-only: nothing can change them once they can run.
         memory.protect(0, layout.constants, is_code=True)
         memory.protect(layout.constants, layout.data, is_code=False)
     except BaseException:
         memory.release()
         raise
     addresses = {
-        symbol.name: memory.address + layout.places[symbol.section] + symbol.value
+        symbol.name: memory.address + layout.offsets[symbol.section] + symbol.value
         for symbol in file.symbols
-        if symbol.is_global and symbol.section is not None and symbol.section in layout.places
+        if symbol.is_global and symbol.section is not None and symbol.section in layout.offsets
     }
     return LinkedCode(addresses, memory)
 
 
-def _symbols_of(file: ObjectFile, wanted: _Wanted) -> tuple[int, ...]:
-    return tuple(sorted({relocation.symbol for relocation in file.relocations if wanted(relocation)}))
+def _symbols_of(file: ObjectFile, is_wanted: _Wanted) -> tuple[int, ...]:
+    return tuple(sorted({relocation.symbol for relocation in file.relocations if is_wanted(relocation)}))
 
 
 class _Wanted(Protocol):
     def __call__(self, relocation: Relocation, /) -> bool: ...
 
 
-def _place(places: dict[int, int], sections: list[Section], end: int) -> int:
-    """Put the sections one after another; the end of the last."""
+def _assign_offsets(offsets: dict[int, int], sections: list[Section], end: int) -> int:
+    """Place sections one after another from `end` on, and return the end of the last."""
     for section in sections:
-        places[section.index] = round_up(end, section.alignment)
-        end = places[section.index] + len(section.content)
+        offsets[section.index] = round_up(end, section.alignment)
+        end = offsets[section.index] + len(section.content)
     return end
 
 
 def _address(file: ObjectFile, number: int, layout: Layout, base: int, outside: Outside) -> int:
-    if not file.symbols:  # a relocation without a symbol, in a file without any
+    if not file.symbols:
+        # A relocation may stand without a symbol, in a file without any.
         return 0
     symbol = file.symbols[number]
     if symbol.section is not None:
-        if symbol.section not in layout.places:
+        if symbol.section not in layout.offsets:
             raise ArtifactError(
                 f"this object code cannot be loaded: {symbol.name!r} is in a section that is not loaded"
             )
-        return base + layout.places[symbol.section] + symbol.value
+        return base + layout.offsets[symbol.section] + symbol.value
     if symbol.is_defined or not symbol.name:
         return symbol.value
     try:
@@ -230,7 +235,7 @@ def _address(file: ObjectFile, number: int, layout: Layout, base: int, outside: 
 def _fixup(
     relocation: Relocation, layout: Layout, rules: RelocationRules, base: int, resolved: Mapping[int, int]
 ) -> Fixup:
-    at = layout.places[relocation.section] + relocation.offset
+    at = layout.offsets[relocation.section] + relocation.offset
     symbol = relocation.symbol
     target = resolved[symbol]
     if rules.is_call(relocation.kind) and symbol in layout.stubs:

@@ -1,4 +1,4 @@
-"""Addresses of functions that native code calls: those given, then those of libraries that it may call."""
+"""Addresses of the functions that native code calls: those of the caller, then those of allowed libraries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Final
 
 from intarsia.support.errors import ArtifactError
 
-# None is the process with all it has loaded; libgcc converts float16 and bfloat16 where no instruction does.
+# None is the process with all its libraries; libgcc converts float16 and bfloat16 on CPUs without
+# instructions for it.
 _LIBRARIES: Final = (None, "libm.so.6", "libgcc_s.so.1")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 
 
 @dataclass(eq=False)
 class ForbiddenSymbolError(ArtifactError):
-    """Object code that calls a function which no kernel needs: nothing that Intarsia has compiled."""
+    """Object code calls a function that no kernel needs, so Intarsia did not compile it."""
 
 
 def address_of_symbol(name: str, given: Mapping[str, int], allowed: AbstractSet[str]) -> int:

@@ -1,4 +1,4 @@
-"""What the relocations of a machine have in common: the values that they are computed from, and refusals."""
+"""Parts that the relocations of all machines share: their inputs and their errors."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from intarsia.support.errors import ArtifactError
 
 @dataclass(eq=False)
 class UnknownRelocationError(ArtifactError):
-    """Object code with a relocation that only LLVM's own loader knows."""
+    """Object code has a relocation that only LLVM's loader supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixup:
-    """A relocation with its addresses known.
+    """A relocation with all addresses.
 
     Attributes:
-        kind: Its number.
-        at: Where its place is in the image.
-        place: The address of that place.
-        target: The address of its symbol, or of the stub that jumps there.
-        addend: What the relocation adds.
-        slot: The address of the word that holds its symbol's address, 0 if it needs none.
+        kind: Relocation type, a number of the ELF supplement of the machine.
+        offset: Offset of the relocated field in the image, in bytes.
+        address: Address of the relocated field (P in the ABI documents).
+        target: Address of the symbol, or of the stub that jumps there (S).
+        addend: Constant that the relocation adds (A).
+        slot: Address of the slot of the symbol, 0 if the relocation needs none.
     """
 
     kind: int
-    at: int
-    place: int
+    offset: int
+    address: int
     target: int
     addend: int
     slot: int
@@ -37,45 +37,45 @@ class Fixup:
 class RelocationRules(Protocol):
     """The relocations of one machine.
 
-    `needs_slot` and `is_call` raise UnknownRelocationError for a kind that is not known.
+    `needs_slot` raises UnknownRelocationError for an unknown kind.
     """
 
     stub_bytes: int
 
     def needs_slot(self, kind: int) -> bool:
-        """Whether it refers to a word that holds the symbol's address."""
+        """Return whether a relocation refers to the slot of its symbol."""
 
     def is_call(self, kind: int) -> bool:
-        """Whether it calls a function, which may stand far away."""
+        """Return whether a relocation is a call, whose function may be out of range."""
 
     def apply(self, image: bytearray, fixup: Fixup) -> None:
-        """Write its value into the image; ArtifactError if that has no place there."""
+        """Write the value of a relocation into the image; raise ArtifactError if it does not fit."""
 
     def stub(self, address: int, slot: int) -> bytes:
-        """Code at `address` that jumps to the address that `slot` holds."""
+        """Return the code of a stub at `address` that jumps to the address in `slot`."""
 
 
-def put(image: bytearray, at: int, value: int, size: int, *, signed: bool) -> None:
-    """Write a little-endian number.
+def write_number(image: bytearray, offset: int, value: int, size: int, *, signed: bool) -> None:
+    """Write a little-endian number into the image.
 
     Raises:
-        ArtifactError: It does not fit, or its place is not in the image.
+        ArtifactError: The number does not fit in `size` bytes, or is outside the image.
     """
-    if at + size > len(image):
+    if offset + size > len(image):
         raise ArtifactError("this object code cannot be loaded: a relocation is outside its section")
     try:
-        image[at : at + size] = value.to_bytes(size, "little", signed=signed)
+        image[offset : offset + size] = value.to_bytes(size, "little", signed=signed)
     except OverflowError:
         raise too_far() from None
 
 
 def too_far() -> ArtifactError:
-    """The error for an address that is farther away than its place can say."""
+    """Error for an address beyond the range of its relocation."""
     return ArtifactError("this object code cannot be loaded: a symbol is too far away from its use")
 
 
 def unknown_kind(machine: str, kind: int) -> UnknownRelocationError:
-    """The error for a relocation that this loader does not know."""
+    """Error for a relocation that this loader does not support."""
     return UnknownRelocationError(
         f"this object code cannot be loaded: unknown relocation {kind} of {machine}"
     )

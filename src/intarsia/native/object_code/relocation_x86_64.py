@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from intarsia.native.object_code.relocation import Fixup, put, unknown_kind
+from intarsia.native.object_code.relocation import Fixup, unknown_kind, write_number
 
 _NONE, _64, _PC32, _PLT32, _GOTPCREL, _32, _32S, _PC64, _GOTPCRELX, _REX_GOTPCRELX = (
     0, 1, 2, 4, 9, 10, 11, 24, 41, 42,
@@ -18,32 +18,34 @@ _WORD: Final = 1 << 64
 
 
 class RelocationsX8664:
-    """The kinds that LLVM emits for the small and large code models."""
+    """Relocations that LLVM emits for the small and large code models."""
 
     stub_bytes = 8
 
     def needs_slot(self, kind: int) -> bool:
-        """Whether it refers to a word that holds the symbol's address."""
+        """Return whether a relocation refers to the slot of its symbol."""
         if kind not in {_NONE, *_ABSOLUTE, *_RELATIVE, *_THROUGH_SLOT}:
             raise unknown_kind("x86-64", kind)
         return kind in _THROUGH_SLOT
 
     def is_call(self, kind: int) -> bool:
-        """Whether it calls a function, which may stand far away."""
+        """Return whether a relocation is a call, whose function may be out of range."""
         return kind == _PLT32
 
     def apply(self, image: bytearray, fixup: Fixup) -> None:
-        """Write its value into the image."""
+        """Write the value of a relocation into the image."""
         kind, value = fixup.kind, fixup.target + fixup.addend
         if kind in _ABSOLUTE:
             size, signed = _ABSOLUTE[kind]
-            put(image, fixup.at, value % _WORD if size == 8 else value, size, signed=signed)
+            write_number(image, fixup.offset, value % _WORD if size == 8 else value, size, signed=signed)
         elif kind in _RELATIVE:
-            put(image, fixup.at, value - fixup.place, _RELATIVE[kind], signed=True)
+            write_number(image, fixup.offset, value - fixup.address, _RELATIVE[kind], signed=True)
         elif kind in _THROUGH_SLOT:
-            put(image, fixup.at, fixup.slot + fixup.addend - fixup.place, 4, signed=True)
+            write_number(image, fixup.offset, fixup.slot + fixup.addend - fixup.address, 4, signed=True)
 
     def stub(self, address: int, slot: int) -> bytes:
-        """Code at `address` that jumps to the address that `slot` holds."""
+        """Return the code of a stub at `address` that jumps to the address in `slot`."""
+        # A displacement counts from the end of the instruction, which is 6 bytes long; int3 (0xcc) fills the
+        # rest.
         distance = slot - (address + 6)
         return (_JUMP + struct.pack("<i", distance)).ljust(self.stub_bytes, b"\xcc")

@@ -49,7 +49,7 @@ def test_keys_tell_everything_apart() -> None:
 
 def test_keys_change_with_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     before = kernel_key(ADD, ISA)
-    monkeypatch.setattr("intarsia.native.object_code.kernel_cache._generator", lambda: "another")
+    monkeypatch.setattr("intarsia.native.object_code.kernel_cache._generator_version", lambda: "another")
     assert kernel_key(ADD, ISA) != before
 
 

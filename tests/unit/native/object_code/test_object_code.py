@@ -18,7 +18,7 @@ from intarsia.native.machine.compiler_library import compiler_library
 from intarsia.native.machine.isa import Isa, host_architecture
 from intarsia.native.object_code.codegen import generate_object_code
 from intarsia.native.object_code.elf_file import read_object_file
-from intarsia.native.object_code.llvm_loader import CodeOfLlvm
+from intarsia.native.object_code.llvm_loader import LlvmLinkedCode
 from intarsia.native.object_code.object_code import LinkedCode, load_object_code
 from intarsia.support.errors import ArtifactError
 
@@ -140,7 +140,7 @@ def large_model_code() -> bytes:
 @pytest.mark.skipif(host_architecture() != "x86_64", reason="the model exists on x86-64 only")
 def test_unknown_relocations_are_left_to_llvm() -> None:
     code = load_object_code(large_model_code())
-    assert isinstance(code, CodeOfLlvm)
+    assert isinstance(code, LlvmLinkedCode)
     refer = kernel("refer")
     out = np.zeros(3)
     type(refer).of_code(code, "refer", refer.parameters)(out)

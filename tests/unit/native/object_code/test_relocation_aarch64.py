@@ -61,14 +61,14 @@ def linked() -> tuple[ObjectFile, Layout, bytearray]:
 def address_of(file: ObjectFile, layout: Layout, number: int) -> int:
     symbol = file.symbols[number]
     assert symbol.section is not None
-    return BASE + layout.places[symbol.section] + symbol.value
+    return BASE + layout.offsets[symbol.section] + symbol.value
 
 
 def test_every_reference_names_its_symbol(linked: tuple[ObjectFile, Layout, bytearray]) -> None:
     file, layout, image = linked
     seen = set()
     for relocation in file.relocations:
-        at = layout.places[relocation.section] + relocation.offset
+        at = layout.offsets[relocation.section] + relocation.offset
         symbol, instruction = relocation.symbol, word(image, at)
         seen.add(relocation.kind)
         if relocation.kind in {311, 312}:
