@@ -1,1 +1,1 @@
-"""Kernels executed: native functions, threads, the driver that runs a row of kernels."""
+"""Execution of kernels: native functions, threads, and the driver that runs a list of kernels."""

@@ -1,4 +1,4 @@
-"""What a kernel takes: arrays of fixed shape and type, and the check that they are so."""
+"""Array parameters of kernels, with fixed shape and type, and the check of arguments."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ArrayParameter:
     """An array that a kernel reads or writes.
 
     Attributes:
-        name: For messages.
-        shape: Extents.
+        name: Name of the array, for messages.
+        shape: Extents of the array.
         dtype: Element type.
         is_written: Whether the kernel writes to it.
-        alignment: Bytes to which its address is aligned; at least the size of an element is asked for.
+        alignment: Alignment of its address in bytes; the minimum is the alignment of the element type.
     """
 
     name: str
@@ -34,11 +34,11 @@ class ArrayParameter:
     alignment: int = 1
 
     def address_of(self, array: np.ndarray[Any, Any]) -> int:
-        """The address of an array that fits.
+        """Return the address of an array, after checking that it fits.
 
         Raises:
-            InputError: Another type or shape, not C-contiguous, not aligned, or read-only where it is
-            written.
+            InputError: The array has another type or shape, is not C-contiguous, is not aligned, or is
+                read-only although the kernel writes to it.
         """
         if isinstance(array, np.ndarray) and array.dtype == self.dtype and array.shape == self.shape:
             flags = array.flags.num
@@ -64,7 +64,7 @@ class ArrayParameter:
 
 
 def parameters_of(function: PrimFunc) -> tuple[ArrayParameter, ...]:
-    """What the kernel of a loop function takes, in order."""
+    """Return the parameters of the kernel of a loop function, in order."""
     written = {
         visit.statement.buffer
         for visit in walk(function.body)

@@ -1,4 +1,4 @@
-"""A region: calls of kernels, one after another, run by one call from Python."""
+"""A region: consecutive kernel calls that one call from Python runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS_OF_CALL = ctypes.sizeof(CallRecord) // _WORD
 
 @dataclass(frozen=True)
 class Slot:
-    """A buffer whose address is given when the region runs: its position in the list of addresses."""
+    """A buffer whose address is passed when the region runs, by its position in the list of addresses."""
 
     position: int
 
@@ -31,7 +31,7 @@ BufferRef: TypeAlias = "np.ndarray[Any, Any] | Slot"
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """A kernel with what it is called with: arrays that stay where they are, or slots.
+    """A kernel and its arguments: arrays with fixed addresses, or slots.
 
     Raises:
         InputError: An array does not fit its parameter, or there are too many or too few.
@@ -52,8 +52,8 @@ class KernelCall:
                 parameter.address_of(buffer)
 
 
-class _Block:
-    """The records of all calls and their arguments, in memory of one running region's own."""
+class _RecordBlock:
+    """Memory of one running region with the records of all calls and their arguments."""
 
     def __init__(self, words: Sequence[int], pointers: Sequence[tuple[int, int]]) -> None:
         self.words = (ctypes.c_uint64 * max(1, len(words)))(*words)
@@ -64,16 +64,15 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class CallTable:
-    """Calls in the form that the driver runs, with all that they need kept alive.
+    """Calls in the form that the driver runs; the table keeps alive everything that they need.
 
-    It may run in several Python threads at once, if its calls write to slots only, or to the same arrays
-    without
-    harm: each running region has records of its own.
+    Several Python threads may run it at once if its calls write only to slots, or if concurrent writes to its
+    arrays are harmless: each running region has separate records.
 
     Attributes:
-        calls: In the order in which they run.
-        slots: How many addresses a run is given.
-        scratch_bytes: Scratch memory that the kernels need in each thread.
+        calls: Kernel calls in the order in which they run.
+        slots: Number of addresses that `run` takes.
+        scratch_bytes: Scratch memory that the kernels need in each thread, in bytes.
     """
 
     calls: tuple[KernelCall, ...]
@@ -81,28 +80,30 @@ class CallTable:
     scratch_bytes: int = field(init=False)
     _words: tuple[int, ...] = field(init=False, repr=False)
     _pointers: tuple[tuple[int, int], ...] = field(init=False, repr=False)
-    _places: tuple[tuple[int, int], ...] = field(init=False, repr=False)
+    _slot_words: tuple[tuple[int, int], ...] = field(init=False, repr=False)
     _is_checked: bool = field(init=False, repr=False)
-    _idle: list[_Block] = field(init=False, repr=False, default_factory=list)
+    _idle: list[_RecordBlock] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
+        # The records of all calls come first, then their arguments; a record points to its arguments by word
+        # number,\nwhich becomes an address when the block gets its memory.
         words: list[int] = [0] * (_WORDS_OF_CALL * len(self.calls))
-        pointers, places = [], []
+        pointers, slot_words = [], []
         for number, call in enumerate(self.calls):
             record = number * _WORDS_OF_CALL
             words[record] = call.function.address
             pointers.append((record + 1, len(words)))
             for parameter, buffer in zip(call.function.parameters, call.buffers, strict=True):
                 if isinstance(buffer, Slot):
-                    places.append((len(words), _position(buffer)))
+                    slot_words.append((len(words), _position(buffer)))
                 words.append(0 if isinstance(buffer, Slot) else parameter.address_of(buffer))
         scratch = max((call.function.scratch_bytes for call in self.calls), default=0)
         for name, value in (
-            ("slots", 1 + max((position for _, position in places), default=-1)),
+            ("slots", 1 + max((position for _, position in slot_words), default=-1)),
             ("scratch_bytes", scratch),
             ("_words", tuple(words)),
             ("_pointers", tuple(pointers)),
-            ("_places", tuple(places)),
+            ("_slot_words", tuple(slot_words)),
             ("_is_checked", any(call.function.checks for call in self.calls)),
         ):
             object.__setattr__(self, name, value)
@@ -111,23 +112,26 @@ class CallTable:
         """Run all calls.
 
         Args:
-            pool: Whose threads run them.
-            addresses: Of the buffers in the slots; whether they fit the kernels is for the caller to see to.
+            pool: Thread pool that runs them.
+            addresses: Addresses of the buffers in the slots; the caller must ensure that they fit the
+                kernels.
 
         Raises:
             UsageError: There are more or fewer addresses than slots.
-            ExecutionError: Bounds-checked code has met an index that is out of bounds.
+            ExecutionError: Bounds-checked code found an index out of bounds.
         """
         if len(addresses) != self.slots:
             raise UsageError(
                 f"a region of native kernels was given {len(addresses)} buffers, not {self.slots}"
             )
         try:
+            # `list.pop` and `append` are atomic under the interpreter lock, so the blocks need no lock of
+            # their own.
             block = self._idle.pop()
         except IndexError:
-            block = _Block(self._words, self._pointers)
+            block = _RecordBlock(self._words, self._pointers)
         words = block.words
-        for word, position in self._places:
+        for word, position in self._slot_words:
             words[word] = addresses[position]
         if self._is_checked:
             self._run_checked(block)
@@ -135,8 +139,8 @@ class CallTable:
             pool.run(block.address, len(self.calls), self.scratch_bytes)
         self._idle.append(block)
 
-    def _run_checked(self, block: _Block) -> None:
-        """Run the calls one by one, so that an index out of bounds ends the region at its kernel."""
+    def _run_checked(self, block: _RecordBlock) -> None:
+        """Run the calls one by one, so that an index out of bounds stops the region at its kernel."""
         for number, call in enumerate(self.calls):
             function, address = call.function, block.address + number * _WORDS_OF_CALL * _WORD
             run_checked(address, function.name, function.checks, function.scratch_bytes)

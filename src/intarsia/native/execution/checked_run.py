@@ -1,4 +1,4 @@
-"""Running kernels that check their indices: the debug mode of native code."""
+"""Runner of kernels that check their indices: the debug mode of native code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def run_checked(table: int, name: str, checks: Sequence[str], scratch_bytes: int
 
     Args:
         table: Address of a `CallRecord`.
-        name: The kernel's, for the message.
-        checks: What each check of the kernel is about, for the message.
-        scratch_bytes: Scratch memory that it needs.
+        name: Name of the kernel, for the message.
+        checks: Description of each check of the kernel, for the message.
+        scratch_bytes: Scratch memory that the kernel needs, in bytes.
 
     Raises:
-        ExecutionError: An index was out of bounds; what the kernel did until then is done.
+        ExecutionError: An index was out of bounds; writes of the kernel before that index remain.
     """
     driver = process_driver()
     runtime = Runtime(driver, None)
@@ -27,5 +27,5 @@ def run_checked(table: int, name: str, checks: Sequence[str], scratch_bytes: int
     driver.run_calls(table, 1, runtime.address)
     number, index = runtime.failed_check
     if number:
-        about = checks[number - 1] if number <= len(checks) else f"check {number}"
-        raise ExecutionError(f"native kernel {name!r}: index {index} is out of bounds: {about}")
+        check = checks[number - 1] if number <= len(checks) else f"check {number}"
+        raise ExecutionError(f"native kernel {name!r}: index {index} is out of bounds: {check}")

@@ -1,7 +1,7 @@
-"""The worker threads of a pool: started together, stopped together.
+"""The worker threads of a pool, which are started and stopped together.
 
-They are threads of the operating system that never touch Python: they need no lock of the interpreter to
-begin or to end, and a kernel runs on them while Python code runs elsewhere.
+They are threads of the operating system that never run Python code: they need no interpreter lock to start or
+end, and run kernels while Python code runs in other threads.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError
 
 CHUNKS_PER_THREAD: Final = 4
-"""Chunks of a parallel loop for each thread: what one may lose when the system gives it no time."""
+"""Chunks of a parallel loop per thread. A thread that the system preempts delays one chunk only."""
 THREAD_NAME: Final = "intarsia-work"
 _WORKER_SPIN_NS: Final = 200_000
+"""Time in nanoseconds that an idle worker spins while a region runs, before it sleeps."""
 _QUIET_SPIN_NS: Final = 50_000
+"""Time in nanoseconds that an idle worker spins while no region runs, before it sleeps."""
 _JOIN_SPIN_NS: Final = 20_000
-# These must reach Python's fault handler; all other signals are for threads that run Python.
+"""Time in nanoseconds that a caller spins for the last chunks of workers before it sleeps."""
+# These signals must reach Python's fault handler; all others go to threads that run Python.
 _FAULTS: Final = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP"}
 
 
 class Crew:
-    """`threads - 1` workers and the record that they share with their callers.
+    """`threads - 1` workers and the pool record that they share with their callers.
 
     Args:
-        threads: With the caller; at least 2.
-        driver: What they run.
+        threads: Number of threads including the caller; at least 2.
+        driver: Driver whose code the workers run.
 
     Raises:
-        ExecutionError: The system starts no more threads.
+        ExecutionError: The system refuses to start a thread.
     """
 
     def __init__(self, threads: int, driver: Driver) -> None:
@@ -60,10 +63,10 @@ class Crew:
         self._lock = threading.Lock()
         self._cores = frozenset(os.sched_getaffinity(0))
         self._cores_of_process = process_cores()
-        self._left_free = -1
+        self._avoided_core = -1
         self._core_of_caller = _threads().sched_getcpu
         handles = self._handles
-        owned = (self._memory, self._workers, driver)  # stays until the threads have ended
+        owned = (self._memory, self._workers, driver)  # must outlive the threads
         self._stop = weakref.finalize(self, _stop, os.getpid(), record, handles, self._lock, owned)
         try:
             self._start(driver, handles)
@@ -72,29 +75,29 @@ class Crew:
             raise
 
     def stop(self) -> None:
-        """End the workers and wait for them; loops that still run are finished by their callers."""
+        """Stop the workers and wait for them; callers finish loops that still run."""
         self._stop()
 
-    def make_room(self) -> None:
+    def avoid_caller_core(self) -> None:
         """Before a run: keep the workers off the core of their caller.
 
-        The system wakes a thread near who wakes it, and two that share a core are parted by its next
-        balancing only: 10 ms and more of one core's work for two.
+        The system wakes a thread near the core of the caller. Two threads on one core stay there until the
+        next load balancing, which takes 10 ms or more.
         """
-        here = self._core_of_caller()
-        if here == self._left_free:
+        caller_core = self._core_of_caller()
+        if caller_core == self._avoided_core:
             return
-        with self._lock:  # whoever stops the crew takes the handles before their threads are gone
+        with self._lock:  # `_stop` clears the handles under this lock before it joins their threads
             self._adopt_cores()
             if len(self._cores) < max(2, self.threads):
                 return
-            self._left_free = here
-            others = _core_set(self._cores - {here})
+            self._avoided_core = caller_core
+            others = _core_set(self._cores - {caller_core})
             for handle in self._handles:
                 _threads().pthread_setaffinity_np(handle, len(others), others)
 
     def _adopt_cores(self) -> None:
-        """Use the cores that `taskset -ap` or the like has given to the process since they were last read."""
+        """Use the cores that `taskset -ap` or the like has assigned to the process since the last check."""
         cores = process_cores()
         if cores != self._cores_of_process:
             self._cores = self._cores_of_process = cores
@@ -119,22 +122,24 @@ class Crew:
 def _stop(
     process: int, record: Any, handles: list[int], lock: threading.Lock, owned: tuple[Any, ...]
 ) -> None:
-    """End the threads, unless this is a forked child, in which there are none."""
+    """Stop the threads, unless this is a forked child, which has none."""
     if os.getpid() != process:
         return
     driver = owned[-1]
     driver.stop_workers(ctypes.addressof(record))
     with lock:
-        ending = tuple(handles)
+        joined = tuple(handles)
         handles.clear()
-    for handle in ending:
+    for handle in joined:
         _threads().pthread_join(handle, None)
+    # Workers that `is_closing` ends between announcing their sleep and sleeping do not take themselves off
+    # again.
     record.sleepers = 0
 
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Threads inherit which signals they do not get."""
+    """Block signals around the start of threads, which inherit the mask."""
     faults = {number for number in signal.Signals if number.name in _FAULTS}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
     try:
@@ -145,7 +150,7 @@ def _signals_blocked() -> Iterator[None]:
 
 @functools.cache
 def _threads() -> Any:
-    """The functions of threads: in the C library, or in one of their own before glibc 2.34."""
+    """Return the library with the thread functions: the C library, or libpthread before glibc 2.34."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "pthread_create"):
         library = ctypes.CDLL("libpthread.so.0")
@@ -159,13 +164,16 @@ def _threads() -> Any:
 
 
 def _core_set(cores: Iterable[int]) -> bytes:
-    """What the C library calls a cpu_set_t: a bit a core."""
+    """Return the C library's cpu_set_t of cores: one bit per core."""
     bits = sum(1 << core for core in cores)
     return bits.to_bytes(-(-max(bits.bit_length(), 1) // 64) * 8, sys.byteorder)
 
 
 class Scratch:
-    """Memory for one running region, a part for each thread; nothing is touched until a thread uses it."""
+    """Scratch memory of one running region, a part per thread.
+
+    Pages are touched only when a thread uses them.
+    """
 
     def __init__(self, threads: int, size: int) -> None:
         self.stride = _stride(size)
@@ -174,6 +182,7 @@ class Scratch:
 
 
 def _stride(size: int) -> int:
-    """Whole cache lines, but not whole pages: parts that begin alike in their pages evict each other."""
+    """Return the distance of two threads' scratch memory: whole cache lines, but not whole pages."""
+    # Memory at equal offsets in pages of 4096 bytes competes for the same sets of the first-level cache.
     lines = -(-size // 64) * 64
     return lines + 64 if lines and lines % 4096 == 0 else lines

@@ -1,6 +1,6 @@
-"""The compiled driver of this process: runs tables of kernels, and the threads of pools.
+"""The compiled driver of this process, which runs tables of kernels and the threads of pools.
 
-One object code fits every machine of an architecture: artifacts carry it, so that they run without LLVM.
+One object code fits every machine of an architecture. Artifacts contain it, so that they run without LLVM.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ _LOCK: Final = ForkSafeLock()
 
 @dataclass(frozen=True, eq=False)
 class Driver:
-    """The driver in memory.
+    """The driver, loaded into memory.
 
     Attributes:
-        run_calls: `run_calls(table, count, runtime)` by addresses; Python's other threads run meanwhile.
-        stop_workers: Tells the workers of a pool record to end.
-        parallel_for: Address of what kernels call for their parallel loops.
-        worker: Address of what a worker thread runs.
+        run_calls: Function `run_calls(table, count, runtime)` that takes addresses and releases the
+            interpreter lock.
+        stop_workers: Function that makes the workers of a pool record end.
+        parallel_for: Address of the function that kernels call for parallel loops.
+        worker: Address of the function that a worker thread runs.
     """
 
     run_calls: Callable[[int, int, int], None]
@@ -54,10 +55,10 @@ class Driver:
 
 @functools.cache
 def driver_object_code(architecture: str | None = None) -> bytes:
-    """The driver's object code, for this machine's architecture if none is named.
+    """Generate the driver's object code, by default for this machine's architecture.
 
     Raises:
-        CompileError: There is no llvmlite.
+        CompileError: llvmlite is missing.
     """
     architecture = architecture or host_architecture()
     return generate_object_code(driver_text(architecture), _PLAIN[architecture])
@@ -67,14 +68,15 @@ _LOADED: Final[list[Driver]] = []
 
 
 def process_driver(object_code: bytes | None = None) -> Driver:
-    """The driver of this process; it is loaded once and stays.
+    """Return the driver of this process; the first call loads it.
 
     Args:
-        object_code: What to load if there is none yet, from an artifact; it is compiled if not given.
+        object_code: Object code of the driver, from an artifact, to load if none is loaded yet; compiled if
+            not given.
 
     Raises:
         ArtifactError: The object code is damaged, for another machine, or of another version.
-        CompileError: None is given, none is loaded yet, and there is no llvmlite.
+        CompileError: No object code is given, no driver is loaded yet, and llvmlite is missing.
     """
     if _LOADED:
         return _LOADED[0]
@@ -86,13 +88,13 @@ def process_driver(object_code: bytes | None = None) -> Driver:
 
 def _load(object_code: bytes) -> Driver:
     code = load_object_code(object_code, allowed=DRIVER_SYMBOLS)
-    found = code.addresses
-    if IDENTITY not in found:
+    symbols = code.addresses
+    if IDENTITY not in symbols:
         raise ArtifactError("this object code is not the driver of native kernels")
-    if ctypes.string_at(found[IDENTITY], IDENTITY_BYTES) != driver_identity(host_architecture()):
+    if ctypes.string_at(symbols[IDENTITY], IDENTITY_BYTES) != driver_identity(host_architecture()):
         raise ArtifactError(
             "this driver of native kernels belongs to another version of Intarsia",
             help="build the artifact again with this version",
         )
-    run, stop = _RUN(found[RUN_CALLS]), _STOP(found[STOP_WORKERS])
-    return Driver(run, stop, found[PARALLEL_FOR], found[WORKER], code)
+    run, stop = _RUN(symbols[RUN_CALLS]), _STOP(symbols[STOP_WORKERS])
+    return Driver(run, stop, symbols[PARALLEL_FOR], symbols[WORKER], code)

@@ -1,10 +1,18 @@
-"""The caller's side of parallel loops, as LLVM IR; `driver_text` says how they work."""
+"""The caller's side of parallel loops, as LLVM IR; `driver_text` describes the protocol.
+
+Comments stand in Python and not in the IR: the text is the driver's identity in artifacts.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-# The number of a chunk that now belongs to the calling thread, or -1.
+# `claim` returns the number of a chunk that now belongs to the calling thread, or -1. Begin and end of the
+# free chunks share one word, so that one compare-and-swap takes a chunk from the front or the back; a failed
+# one returns the present value, with which the loop tries again. If the same value meanwhile belongs to
+# another loop (ABA), the claim is for that loop, which is harmless, since `run_chunk` reads the fields of the
+# loop after the claim: with plain loads, which the compare-and-swap orders. The first `remainder` chunks have
+# one iteration more, so chunk sizes differ by one at most.
 CLAIM_TEXT: Final = """
 define internal i64 @claim(ptr %pool, i1 %is_front) nounwind {
 entry:
@@ -60,7 +68,11 @@ define internal void @run_chunk(ptr %pool, i64 %chunk, i64 %lane) nounwind {
 }
 """
 
-# Wait until workers have finished so many chunks: spin first, then sleep.
+# `join` waits until workers have finished `awaited` chunks: it spins first, then sleeps. It reads the clock
+# only every 32 turns, because a read costs as much as many pauses. `is_joining` is set before `done` is read
+# again and workers raise `done` before they read `is_joining`, both sequentially consistent: either the
+# caller sees the last chunk done or its worker sees the caller asleep and wakes it. A wake that comes too
+# early is harmless, since the futex compares `done` with the value seen.
 JOIN_TEXT: Final = """
 define internal void @join(ptr %pool, i32 %awaited) nounwind {
 entry:
@@ -106,6 +118,11 @@ leave:
 }
 """
 
+# `intarsia_parallel_for` runs the loop alone if it is small, nested, or if another caller has the pool
+# (is_busy, taken by compare-and-swap, never waited for). The fields of the loop and `done` are stored before
+# the ticket, whose sequentially consistent store publishes them. Sleepers are counted after that store; see
+# `driver_text`. It wakes chunks - 1 workers at most, since the caller works too. It waits only for the chunks
+# that workers have claimed: `own` counts those of the caller.
 PARALLEL_FOR_TEXT: Final = """
 define void @intarsia_parallel_for(ptr %runtime, ptr %body, ptr %closure, i64 %extent) nounwind {
 entry:

@@ -1,4 +1,4 @@
-"""The records that the compiled driver and Python share; the driver's text takes its offsets from here."""
+"""The records that the compiled driver and Python share; they define the offsets in the driver's text."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import ctypes
 from ctypes import c_int32, c_int64, c_void_p
 from typing import Any
 
-_LINE = 64
+_LINE = 64  # bytes of a cache line
 
 
 class RuntimeRecord(ctypes.Structure):
-    """What a kernel gets as its runtime; one per running region, never shared by two.
+    """The runtime argument of kernels; each running region has a separate record.
 
     The first three fields are the interface of kernels:
     parallel_for: `void (ptr runtime, ptr body, ptr closure, i64 extent)`.
     scratch: Memory of the calling thread, aligned to 64 bytes.
-    scratch_bytes: How much of it each thread has.
-    failed_check, failed_index: Which check of a bounds-checked kernel failed, from 1, and its index.
-    The others are the driver's own: the pool (null: none), whether a parallel loop is running, and how far
-    apart the scratch memories of the threads are.
+    scratch_bytes: Size of the scratch memory of each thread, in bytes.
+    failed_check, failed_index: Number of the failed check of a bounds-checked kernel, from 1, and its index.
+    The driver alone uses the others: the pool (null: none), whether a parallel loop is running, and the
+    distance
+    between the scratch memories of the threads, in bytes.
     """
 
     _fields_ = (
@@ -34,7 +35,7 @@ class RuntimeRecord(ctypes.Structure):
 
 
 def _on_own_lines(*lines: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
-    """The fields with space between the groups, so that each begins a cache line."""
+    """Return the fields, padded so that each group begins a cache line: groups have different writers."""
     fields: list[tuple[str, Any]] = []
     for number, line in enumerate(lines):
         used = sum(ctypes.sizeof(kind) for _, kind in line)
@@ -45,15 +46,18 @@ def _on_own_lines(*lines: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any],
 class PoolRecord(ctypes.Structure):
     """The state of a pool's threads.
 
-    ticket: The chunks that nobody has claimed: the first in the upper 32 bits, the end in the lower. The
-        caller claims from the front and workers from the back: of two threads each keeps to its half.
-    done: Chunks that workers have finished. is_joining: whether the caller sleeps until it changes.
-    signal: Changes when sleeping workers should look again. sleepers: how many sleep. runs: regions
-        that run now.
-    is_closing: Whether workers end.
+    ticket: The unclaimed chunks: the first in the upper 32 bits, the end in the lower. The caller claims from
+        the front and workers from the back, so that each of two threads stays in its half.
+    done: Number of chunks that workers have finished. is_joining: whether the caller sleeps until it changes.
+    signal: Counter that changes when sleeping workers must check again. sleepers: number of sleeping workers.
+        runs: number of regions that run now.
+    is_closing: Whether workers must end.
     body .. remainder: The loop: chunk i begins at i * quotient + min(i, remainder).
-    is_busy: Whether a caller has the pool. most_chunks, and for how many nanoseconds workers spin while a
-    region runs (worker_spin) and while none does (quiet_spin), and callers (join_spin): its settings.
+    is_busy: Whether a caller has the pool.
+    most_chunks: Maximum number of chunks of a loop.
+    worker_spin, quiet_spin, join_spin: Spin times in nanoseconds of workers while a region runs, of workers
+    while
+        none runs, and of callers.
     """
 
     _fields_ = _on_own_lines(
@@ -74,12 +78,12 @@ class PoolRecord(ctypes.Structure):
 
 
 class WorkerRecord(ctypes.Structure):
-    """What a worker thread gets: its pool, and its number from 1; 0 is the caller."""
+    """The argument of a worker thread: its pool, and its number from 1; 0 is the caller."""
 
     _fields_ = (("pool", c_void_p), ("lane", c_int64))
 
 
 class CallRecord(ctypes.Structure):
-    """A call in the table of a region: `kernel(arguments, runtime)`."""
+    """An entry of a region's call table: `kernel(arguments, runtime)`."""
 
     _fields_ = (("kernel", c_void_p), ("arguments", c_void_p))

@@ -1,18 +1,18 @@
-"""The driver as LLVM IR: what runs tables of kernels, and the thread pool that their parallel loops use.
+"""The driver as LLVM IR: it runs tables of kernels, and the thread pool of their parallel loops.
 
 A parallel loop is cut into chunks. Callers and workers claim chunks by compare-and-swap on one word, the
 ticket. The caller drains it and then waits only for the chunks that workers have claimed, so a worker that
-the system does not schedule costs nothing. What a loop consists of is written before its ticket and read
-after a claim, and no loop begins before all claims of the one before are finished: a claim is always for the
-present loop.
+the system does not schedule costs nothing. The fields of a loop are written before its ticket and read after
+a claim. No loop begins before all claimed chunks of the previous loop are finished, so a claim is always for
+the present loop.
 
-Workers spin between the loops of one region, for a bounded time, and for a shorter one behind a region, since
-the next one often follows at once; they sleep (futex) otherwise. A worker that
-goes to sleep announces itself, then looks at the ticket once more; the caller writes the ticket, then looks
-for sleepers. Both orders are sequentially consistent, so one of them sees the other.
+Workers spin for a bounded time between the loops of one region, and for a shorter time after a region, since
+the next one often follows at once; otherwise they sleep (futex). A worker that goes to sleep announces
+itself, then reads the ticket once more; the caller writes the ticket, then reads the number of sleepers. Both
+orders are sequentially consistent, so at least one of them sees the other.
 
-A loop inside a parallel loop, and one of a second caller while a first has the pool, run serially. The nested
-one gets scratch memory of its own, because the outer one is using that of the thread.
+A nested parallel loop, and a loop of a second caller while a first has the pool, run serially. The nested
+loop gets separate scratch memory, because the outer loop uses that of the thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ IDENTITY_BYTES: Final = 2 * DIGEST_BYTES
 
 @dataclass(frozen=True)
 class _Machine:
-    """What differs between architectures: what a spinning thread does, the number of a system call."""
+    """Differences between architectures: the pause instruction, the number of the futex system call."""
 
     pause: str
     declare_pause: str
@@ -51,6 +51,7 @@ _MACHINES: Final = {
         "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32 immarg)", 98
     ),
 }
+# Records by the names that the `at` lines of the templates use.
 _RECORDS: Final = {
     "pool": PoolRecord,
     "runtime": RuntimeRecord,
@@ -59,6 +60,7 @@ _RECORDS: Final = {
 }
 _FIELD: Final = re.compile(r"^( *)(%\w+) = at (\w+)\.(\w+) (%\w+)$", re.MULTILINE)
 
+# Clock 1 is CLOCK_MONOTONIC. Futex operations: 128 is FUTEX_WAIT_PRIVATE, 129 is FUTEX_WAKE_PRIVATE.
 _LINKAGE: Final = """
 ${declare_pause}
 declare i64 @syscall(i64, ...)
@@ -90,6 +92,7 @@ define internal void @wake(ptr %word, i32 %count) nounwind {
 }
 """
 
+# `runs` is above 0 while a region runs, so that idle workers spin longer between its loops.
 _RUN_CALLS: Final = """
 define void @intarsia_run_calls(ptr %table, i64 %count, ptr %runtime) nounwind {
 entry:
@@ -128,9 +131,9 @@ leave:
 
 
 def driver_text(architecture: str) -> str:
-    """The driver's module for an architecture ("x86_64" or "aarch64").
+    """Return the driver's LLVM module for an architecture ("x86_64" or "aarch64").
 
-    It uses no vector instructions, and holds a digest of itself under the name IDENTITY.
+    It uses no vector instructions, and contains a digest of itself under the name IDENTITY.
     """
     machine = _MACHINES[architecture]
     template = "".join((_LINKAGE, CLAIM_TEXT, JOIN_TEXT, PARALLEL_FOR_TEXT, WORKER_TEXT, _RUN_CALLS))
@@ -146,12 +149,12 @@ def driver_text(architecture: str) -> str:
 
 
 def driver_identity(architecture: str) -> bytes:
-    """What object code made of `driver_text` holds under the name IDENTITY."""
+    """Return the digest that object code of `driver_text` contains under the name IDENTITY."""
     return driver_text(architecture)[-IDENTITY_BYTES - 2 : -2].encode()
 
 
-def _address_of_field(found: re.Match[str]) -> str:
-    """`%x = at record.field %p` as LLVM says it."""
-    indent, name, record, field, pointer = found.groups()
+def _address_of_field(match: re.Match[str]) -> str:
+    """Expand `%x = at record.field %p` to a getelementptr."""
+    indent, name, record, field, pointer = match.groups()
     offset = getattr(_RECORDS[record], field).offset
     return f"{indent}{name} = getelementptr i8, ptr {pointer}, i64 {offset}"

@@ -1,9 +1,17 @@
-"""The worker's side of parallel loops, as LLVM IR; `driver_text` says how they work."""
+"""The worker's side of parallel loops, as LLVM IR; `driver_text` describes the protocol.
+
+Comments stand in Python and not in the IR: the text is the driver's identity in artifacts.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+# A worker raises `done` only after its chunk, and reads `is_joining` after that; see `join`. While it spins
+# it reads the ticket relaxed, to keep the cache line shared; `claim` orders what matters. Before it sleeps it
+# reads `signal`, announces itself in `sleepers`, and reads the ticket again: a loop published before the
+# announcement is seen here, and one published after it changes `signal`, so that the futex does not sleep.
+# `stop_workers` sets `is_closing` before it changes `signal`, so no worker sleeps through its end.
 WORKER_TEXT: Final = """
 define ptr @intarsia_worker(ptr %worker) nounwind {
 entry:

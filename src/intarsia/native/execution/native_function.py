@@ -20,15 +20,15 @@ from intarsia.support.errors import ArtifactError, InputError
 
 @dataclass(frozen=True, eq=False)
 class NativeFunction:
-    """A loaded kernel, `void kernel(ptr arguments, ptr runtime)`; its code stays while this is referred to.
+    """A loaded kernel, `void kernel(ptr arguments, ptr runtime)`, which keeps its code loaded.
 
     Attributes:
-        name: Its symbol in the object code.
-        parameters: What it takes, in order.
-        scratch_bytes: Scratch memory that it needs in each thread.
-        address: Where its code is.
-        code: The object code that it is part of.
-        checks: What each check of indices is about, if its code is bounds-checked; it runs on one thread.
+        name: Symbol of the kernel in the object code.
+        parameters: Array parameters of the kernel, in order.
+        scratch_bytes: Scratch memory that the kernel needs in each thread, in bytes.
+        address: Address of its code.
+        code: Loaded object code that contains it.
+        checks: Description of each index check of bounds-checked code, which runs on one thread; else empty.
     """
 
     name: str
@@ -48,15 +48,15 @@ class NativeFunction:
         symbols: Mapping[str, int] | None = None,
         checks: Sequence[str] = (),
     ) -> NativeFunction:
-        """Load object code, and take one kernel of it.
+        """Load object code and return one kernel of it.
 
         Args:
-            object_code: As `generate_object_code` makes it.
-            name: The kernel's symbol.
-            parameters: What it takes, in order.
-            scratch_bytes: Scratch memory that it needs in each thread.
-            symbols: Addresses of functions that it calls, besides those of the C library.
-            checks: What each check of indices is about, if the code is bounds-checked.
+            object_code: Object code from `generate_object_code`.
+            name: Symbol of the kernel.
+            parameters: Array parameters of the kernel, in order.
+            scratch_bytes: Scratch memory that the kernel needs in each thread, in bytes.
+            symbols: Addresses of functions that it calls besides those of the C library, by name.
+            checks: Description of each index check, if the code is bounds-checked.
 
         Raises:
             ArtifactError: The object code is damaged, for another architecture, or has no such kernel.
@@ -72,7 +72,7 @@ class NativeFunction:
         scratch_bytes: int = 0,
         checks: Sequence[str] = (),
     ) -> NativeFunction:
-        """A kernel of code that is loaded already.
+        """Return a kernel of loaded code.
 
         Raises:
             ArtifactError: The code has no such kernel.
@@ -85,15 +85,15 @@ class NativeFunction:
         return cls(name, tuple(parameters), scratch_bytes, code.addresses[name], code, tuple(checks))
 
     def __call__(self, *arrays: np.ndarray[Any, Any], pool: ThreadPool | None = None) -> None:
-        """Run the kernel; it writes into those arrays that are its outputs.
+        """Run the kernel, which writes into the arrays that are its outputs.
 
         Args:
-            arrays: One for each parameter; no written one may overlap another.
-            pool: Whose threads run it; the calling thread alone if not given.
+            arrays: Arrays, one for each parameter; a written array must not overlap another.
+            pool: Thread pool that runs the kernel; the calling thread alone if not given.
 
         Raises:
             InputError: An array does not fit, or the arrays overlap.
-            ExecutionError: Bounds-checked code has met an index that is out of bounds.
+            ExecutionError: Bounds-checked code found an index out of bounds.
         """
         if len(arrays) != len(self.parameters):
             raise InputError(
@@ -116,7 +116,9 @@ class NativeFunction:
             for number, (array, address) in enumerate(zip(arrays, addresses, strict=True))
             if array.nbytes
         )
-        last_end, last = 0, -1  # of all that begin before, the one that ends last
+        # Spans are sorted by begin: it suffices to compare each with the one that ends last among those
+        # before it.
+        last_end, last = 0, -1
         written_end, written = 0, -1
         for begin, end, number in spans:
             is_written = self.parameters[number].is_written
@@ -132,7 +134,7 @@ class NativeFunction:
 
 @functools.cache
 def _pointers(count: int) -> type[ctypes.Array[ctypes.c_void_p]]:
-    """The type of so many addresses: ctypes makes it anew for each call where nobody keeps it."""
+    """Return the type of an array of addresses; cached, because ctypes would build it again for each call."""
     return ctypes.c_void_p * count
 
 

@@ -1,8 +1,8 @@
-"""The cores that this process may use now, whatever cores its threads have been given since.
+"""The cores that this process may use now, independent of the affinity of its threads.
 
-`taskset -ap` moves every thread of a process. The cores of a worker do not tell that: the crew itself may
-have put it there. The cores of a calling thread do not either: a program may pin its own threads. So one
-thread that never runs, and that nothing else moves, stands for the process.
+`taskset -ap` moves every thread of a process. The affinity of a worker does not show that, since the crew may
+have set it. Nor does the affinity of a calling thread, since a program may pin its threads. So one thread
+that never runs, and that nothing else moves, represents the process.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import threading
 from intarsia.support.forks import reset_in_children
 
 
-class _Resident:
-    """The thread that stands for the process; started when it is first needed, and anew in a forked child."""
+class _IdleThread:
+    """The thread that represents the process; started on first use, and again in a forked child."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,22 +25,22 @@ class _Resident:
         """Forget the parent's thread."""
         self._lock, self._thread = threading.Lock(), None
 
-    def number(self) -> int:
-        """The number that the system has given to the thread."""
+    def start(self) -> int:
+        """Start the thread if it does not run yet, and return its system id."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=threading.Event().wait, name="intarsia-cores", daemon=True
                 )
                 self._thread.start()
-            number = self._thread.native_id
-        assert number is not None
-        return number
+            thread_id = self._thread.native_id
+        assert thread_id is not None
+        return thread_id
 
 
-_RESIDENT = _Resident()
+_IDLE_THREAD = _IdleThread()
 
 
 def process_cores() -> frozenset[int]:
-    """The cores of the process; those of the thread that asks first, until somebody moves the process."""
-    return frozenset(os.sched_getaffinity(_RESIDENT.number()))
+    """Return the cores of the process: those of the first calling thread, until the process is moved."""
+    return frozenset(os.sched_getaffinity(_IDLE_THREAD.start()))

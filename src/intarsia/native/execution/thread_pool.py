@@ -1,4 +1,4 @@
-"""Thread pools for native kernels: who runs a region, with how many threads and which memory."""
+"""Thread pools for native kernels: the threads and the scratch memory of running regions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_THREADS: Final = 4096
 
 
 class Runtime:
-    """What the kernels of one running region get; `address` is for them."""
+    """Runtime record of one running region; kernels get its `address`."""
 
     def __init__(self, driver: Driver, crew: Crew | None) -> None:
         self.crew = crew
@@ -33,7 +33,10 @@ class Runtime:
         return int(self._record.failed_check), int(self._record.failed_index)
 
     def reserve(self, scratch_bytes: int) -> None:
-        """Have at least so much scratch memory for each thread; only while nothing runs with this."""
+        """Allocate scratch memory of this size for each thread.
+
+        No region may run with this runtime meanwhile.
+        """
         threads = 1 if self.crew is None else self.crew.threads
         self._scratch = Scratch(threads, scratch_bytes)
         self._record.scratch, self._record.scratch_stride = self._scratch.address, self._scratch.stride
@@ -43,13 +46,13 @@ class Runtime:
 class ThreadPool(ClosedOnExit):
     """Threads for the parallel loops of native kernels; usable from several Python threads at once.
 
-    The calling thread works too, so `threads - 1` workers are started, when the first region runs. While one
-    caller has the workers, regions of others run on their own threads alone. With one thread there are no
-    workers. A forked child begins with new workers.
+    The calling thread works too, so the first region starts `threads - 1` workers. While one caller has the
+    workers, regions of other callers run on the calling threads alone. With one thread there are no workers.
+    A forked child starts new workers.
 
     Args:
-        threads: With the calling one.
-        driver: What runs the regions; the process's own if not given.
+        threads: Number of threads including the calling one.
+        driver: Driver that runs the regions; that of the process if not given.
 
     Raises:
         UsageError: The number of threads is not possible.
@@ -67,22 +70,24 @@ class ThreadPool(ClosedOnExit):
 
     @property
     def threads(self) -> int:
-        """How many threads a region has, with the calling one."""
+        """Number of threads of a region including the calling one."""
         return self._threads
 
     def run(self, table: int, count: int, scratch_bytes: int = 0) -> None:
-        """Run calls one after another; Python's other threads run meanwhile.
+        """Run kernel calls one after another, without the interpreter lock.
 
         Args:
             table: Address of an array of `CallRecord`.
-            count: How many.
-            scratch_bytes: Scratch memory that their kernels need in each thread.
+            count: Number of calls.
+            scratch_bytes: Scratch memory that the kernels need in each thread, in bytes.
 
         Raises:
             UsageError: The pool is closed.
             ExecutionError: The workers do not start.
         """
-        idle = self._idle  # a resized pool has another list: runtimes of before do not come back
+        idle = (
+            self._idle
+        )  # a resize replaces the list, so runtimes of the old crew never return to the new one
         try:
             runtime = idle.pop()
         except IndexError:
@@ -90,12 +95,12 @@ class ThreadPool(ClosedOnExit):
         if runtime.scratch_bytes < scratch_bytes:
             runtime.reserve(scratch_bytes)
         if runtime.crew is not None:
-            runtime.crew.make_room()
+            runtime.crew.avoid_caller_core()
         self._run_calls(table, count, runtime.address)
         idle.append(runtime)
 
     def resize(self, threads: int) -> None:
-        """Have another number of threads; regions that run now are finished with what they have.
+        """Change the number of threads; regions that run now keep theirs.
 
         Raises:
             UsageError: The number of threads is not possible, or the pool is closed.
@@ -106,15 +111,15 @@ class ThreadPool(ClosedOnExit):
             if threads == self._threads:
                 return
             self._threads = threads
-            self._end_crew()
+            self._stop_crew()
 
     def close(self) -> None:
-        """End the workers and wait for them; regions that run now are finished by their callers."""
+        """Stop the workers and wait for them; callers finish the regions that run now."""
         with self._lock:
             self._is_closed = True
-            self._end_crew()
+            self._stop_crew()
 
-    def _end_crew(self) -> None:
+    def _stop_crew(self) -> None:
         crew, self._crew, self._idle = self._crew, None, []
         if crew is not None:
             crew.stop()
@@ -131,7 +136,7 @@ class ThreadPool(ClosedOnExit):
             raise UsageError("this thread pool is closed", help="make a new one")
 
     def reset_in_child(self) -> None:
-        """Forget the workers, which the parent has kept, and locks that threads of the parent may hold."""
+        """Forget the workers, which only the parent has, and locks that threads of the parent may hold."""
         self._lock = threading.Lock()
         self._crew, self._idle = None, []
 
