@@ -154,7 +154,7 @@ def _storage_align(draw: st.DrawFn, state: LoopState, stage_id: int) -> Transfor
 def _compute_at(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep | None:
     """Mostly inside a loop of a reader, or of where a reader stands."""
     targets = sorted(consumers(state, stage_id))
-    targets += [state.attach_map.places[each][0] for each in targets if each in state.attach_map.places]
+    targets += [state.attach_map.positions[each][0] for each in targets if each in state.attach_map.positions]
     if not targets:
         return None
     target = draw(st.sampled_from(targets))
@@ -167,7 +167,7 @@ def _compute_inline(draw: st.DrawFn, state: LoopState, stage_id: int) -> Transfo
 
 
 def _compute_root(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep | None:
-    return ComputeRootStep(stage_id) if stage_id in state.attach_map.places else None
+    return ComputeRootStep(stage_id) if stage_id in state.attach_map.positions else None
 
 
 def _cache_read(draw: st.DrawFn, state: LoopState, stage_id: int) -> TransformStep | None:

@@ -41,7 +41,7 @@ def test_a_state_fits_its_dag(state: LoopState) -> None:
     assert [stage.op for stage in state.stages] == list(state.current_dag.ops)
     assert state.current_dag.outputs[0].buffer == state.initial_dag.outputs[0].buffer
     assert state.concrete
-    for stage_id, (target, loop) in state.attach_map.places.items():
+    for stage_id, (target, loop) in state.attach_map.positions.items():
         assert loop < len(state.stages[target].iters)
         assert stage_id in state.attach_map.attached[target, loop]
     for stage in state.stages:

@@ -71,7 +71,7 @@ def _is_outermost_tile(loop: Iterator) -> bool:
 
 
 def _loops_around_reader(state: LoopState, target_id: int) -> list[Location]:
-    around_id, inner = state.attach_map.places[target_id]
+    around_id, inner = state.attach_map.positions[target_id]
     locations = []
     for loop_id, loop in enumerate(state.stages[around_id].iters[: inner + 1]):
         is_end = loop.kind is IterKind.REDUCTION or loop.annotation is IteratorAnnotation.UNROLL
@@ -88,7 +88,7 @@ def _reader_or_root(state: LoopState, stage_id: int) -> int | None:
     if len(readers) == 1:
         return next(iter(readers))
     roots = {
-        reader if state.stages[reader].compute_at is ComputeAt.ROOT else state.attach_map.places[reader][0]
+        reader if state.stages[reader].compute_at is ComputeAt.ROOT else state.attach_map.positions[reader][0]
         for reader in readers
     }
     return roots.pop() if len(roots) == 1 else None

@@ -48,7 +48,7 @@ def may_be_inlined(state: LoopState, stage_id: int) -> bool:
     if not isinstance(stage.op, ComputeOp) or has_reduction(stage) or dag.is_output(stage.op):
         return False
     readers = consumers(state, stage_id)
-    has_inside = any(target == stage_id for target, _ in state.attach_map.places.values())
+    has_inside = any(target == stage_id for target, _ in state.attach_map.positions.values())
     return not has_inside and not any(isinstance(state.stages[reader].op, ExternOp) for reader in readers)
 
 

@@ -1,4 +1,4 @@
-"""What is computed: tensor operations as a graph, and what can be said about it."""
+"""Computations as graphs of tensor operations, and facts about them."""
 
 from intarsia.native.dag.access import AccessAnalyzer, SimpleAccess, simple_access
 from intarsia.native.dag.compute_dag import ComputeDAG

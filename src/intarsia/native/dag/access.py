@@ -1,4 +1,4 @@
-"""Who reads what, and where: facts about a DAG that schedules are chosen by."""
+"""Access analysis: facts on the reads of a DAG, by which schedules are chosen."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from intarsia.native.dag.op_attrs import SIMPLIFY_CONST
 from intarsia.native.te.tensor import ComputeOp, Operation
 
 Indices: TypeAlias = tuple[Scalar, ...]
-"""Where an element is read."""
+"""Indices of a read, one for each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleAccess:
-    """An access whose indices are spatial axes of the reader, each plus a number, or numbers.
+    """An access whose indices are constants, or spatial axes of the reader plus constants.
 
     Attributes:
-        misses_axis: Whether a spatial axis is no index.
-        repeats_axis: Whether one is twice.
-        keeps_order: Whether they come in the order of the axes.
+        misses_axis: Whether a spatial axis is missing among the indices.
+        repeats_axis: Whether an axis occurs twice.
+        keeps_order: Whether the indices have the order of the axes.
     """
 
     misses_axis: bool
@@ -37,42 +37,47 @@ class SimpleAccess:
 class AccessAnalyzer:
     """Facts about a DAG's operations (seed ansor_minimum; Ansor, section 4.1).
 
-    What is written by a statement of its own (ExternOp) is never simple, never inlined and never tiled.
+    An ExternOp, whose statement is given, is never simple, never inlined and never tiled.
 
     Attributes:
-        dag: Which DAG.
+        dag: The DAG.
     """
 
     dag: ComputeDAG
 
     @cached_property
     def read_from(self) -> Mapping[Operation, Mapping[Operation, tuple[Indices, ...]]]:
-        """For each operation, what it reads, and all indices it reads there, in the order of the text."""
+        """For each operation, its producers with the indices of each read, in the order of the text."""
         producers = {buffer: op for op in self.dag.ops for buffer in op.buffers}
-        found: dict[Operation, Mapping[Operation, tuple[Indices, ...]]] = {}
+        reads_by_op: dict[Operation, Mapping[Operation, tuple[Indices, ...]]] = {}
         for op in self.dag.ops:
             reads: dict[Operation, list[Indices]] = {tensor.op: [] for tensor in op.inputs}
             for load in _loads(op):
                 if load.buffer in producers:
                     reads.setdefault(producers[load.buffer], []).append(load.indices)
-            found[op] = MappingProxyType({producer: tuple(each) for producer, each in reads.items()})
-        return MappingProxyType(found)
+            reads_by_op[op] = MappingProxyType(
+                {producer: tuple(accesses) for producer, accesses in reads.items()}
+            )
+        return MappingProxyType(reads_by_op)
 
     def is_strictly_inlineable(self, op: Operation) -> bool:
-        """Whether computing an element where it is read costs next to nothing.
+        """Return whether computing an element where it is read costs almost nothing.
 
-        It reads at axes in order, none twice, calls no `exp`, and has no branch; or reads nothing.
+        Its indices are axes in order, without repetition, and it has no `exp` and no branch; or it reads
+        nothing.
         """
         if not isinstance(op, ComputeOp) or op.combiner is not None:
             return False
         if not op.inputs:
             return True
         accesses = self._accesses(op)
-        is_plain = all(each is not None and each.keeps_order and not each.repeats_axis for each in accesses)
+        is_plain = all(
+            access is not None and access.keeps_order and not access.repeats_axis for access in accesses
+        )
         return is_plain and not any(map(_is_expensive, op.bodies))
 
     def needs_multi_level_tiling(self, op: Operation) -> bool:
-        """Whether elements of what it reads are used for many of its elements, so that tiles pay."""
+        """Return whether many elements use the same inputs, so that tiling pays off."""
         if not isinstance(op, ComputeOp) or SIMPLIFY_CONST in op.attrs:
             return False
         axes = {axis.var for axis in op.axes if axis.extent > 1}
@@ -80,33 +85,35 @@ class AccessAnalyzer:
             bool(axes - {scalar for indices in reads for scalar in _variables(indices)})
             for reads in self.read_from[op].values()
         )
+        # Ansor's rule: an input that lacks an axis is reused along it. Two such inputs pay off, as in an
+        # outer product; a single one only with a reduction.
         return missing >= 2 or (missing >= 1 and bool(op.reduce_axes))
 
     def is_output(self, op: Operation) -> bool:
-        """Whether the caller gets a result of it."""
+        """Return whether a result of the operation is an output of the DAG."""
         return self.dag.is_output(op)
 
     def num_common_outer_iterators(self, op: Operation, target: Operation) -> int:
-        """Of how many leading axes a loop can be shared with an operation that reads it, directly or not.
+        """Return the number of leading axes whose loops `op` can share with its (indirect) reader `target`.
 
-        The least along a path of readers, and of all paths; 0 if there is no path.
+        The minimum along each path of readers, and over all paths; 0 if there is no path.
         """
-        places = self.dag.op_ids
+        op_ids = self.dag.op_ids
         shared = {target: _rank(target)}
-        for each in reversed(self.dag.ops[places[op] : places[target]]):
+        for producer in reversed(self.dag.ops[op_ids[op] : op_ids[target]]):
             counts = [
-                min(self._common_outer(reader, each), shared[reader])
-                for reader in self.dag.readers[each]
+                min(self._common_outer(reader, producer), shared[reader])
+                for reader in self.dag.readers[producer]
                 if reader in shared
             ]
             if counts:
-                shared[each] = min(counts)
+                shared[producer] = min(counts)
         return min(shared.get(op, 0), _rank(op))
 
     def elementwise_match(self, op: Operation, target: Operation) -> bool:
-        """Whether each element of `target` comes from the element of `op` at the same place.
+        """Return whether each element of `target` depends on the element of `op` at the same indices.
 
-        Follows the only reader from operation to operation.
+        Follows a chain of operations with one reader each.
         """
         while op is not target:
             readers = self.dag.readers[op]
@@ -120,44 +127,44 @@ class AccessAnalyzer:
             return False
         accesses = [simple_access(reader, indices) for indices in self.read_from[reader][op]]
         plain = SimpleAccess(misses_axis=False, repeats_axis=False, keeps_order=True)
-        return all(each == plain for each in accesses)
+        return all(access == plain for access in accesses)
 
     def _accesses(self, op: ComputeOp) -> list[SimpleAccess | None]:
         reads = self.read_from[op].values()
-        return [simple_access(op, indices) for each in reads for indices in each]
+        return [simple_access(op, indices) for accesses in reads for indices in accesses]
 
     def _common_outer(self, reader: Operation, op: Operation) -> int:
         if not isinstance(reader, ComputeOp):
             return 0
         shape, count = op.buffers[0].shape, 0
-        for place, (axis, extent) in enumerate(zip(reader.axes, shape, strict=False)):
+        for dim, (axis, extent) in enumerate(zip(reader.axes, shape, strict=False)):
             reads = self.read_from[reader][op]
-            if axis.extent != extent or not all(shifted(each[place]) == axis.var for each in reads):
+            if axis.extent != extent or not all(shifted(indices[dim]) == axis.var for indices in reads):
                 break
             count += 1
         return count
 
 
 def simple_access(op: ComputeOp, indices: Sequence[Scalar]) -> SimpleAccess | None:
-    """What the indices of an access say, or None if they are more than axes plus numbers."""
-    places = {axis.var: place for place, axis in enumerate(op.axes)}
-    found = []
+    """Classify the indices of an access; None if one is neither a constant nor an axis plus a constant."""
+    positions = {axis.var: position for position, axis in enumerate(op.axes)}
+    axis_positions = []
     for index in indices:
         if isinstance(index, Literal):
             continue
         variable = shifted(index)
-        if variable is None or variable not in places:
+        if variable is None or variable not in positions:
             return None
-        found.append(places[variable])
+        axis_positions.append(positions[variable])
     return SimpleAccess(
-        misses_axis=len(set(found)) < len(places),
-        repeats_axis=len(set(found)) < len(found),
-        keeps_order=found == sorted(found),
+        misses_axis=len(set(axis_positions)) < len(positions),
+        repeats_axis=len(set(axis_positions)) < len(axis_positions),
+        keeps_order=axis_positions == sorted(axis_positions),
     )
 
 
 def shifted(index: Scalar) -> LoopVar | None:
-    """The variable of an index that is one, or one plus or minus a number."""
+    """Return the variable of an index of the form variable, variable plus or minus a constant; else None."""
     match index:
         case LoopVar():
             return index

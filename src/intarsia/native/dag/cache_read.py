@@ -1,4 +1,4 @@
-"""Reading through a copy."""
+"""DAG transform cache_read: operations read a copy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from intarsia.native.te.iter_var import IterVar
 from intarsia.native.te.tensor import ComputeOp, Operation, Tensor
 
 
-def cache_read(dag: ComputeDAG, place: int, scope_name: str, readers: Sequence[Operation]) -> ComputeDAG:
-    """The DAG with a copy of an operation's results behind it, which the readers read instead.
+def cache_read(dag: ComputeDAG, op_id: int, scope_name: str, readers: Sequence[Operation]) -> ComputeDAG:
+    """Return the DAG with a copy of an operation's results after it, which the readers read instead.
 
     Args:
         dag: The DAG.
-        place: Of the operation.
-        scope_name: The copy is named like the operation, `.`, and this.
-        readers: ComputeOps that read the operation.
+        op_id: Number of the operation in `dag.ops`.
+        scope_name: Suffix of the copy's name, after the operation's name and `.`.
+        readers: ComputeOps that read the copy from now on.
     """
-    op = dag.ops[place]
+    op = dag.ops[op_id]
     copy = _copy(op, free_op_name(dag, f"{op.name}.{scope_name}"))
     buffers = dict(zip(op.buffers, copy.buffers, strict=True))
     tensors = {Tensor(op, i): Tensor(copy, i) for i in range(len(op.buffers))}
@@ -34,7 +34,7 @@ def cache_read(dag: ComputeDAG, place: int, scope_name: str, readers: Sequence[O
             bodies=tuple(with_buffers(body, buffers) for body in reader.bodies),
             inputs=tuple(tensors.get(tensor, tensor) for tensor in reader.inputs),
         )
-    return respliced(dag, place, (op, copy), {}, changed)
+    return respliced(dag, op_id, (op, copy), {}, changed)
 
 
 def _copy(op: Operation, name: str) -> ComputeOp:

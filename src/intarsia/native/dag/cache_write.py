@@ -1,4 +1,4 @@
-"""Writing through a copy."""
+"""DAG transform cache_write: an operation is computed in a cache and copied."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from intarsia.native.dag.rewrite_scalar import with_values
 from intarsia.native.te.tensor import ComputeOp, Tensor
 
 
-def cache_write(dag: ComputeDAG, place: int, scope_name: str) -> ComputeDAG:
-    """The DAG with an operation's computation in a new one before it, which it copies.
+def cache_write(dag: ComputeDAG, op_id: int, scope_name: str) -> ComputeDAG:
+    """Return the DAG with an operation computed in a new one before it, which it copies.
 
-    The new operation has the spatial axes `i.c` for `i`, and the attributes; the old one keeps its name.
+    The new operation has the attributes, and the spatial axis `i.c` for each `i`; the old one keeps its name.
 
     Args:
         dag: The DAG.
-        place: Of a ComputeOp; the new operation is there afterwards.
-        scope_name: The new operation is named like the old one, `.`, and this.
+        op_id: Number of a ComputeOp in `dag.ops`; the new operation takes the number.
+        scope_name: Suffix of the new operation's name, after the old one's name and `.`.
     """
-    op = dag.ops[place]
+    op = dag.ops[op_id]
     assert isinstance(op, ComputeOp), "only computations by elements are written through copies"
     cache = _cache(op, free_op_name(dag, f"{op.name}.{scope_name}"))
     indices = tuple(axis.var for axis in op.axes)
@@ -36,7 +36,7 @@ def cache_write(dag: ComputeDAG, place: int, scope_name: str) -> ComputeDAG:
         attrs=NO_ATTRS,
     )
     tensors = {Tensor(op, i): Tensor(copy, i) for i in range(len(op.dtypes))}
-    return respliced(dag, place, (cache, copy), tensors, {})
+    return respliced(dag, op_id, (cache, copy), tensors, {})
 
 
 def _cache(op: ComputeOp, name: str) -> ComputeOp:
@@ -44,7 +44,9 @@ def _cache(op: ComputeOp, name: str) -> ComputeOp:
     names: dict[str, str] = {}
     for axis in op.axes:
         new = f"{axis.name}.c"
-        while new.replace(".", "_") in {each.replace(".", "_") for each in (*taken, *names.values())}:
+        while new.replace(".", "_") in {
+            taken_name.replace(".", "_") for taken_name in (*taken, *names.values())
+        }:
             new += "c"
         names[axis.name] = new
     axes = tuple(replace(axis, name=names[axis.name]) for axis in op.axes)
@@ -59,7 +61,7 @@ def _cache(op: ComputeOp, name: str) -> ComputeOp:
 
 
 def _renamed(attrs: Attrs, names: dict[str, str]) -> Attrs:
-    """Lists of axes name the axes as they are now."""
+    """Return the attributes with the new names in lists of axes."""
     changes = {}
     for key in AXIS_NAMES:
         listed = attrs.get(key)

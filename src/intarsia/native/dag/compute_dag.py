@@ -17,11 +17,12 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class ComputeDAG:
-    """What is computed, without any decision about how (seed ansor_minimum).
+    """A computation, without any decision on its schedule (seed ansor_minimum).
 
     Attributes:
-        tensors: What the caller passes and gets: placeholders and results.
-        ops: Every operation that the results need, each after what it reads. Its place is its stage's number.
+        tensors: Tensors that the caller passes and receives: placeholders and results.
+        ops: Every operation that the results need, in topological order. Its index is the number of its
+            stage.
 
     Raises:
         UsageError: Two operations have one name, or two axes of an operation, or a given tensor is not among
@@ -40,37 +41,39 @@ class ComputeDAG:
 
     @cached_property
     def placeholders(self) -> tuple[Tensor, ...]:
-        """What is given, in the order of the operations, whether or not `tensors` lists it."""
+        """The placeholders in the order of the operations, listed in `tensors` or not."""
         return tuple(Tensor(op) for op in self.ops if isinstance(op, PlaceholderOp))
 
     @cached_property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What is computed for the caller, whoever else reads it.
+        """The tensors that are computed for the caller, read by other operations or not.
 
-        First what `tensors` lists, in its order, then the results of operations that nobody reads and of
-        which nothing is listed.
+        First the results in `tensors`, in its order, then the results of operations without readers that
+        `tensors` does not mention.
         """
         listed = [tensor for tensor in self.tensors if not isinstance(tensor.op, PlaceholderOp)]
-        known = {tensor.op for tensor in listed} | {tensor.op for op in self.ops for tensor in op.inputs}
-        rest = [op for op in self.ops if op not in known and not isinstance(op, PlaceholderOp)]
+        listed_or_read = {tensor.op for tensor in listed} | {
+            tensor.op for op in self.ops for tensor in op.inputs
+        }
+        rest = [op for op in self.ops if op not in listed_or_read and not isinstance(op, PlaceholderOp)]
         return (*dict.fromkeys(listed), *(Tensor(op, i) for op in rest for i in range(len(op.buffers))))
 
     @cached_property
     def op_ids(self) -> Mapping[Operation, int]:
-        """The place of each operation in `ops`."""
-        return MappingProxyType({op: place for place, op in enumerate(self.ops)})
+        """The index of each operation in `ops`."""
+        return MappingProxyType({op: op_id for op_id, op in enumerate(self.ops)})
 
     @cached_property
     def readers(self) -> Mapping[Operation, tuple[Operation, ...]]:
-        """Who reads each operation's results, in the order of the operations."""
-        found: dict[Operation, list[Operation]] = {op: [] for op in self.ops}
+        """The operations that read each operation's results, in the order of `ops`."""
+        readers_by_op: dict[Operation, list[Operation]] = {op: [] for op in self.ops}
         for op in self.ops:
             for producer in dict.fromkeys(tensor.op for tensor in op.inputs):
-                found[producer].append(op)
-        return MappingProxyType({op: tuple(readers) for op, readers in found.items()})
+                readers_by_op[producer].append(op)
+        return MappingProxyType({op: tuple(readers) for op, readers in readers_by_op.items()})
 
     def is_output(self, op: Operation) -> bool:
-        """Whether the caller gets a result of it."""
+        """Return whether a result of the operation is an output."""
         return op in self._output_ops
 
     @cached_property
@@ -79,11 +82,11 @@ class ComputeDAG:
 
     @cached_property
     def flop_ct(self) -> int:
-        """The number of floating-point operations; -1 if it is not known."""
+        """Number of floating-point operations; -1 if unknown."""
         return flop_count(self.ops)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle operations in order, so that long chains do not nest."""
+        """Pickle operations in order: recursion along long chains would exceed the interpreter's limit."""
         return _unpickled, (self.ops, self.tensors)
 
     def __str__(self) -> str:
@@ -114,13 +117,13 @@ def _check_axes(op: ComputeOp) -> None:
 
 
 def _check_complete(tensors: Iterable[Tensor], ops: tuple[Operation, ...]) -> None:
-    places = {op: place for place, op in enumerate(ops)}
+    op_ids = {op: op_id for op_id, op in enumerate(ops)}
     for tensor in tensors:
-        if tensor.op not in places:
+        if tensor.op not in op_ids:
             raise UsageError(f"tensor {tensor.buffer.name} is no result of the operations given")
     for op in ops:
         for tensor in op.inputs:
-            if places.get(tensor.op, len(ops)) >= places[op]:
+            if op_ids.get(tensor.op, len(ops)) >= op_ids[op]:
                 raise UsageError(
                     f"operation {op.name} reads {tensor.buffer.name}, which is not computed before"
                 )

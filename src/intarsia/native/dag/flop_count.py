@@ -1,4 +1,4 @@
-"""How many floating-point operations a DAG comes to."""
+"""Number of floating-point operations of a DAG."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from intarsia.native.dag.op_attrs import FLOP
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
 
 UNKNOWN = -1
-"""What `flop_count` gives if an operation's count is not known."""
+"""Result of `flop_count` if the count of an operation is unknown."""
 
 
 def flop_count(ops: Iterable[Operation]) -> int:
-    """The arithmetic, comparisons and logic on values of the class of the results, such as floats.
+    """Count the arithmetic, comparisons and logic on values of the class of the results, such as floats.
 
-    So index arithmetic does not count; casts, loads and functions such as `exp` do not either, but for their
-    arguments. Of `select` the dearer value counts. An integer attribute FLOP of an operation stands for it.
+    So index arithmetic does not count. Of casts, loads and functions such as `exp` only the arguments count.
+    Of `select` the more expensive value counts. An integer attribute FLOP of an operation replaces its count.
 
     Returns:
-        The count, or UNKNOWN if an operation is written by a statement of its own and has no such attribute.
+        The count, or UNKNOWN if there is an ExternOp without such an attribute.
     """
     counts = [_op_count(op) for op in ops]
     return UNKNOWN if UNKNOWN in counts else sum(counts)
@@ -50,7 +50,7 @@ def _element_count(op: ComputeOp) -> int:
     if op.combiner is None:
         return sum(counts)
     combining = [
-        _scalar_count(each, dtype) for each, dtype in zip(op.combiner.result, op.dtypes, strict=True)
+        _scalar_count(scalar, dtype) for scalar, dtype in zip(op.combiner.result, op.dtypes, strict=True)
     ]
     return math.prod(axis.extent for axis in op.reduce_axes) * (sum(counts) + sum(combining))
 
@@ -65,14 +65,14 @@ def _scalar_count(root: Scalar, result: DType) -> int:
             case Arith(op=ArithOp.SELECT):
                 stack.append(below[0] + max(below[1:]))
             case Arith():
-                stack.append(sum(below) + _counts(scalar, result))
+                stack.append(sum(below) + _is_counted(scalar, result))
             case _:
                 stack.append(sum(below))
     return stack[0]
 
 
-def _counts(scalar: Arith, result: DType) -> int:
-    types = [scalar_dtype(each) for each in scalar.operands]
+def _is_counted(scalar: Arith, result: DType) -> int:
+    types = [scalar_dtype(operand) for operand in scalar.operands]
     return int(any(dtype is not None and _class(dtype) == _class(result) for dtype in types))
 
 

@@ -1,4 +1,4 @@
-"""Names of computations that are the same in every process and on every machine."""
+"""Keys of computations, the same in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from intarsia.support.digest import digest_text
 
 
 def workload_key(dag: ComputeDAG, digest: Callable[[str], str] | None = None) -> str:
-    """The field's key: a JSON list of a digest of the text, and the shapes of the DAG's tensors.
+    """Return TVM's workload key: a JSON list of a digest of the text and the shapes of the DAG's tensors.
 
-    Names are part of it; `structural_key` is without.
+    Names are part of it; `structural_key` ignores them.
 
     Args:
         dag: The DAG.
-        digest: Of the text without shapes; MD5 if not given.
+        digest: Digest function for the text without shapes; MD5 if not given.
     """
     text = dag_text(dag.ops, shorten=False, simple=True)
-    made = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() if digest is None else digest(text)
-    return json.dumps([made, *(list(tensor.shape) for tensor in dag.tensors)])
+    text_digest = (
+        hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() if digest is None else digest(text)
+    )
+    return json.dumps([text_digest, *(list(tensor.shape) for tensor in dag.tensors)])
 
 
 def structural_key(dag: ComputeDAG) -> str:
-    """A digest of what is computed: operations, types, extents, attributes; not of any name.
+    """Return a digest of the computation: operations, types, extents and attributes, without names.
 
-    Operations and axes count by their places, so the order of the operations is part of it.
+    Operations and axes are identified by position, so the order of the operations is part of it.
     """
     names = {op.name: f"t{place}" for place, op in enumerate(dag.ops)}
     parts = [part for op in dag.ops for part in _op_parts(op, dag, names)]
@@ -63,25 +65,25 @@ def _combiner_parts(combiner: Combiner | None) -> list[str]:
     if combiner is None:
         return []
     sides = {load.buffer.name: load.buffer.name for load in (*combiner.lhs, *combiner.rhs)}
-    results = [part for each in combiner.result for part in ("result", *_scalar_parts(each, {}, sides))]
-    return ["combiner", *(" ".join(each.key) for each in combiner.identity), *results]
+    results = [part for scalar in combiner.result for part in ("result", *_scalar_parts(scalar, {}, sides))]
+    return ["combiner", *(" ".join(scalar.key) for scalar in combiner.identity), *results]
 
 
 def _attr_parts(op: Operation, axes: dict[str, str], names: dict[str, str]) -> list[str]:
     parts = []
     for key, value in op.attrs.items():
-        known = axes if key in AXIS_NAMES else names if key == LAYOUT_FREE else {}
+        new_names = axes if key in AXIS_NAMES else names if key == LAYOUT_FREE else {}
         listed = value if isinstance(value, tuple) else (value,)
         parts += [
             "attr",
             key,
-            *(known.get(each, each) if isinstance(each, str) else repr(each) for each in listed),
+            *(new_names.get(item, item) if isinstance(item, str) else repr(item) for item in listed),
         ]
     return parts
 
 
 def _scalar_parts(root: Scalar, axes: dict[str, str], buffers: dict[str, str]) -> list[str]:
-    """In an order that tells trees apart: each part with the number of its operands."""
+    """Return the parts in post-order; with the number of operands in each, different trees differ."""
     return [_scalar_part(scalar, axes, buffers) for scalar, _ in scalar_post_order(root)]
 
 

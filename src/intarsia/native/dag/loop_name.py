@@ -1,6 +1,6 @@
-"""Axes as loops."""
+"""Names of loops."""
 
 
 def loop_name(axis_name: str) -> str:
-    """The name of an axis as a loop of a stage: splitting and fusing add `.` and `@`."""
+    """Return the name of an axis as a loop, without `.` and `@`, which splitting and fusing add."""
     return axis_name.replace(".", "_").replace("@", "_")

@@ -9,45 +9,46 @@ from intarsia.native.te.tensor import Operation, Tensor, operations
 
 
 def default_order(tensors: Sequence[Tensor]) -> tuple[Operation, ...]:
-    """Every operation that the tensors need, each after what it reads.
+    """Return every operation that the tensors need, each after its producers.
 
-    The order that records of schedules rely on: from the results that nobody reads, taken in topological
-    order, down along what is read, in the order of reading; an operation comes when all it reads is there.
+    Schedule records depend on this order: a depth-first post-order from the results without readers, these in
+    topological order, along inputs in their order.
     """
-    found = _discovered(tensors)
-    read = {tensor.op for op in found for tensor in op.inputs}
-    results = [op for op in _topological(found) if op not in read]
+    discovery = _discovered(tensors)
+    read = {tensor.op for op in discovery for tensor in op.inputs}
+    results = [op for op in _topological(discovery) if op not in read]
     return tuple(operations(results))
 
 
 def _discovered(tensors: Sequence[Tensor]) -> dict[Operation, int]:
-    """The operations and when a search that always goes on with the last tensor seen meets them."""
-    found: dict[Operation, int] = {}
+    """Return the operations with their numbers in a depth-first search that visits the last tensor first."""
+    discovery: dict[Operation, int] = {}
     stack = [tensor.op for tensor in tensors]
     while stack:
         op = stack.pop()
-        if op not in found:
-            found[op] = len(found)
+        if op not in discovery:
+            discovery[op] = len(discovery)
             stack.extend(tensor.op for tensor in op.inputs)
-    return found
+    return discovery
 
 
-def _topological(found: dict[Operation, int]) -> list[Operation]:
-    """Of the operations that are possible next, the one that was discovered last comes first."""
-    by_number = list(found)
-    waiting = [len({tensor.op for tensor in op.inputs}) for op in by_number]
+def _topological(discovery: dict[Operation, int]) -> list[Operation]:
+    """Return a topological order in which the ready operation that was discovered last comes first."""
+    by_number = list(discovery)
+    missing_inputs = [len({tensor.op for tensor in op.inputs}) for op in by_number]
     readers: list[list[int]] = [[] for _ in by_number]
     for number, op in enumerate(by_number):
         for producer in {tensor.op for tensor in op.inputs}:
-            readers[found[producer]].append(number)
-    possible = [-number for number, count in enumerate(waiting) if count == 0]
-    heapq.heapify(possible)
+            readers[discovery[producer]].append(number)
+    # A min-heap of negated numbers yields the ready operation with the highest number.
+    ready = [-number for number, count in enumerate(missing_inputs) if count == 0]
+    heapq.heapify(ready)
     order = []
-    while possible:
-        number = -heapq.heappop(possible)
+    while ready:
+        number = -heapq.heappop(ready)
         order.append(by_number[number])
         for reader in readers[number]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                heapq.heappush(possible, -reader)
+            missing_inputs[reader] -= 1
+            if missing_inputs[reader] == 0:
+                heapq.heappush(ready, -reader)
     return order

@@ -1,4 +1,4 @@
-"""A DAG as text, as the field prints it."""
+"""A DAG as text, in TVM's format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intarsia.native.te.combiner import Combiner
 from intarsia.native.te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp
 
 LONGEST_LINE: Final = 256
-"""How long a line of `dag_text` may be before its middle is left out."""
+"""Number of characters from which the middle of a line of `dag_text` is left out."""
 
 _FUNCTIONS: Final = {
     ArithOp.MIN: "min",
@@ -25,10 +25,10 @@ _SIGNS: Final = {ArithOp.ADD: " +", ArithOp.MAX: " max", ArithOp.MIN: " min", Ar
 
 
 def dag_text(ops: Iterable[Operation], *, shorten: bool = True, simple: bool = False) -> str:
-    """One line for each result, such as `C(i, j) += (A[i, k]*B[k, j])`.
+    """Return one line for each result, such as `C(i, j) += (A[i, k]*B[k, j])`.
 
     Args:
-        ops: In order.
+        ops: Operations in the order of the lines.
         shorten: Whether the middle of lines longer than LONGEST_LINE is left out.
         simple: Whether shapes are left out, and the arguments of a body that is one function call; that text
             is the same for all sizes of a computation.
@@ -45,7 +45,7 @@ def _lines(op: Operation, simple: bool) -> list[str]:
             shape = "" if simple else f" {list(op.shape)}"
             return [f"{op.name} = PLACEHOLDER{shape}"]
         case ComputeOp():
-            return [_compute_line(op, place, simple) for place in range(len(op.bodies))]
+            return [_compute_line(op, result_index, simple) for result_index in range(len(op.bodies))]
         case ExternOp():
             inputs = ", ".join(tensor.buffer.name for tensor in op.inputs)
             shapes = "" if simple else " " + ", ".join(str(list(buffer.shape)) for buffer in op.buffers)
@@ -54,19 +54,19 @@ def _lines(op: Operation, simple: bool) -> list[str]:
             assert_never(op)
 
 
-def _compute_line(op: ComputeOp, place: int, simple: bool) -> str:
-    suffix = f".v{place}" if len(op.bodies) > 1 else ""
+def _compute_line(op: ComputeOp, result_index: int, simple: bool) -> str:
+    suffix = f".v{result_index}" if len(op.bodies) > 1 else ""
     head = f"{op.name}{suffix}({', '.join(axis.name for axis in op.axes)})"
-    body = op.bodies[place]
+    body = op.bodies[result_index]
     if op.combiner is not None:
-        return head + _combined(op.combiner, place, op.bodies)
+        return head + _combined(op.combiner, result_index, op.bodies)
     if simple and isinstance(body, Intrinsic):
         return f"{head} = {body.name}"
     return f"{head} = {expression_text(body)}"
 
 
-def _combined(combiner: Combiner, place: int, bodies: tuple[Scalar, ...]) -> str:
-    result = combiner.result[place]
+def _combined(combiner: Combiner, result_index: int, bodies: tuple[Scalar, ...]) -> str:
+    result = combiner.result[result_index]
     sources = [expression_text(body) for body in bodies]
     if len(bodies) == 1 and isinstance(result, Arith) and result.op in _SIGNS:
         return f"{_SIGNS[result.op]}= {sources[0]}"
@@ -74,7 +74,7 @@ def _combined(combiner: Combiner, place: int, bodies: tuple[Scalar, ...]) -> str
 
 
 def expression_text(root: Scalar) -> str:
-    """A scalar as text: operators in parentheses, floats with `f`, functions by name."""
+    """Return a scalar as text: operators in parentheses, floats with `f`, functions by name."""
     stack: list[str] = []
     for scalar, _ in scalar_post_order(root):
         count = len(operands(scalar))

@@ -1,4 +1,4 @@
-"""DAGs with operations put in."""
+"""Replacement of operations in a DAG."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from intarsia.support.free_names import free_name
 
 def respliced(
     dag: ComputeDAG,
-    place: int,
-    made: Iterable[Operation],
+    op_id: int,
+    new_ops: Iterable[Operation],
     tensors: Mapping[Tensor, Tensor],
     changed: Mapping[Operation, Operation],
 ) -> ComputeDAG:
-    """The DAG with `made` in the place of its operation `place`, and all behind it reading what is new.
+    """Return the DAG with `new_ops` in place of an operation, and later operations reading the new tensors.
 
     Args:
         dag: The DAG.
-        place: Of the operation that is replaced.
-        made: What replaces it, in order.
-        tensors: New tensors for old ones, for every reader and for the DAG's own tensors.
-        changed: Other operations behind `place` that are replaced; `tensors` holds for their inputs too.
+        op_id: Number of the replaced operation in `dag.ops`.
+        new_ops: Operations that replace it, in order.
+        tensors: New tensors by old ones, for every reader and for `dag.tensors`.
+        changed: New operations by old ones after `op_id`; `tensors` applies to their inputs too.
     """
-    known = dict(tensors)
-    ops = [*dag.ops[:place], *made]
-    for old in dag.ops[place + 1 :]:
-        op = _reading(changed.get(old, old), known)
+    new_tensors = dict(tensors)
+    ops = [*dag.ops[:op_id], *new_ops]
+    for old in dag.ops[op_id + 1 :]:
+        op = _reading(changed.get(old, old), new_tensors)
+        # An operation that changes has new tensors, which its readers must read in turn.
         if op is not old:
-            known |= {Tensor(old, i): Tensor(op, i) for i in range(len(op.buffers))}
+            new_tensors |= {Tensor(old, i): Tensor(op, i) for i in range(len(op.buffers))}
         ops.append(op)
-    return ComputeDAG(tuple(known.get(tensor, tensor) for tensor in dag.tensors), tuple(ops))
+    return ComputeDAG(tuple(new_tensors.get(tensor, tensor) for tensor in dag.tensors), tuple(ops))
 
 
-def _reading(op: Operation, known: Mapping[Tensor, Tensor]) -> Operation:
-    inputs = tuple(known.get(tensor, tensor) for tensor in op.inputs)
+def _reading(op: Operation, new_tensors: Mapping[Tensor, Tensor]) -> Operation:
+    inputs = tuple(new_tensors.get(tensor, tensor) for tensor in op.inputs)
     return op if isinstance(op, PlaceholderOp) or inputs == op.inputs else replace(op, inputs=inputs)
 
 

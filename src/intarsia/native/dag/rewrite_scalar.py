@@ -1,4 +1,4 @@
-"""Changing scalars from the leaves up."""
+"""Bottom-up rewriting of scalars."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from intarsia.ir.prim_func import Buffer, Load, LoopVar, Scalar
 
 
 def rewrite_scalar(root: Scalar, rule: Callable[[Scalar], Scalar]) -> Scalar:
-    """A scalar with a rule applied to each part, after its operands."""
+    """Return a scalar with a rule applied to each part, after its operands."""
     stack: list[Scalar] = []
     for scalar, _ in scalar_post_order(root):
         count = len(operands(scalar))
@@ -20,7 +20,7 @@ def rewrite_scalar(root: Scalar, rule: Callable[[Scalar], Scalar]) -> Scalar:
 
 
 def with_values(root: Scalar, values: Mapping[str, Scalar]) -> Scalar:
-    """A scalar with other scalars for loop variables."""
+    """Return a scalar with loop variables replaced by other scalars."""
 
     def rule(scalar: Scalar) -> Scalar:
         return values.get(scalar.name, scalar) if isinstance(scalar, LoopVar) else scalar
@@ -29,7 +29,7 @@ def with_values(root: Scalar, values: Mapping[str, Scalar]) -> Scalar:
 
 
 def with_buffers(root: Scalar, buffers: Mapping[Buffer, Buffer]) -> Scalar:
-    """A scalar that loads from other buffers."""
+    """Return a scalar that loads from other buffers."""
 
     def rule(scalar: Scalar) -> Scalar:
         if isinstance(scalar, Load) and scalar.buffer in buffers:

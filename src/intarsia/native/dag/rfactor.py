@@ -1,4 +1,4 @@
-"""Reductions in two parts."""
+"""DAG transform rfactor: a reduction of partial results."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from intarsia.native.te.tensor import ComputeOp, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Factoring:
-    """How a reduction is taken apart.
+    """The parts of a factored reduction.
 
     Attributes:
-        factor: The axis of partial results.
-        place: Where it stands among the spatial axes of the partial results.
-        reduce_axes: What each partial result is reduced over.
-        values: The old reduction axes that are gone, over the new axes.
-        conditions: What must hold for values to lie inside the old axes, where those cover too much.
+        factor: Axis of the partial results.
+        position: Index of that axis among the spatial axes of the partial results.
+        reduce_axes: Axes over which each partial result is reduced.
+        values: Values of the replaced reduction axes, over the new axes, by name.
+        conditions: Conditions under which the values lie inside the replaced axes, where the new axes cover
+            more.
     """
 
     factor: IterVar
-    place: int
+    position: int
     reduce_axes: tuple[IterVar, ...]
     values: Mapping[str, Scalar]
     conditions: tuple[Scalar, ...]
 
 
-def rfactor(dag: ComputeDAG, place: int, factoring: Factoring) -> ComputeDAG:
-    """The DAG with a new operation of partial results, named with `.rf`, that the old one reduces.
+def rfactor(dag: ComputeDAG, op_id: int, factoring: Factoring) -> ComputeDAG:
+    """Return the DAG with a new operation of partial results, named with `.rf`, which the old one reduces.
 
     Args:
         dag: The DAG.
-        place: Of a ComputeOp that reduces; the new operation is there afterwards.
-        factoring: How.
+        op_id: Number of a ComputeOp that reduces, in `dag.ops`; the new operation takes the number.
+        factoring: Axes, values and conditions of the partial results.
     """
-    op = dag.ops[place]
+    op = dag.ops[op_id]
     assert isinstance(op, ComputeOp), "only reductions are factored"
     partial = _partial(op, factoring, free_op_name(dag, f"{op.name}.rf"))
     name = f"{factoring.factor.name}_v"
@@ -50,7 +51,7 @@ def rfactor(dag: ComputeDAG, place: int, factoring: Factoring) -> ComputeDAG:
         name += "v"
     rest = IterVar(name, factoring.factor.extent, IterKind.REDUCTION)
     indices = [axis.var for axis in op.axes]
-    indices.insert(factoring.place, rest.var)
+    indices.insert(factoring.position, rest.var)
     whole = replace(
         op,
         reduce_axes=(rest,),
@@ -59,14 +60,14 @@ def rfactor(dag: ComputeDAG, place: int, factoring: Factoring) -> ComputeDAG:
         attrs=NO_ATTRS,
     )
     tensors = {Tensor(op, i): Tensor(whole, i) for i in range(len(op.dtypes))}
-    return respliced(dag, place, (partial, whole), tensors, {})
+    return respliced(dag, op_id, (partial, whole), tensors, {})
 
 
 def _partial(op: ComputeOp, factoring: Factoring, name: str) -> ComputeOp:
     combiner = op.combiner
     assert combiner is not None, "only reductions are factored"
     axes = [*op.axes]
-    axes.insert(factoring.place, replace(factoring.factor, kind=IterKind.SPATIAL))
+    axes.insert(factoring.position, replace(factoring.factor, kind=IterKind.SPATIAL))
     bodies = (with_values(body, factoring.values) for body in op.bodies)
     return replace(
         op,
@@ -82,10 +83,10 @@ def _partial(op: ComputeOp, factoring: Factoring, name: str) -> ComputeOp:
 
 
 def _guarded(body: Scalar, neutral: Literal, conditions: tuple[Scalar, ...]) -> Scalar:
-    """The body where the conditions hold, else what does not count; only one of them is evaluated."""
+    """Return the body where the conditions hold, else the neutral element; only one of them is evaluated."""
     if not conditions:
         return body
     condition, *more = conditions
-    for each in more:
-        condition = Arith(ArithOp.AND, (condition, each))
+    for further in more:
+        condition = Arith(ArithOp.AND, (condition, further))
     return Intrinsic(IF_THEN_ELSE, (condition, body, neutral), neutral.dtype)

@@ -1,4 +1,4 @@
-"""Which stages stand inside which loops."""
+"""The attach map: stages that are computed inside loops of others."""
 
 from __future__ import annotations
 
@@ -7,60 +7,64 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-Place: TypeAlias = tuple[int, int]
-"""A stage and one of its loops, by number."""
+LoopPosition: TypeAlias = tuple[int, int]
+"""Numbers of a stage and of one of its loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachMap:
-    """Stages inside loops of others, immutable.
+    """Stages that are computed inside loops of others; immutable.
 
     Attributes:
-        places: The loop that each attached stage stands in.
-        attached: The stages in each loop, in the order of stages, which is the order they are computed in
-            (and not, as in the field's first implementation, the order of attaching).
+        positions: Loop that each attached stage is computed in, by stage number.
+        attached: Stages in each loop, in the order of stages, which is the order of computation (in TVM's
+            first implementation it is the order of attaching).
     """
 
-    places: Mapping[int, Place] = field(default_factory=dict)
-    attached: Mapping[Place, tuple[int, ...]] = field(init=False, compare=False)
+    positions: Mapping[int, LoopPosition] = field(default_factory=dict)
+    attached: Mapping[LoopPosition, tuple[int, ...]] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Turn the places around."""
-        attached: dict[Place, list[int]] = {}
-        for stage in sorted(self.places):
-            attached.setdefault(self.places[stage], []).append(stage)
+        """Invert the positions."""
+        attached: dict[LoopPosition, list[int]] = {}
+        for stage in sorted(self.positions):
+            attached.setdefault(self.positions[stage], []).append(stage)
         view = {place: tuple(stages) for place, stages in attached.items()}
         object.__setattr__(self, "attached", MappingProxyType(view))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the places only."""
-        return AttachMap, (dict(self.places),)
+        """Pickle the positions only."""
+        return AttachMap, (dict(self.positions),)
 
     def attach(self, stage: int, target: int, loop: int) -> AttachMap:
-        """With a stage inside a loop, wherever it stood before."""
-        return AttachMap(MappingProxyType({**self.places, stage: (target, loop)}))
+        """Return the map with a stage inside a loop, attached before or not."""
+        return AttachMap(MappingProxyType({**self.positions, stage: (target, loop)}))
 
     def detach(self, stage: int) -> AttachMap:
-        """Without a stage; the same if it is not attached."""
-        if stage not in self.places:
+        """Return the map without a stage; the same map if it is not attached."""
+        if stage not in self.positions:
             return self
-        return AttachMap(MappingProxyType({s: place for s, place in self.places.items() if s != stage}))
+        return AttachMap(
+            MappingProxyType({s: position for s, position in self.positions.items() if s != stage})
+        )
 
-    def with_loops_moved(self, target: int, moved: Callable[[int], int]) -> AttachMap:
-        """After the loops of a stage got other numbers, all at once."""
-        if not any(stage == target for stage, _ in self.places.values()):
+    def with_loops_moved(self, target: int, new_number: Callable[[int], int]) -> AttachMap:
+        """Return the map after the loops of a stage were renumbered, all at once."""
+        if not any(stage == target for stage, _ in self.positions.values()):
             return self
-        places = {
-            stage: (at, moved(loop)) if at == target else (at, loop)
-            for stage, (at, loop) in self.places.items()
+        positions = {
+            stage: (owner, new_number(loop)) if owner == target else (owner, loop)
+            for stage, (owner, loop) in self.positions.items()
         }
-        return AttachMap(MappingProxyType(places))
+        return AttachMap(MappingProxyType(positions))
 
     def with_stages_shifted(self, start: int, count: int = 1) -> AttachMap:
-        """After `count` stages were put in: numbers from `start` on grow by that."""
+        """Return the map after `count` stages were inserted at `start`."""
 
-        def moved(stage: int) -> int:
+        def shifted(stage: int) -> int:
             return stage + count if stage >= start else stage
 
-        places = {moved(stage): (moved(at), loop) for stage, (at, loop) in self.places.items()}
-        return AttachMap(MappingProxyType(places))
+        positions = {
+            shifted(stage): (shifted(owner), loop) for stage, (owner, loop) in self.positions.items()
+        }
+        return AttachMap(MappingProxyType(positions))

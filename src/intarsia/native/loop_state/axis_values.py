@@ -1,4 +1,4 @@
-"""The values of a stage's axes, from the loops that are left of them."""
+"""Values of a stage's axes as expressions over its present loops."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from intarsia.native.loop_state.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class AxisValues:
-    """What loops mean.
+    """Values of the loops of a stage.
 
     Attributes:
-        values: An int64 scalar for each name of a loop that was or is.
-        conditions: What must hold for an iteration to be one of the loop named, because parts cover more.
+        values: An int64 scalar for each past and present loop, by name.
+        conditions: Pairs of a loop's name and the condition under which an iteration is one of that loop;
+            there is one for each split whose parts cover more than the extent.
     """
 
     values: Mapping[str, Scalar]
     conditions: tuple[tuple[str, Scalar], ...]
 
     def conditions_on(self, names: Collection[str]) -> tuple[Scalar, ...]:
-        """The conditions on some loops."""
+        """Return the conditions on the named loops."""
         return tuple(condition for name, condition in self.conditions if name in names)
 
 
 def axis_values(stage: Stage, names: Mapping[str, str]) -> AxisValues:
-    """The values of all loops that were, over the loops that are.
+    """Compute the values of all past loops, over the present loops.
 
     Args:
-        stage: With all split lengths, and extents, known.
-        names: Other names for the variables of loops.
+        stage: Stage whose split lengths and extents are all known.
+        names: Names of loop variables that differ from those of the loops.
     """
     values: dict[str, Scalar] = {loop.name: LoopVar(names.get(loop.name, loop.name)) for loop in stage.iters}
     conditions: list[tuple[str, Scalar]] = []
@@ -53,29 +54,30 @@ def _split_value(
         return
     extent, sizes = relation.extent, piece_sizes(relation.extent, relation.lengths, relation.inner_to_outer)
     value = values[relation.parts[-1]]
-    for place in range(len(relation.parts) - 2, -1, -1):
-        value = _plus(_times(values[relation.parts[place]], sizes[place]), value)
-        whole = sizes[place - 1] if place else extent
-        covered = (relation.lengths[place] or 1) * sizes[place]
-        if not relation.inner_to_outer and covered > whole:
-            conditions.append((relation.parent, _below(value, whole)))
+    for i in range(len(relation.parts) - 2, -1, -1):
+        value = _plus(_times(values[relation.parts[i]], sizes[i]), value)
+        parent_extent = sizes[i - 1] if i else extent
+        covered = (relation.lengths[i] or 1) * sizes[i]
+        # A part that does not divide its parent runs over its end: the last iterations must be masked.
+        if not relation.inner_to_outer and covered > parent_extent:
+            conditions.append((relation.parent, _below(value, parent_extent)))
     if relation.inner_to_outer and -(-extent // sizes[0]) * sizes[0] > extent:
         conditions.append((relation.parent, _below(value, extent)))
     values[relation.parent] = value
 
 
 def piece_sizes(extent: int, lengths: tuple[int | None, ...], inner_to_outer: bool) -> tuple[int, ...]:
-    """By how much the value of a split loop grows with each part but the innermost, whose step is 1."""
-    known = [length for length in lengths if length is not None]
-    assert len(known) == len(lengths), "lengths are chosen"
+    """Return the stride of each part of a split loop but the innermost, whose stride is 1."""
+    chosen = [length for length in lengths if length is not None]
+    assert len(chosen) == len(lengths), "lengths are chosen"
     sizes: list[int] = []
     if inner_to_outer:
         size = 1
-        for length in reversed(known):
+        for length in reversed(chosen):
             size *= length
             sizes.insert(0, size)
         return tuple(sizes)
-    for length in known:
+    for length in chosen:
         extent = max(1, -(-extent // length))
         sizes.append(extent)
     return tuple(sizes)
@@ -83,11 +85,11 @@ def piece_sizes(extent: int, lengths: tuple[int | None, ...], inner_to_outer: bo
 
 def _fused_values(relation: FuseRelation, values: dict[str, Scalar]) -> None:
     rest = values[relation.fused]
-    for place in range(len(relation.parts) - 1, 0, -1):
-        extent = relation.extents[place]
+    for i in range(len(relation.parts) - 1, 0, -1):
+        extent = relation.extents[i]
         if extent is None:
             return
-        values[relation.parts[place]] = _divided(ArithOp.FLOOR_MOD, rest, extent)
+        values[relation.parts[i]] = _divided(ArithOp.FLOOR_MOD, rest, extent)
         rest = _divided(ArithOp.FLOOR_DIV, rest, extent)
     if relation.parts:
         values[relation.parts[0]] = rest

@@ -1,4 +1,4 @@
-"""Histories that are not possible."""
+"""Errors of impossible histories."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from intarsia.support.errors import UsageError
 
 @dataclass(eq=False)
 class IllegalStepError(UsageError):
-    """A step cannot be applied to a state, or the steps together place a stage where it cannot be.
+    """A step cannot be applied to a state, or the steps together put a stage in an impossible position.
 
     Attributes:
-        step_id: The place of the step in the history, or None if no single step is to blame.
-        stage_name: The stage that it is about.
+        step_id: Index of the step in the history, or None if no single step causes the error.
+        stage_name: Name of the stage concerned.
     """
 
     step_id: int | None

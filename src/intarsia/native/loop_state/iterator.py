@@ -9,7 +9,7 @@ from intarsia.native.te.iter_var import IterKind
 
 
 class IteratorAnnotation(IntEnum):
-    """How a loop is carried out; the numbers are those of the v0.6 log."""
+    """Execution mode of a loop; the numbers are those of TVM's v0.6 log."""
 
     NONE = 0
     UNROLL = 1
@@ -26,12 +26,12 @@ class IteratorAnnotation(IntEnum):
 
     @property
     def keyword(self) -> str:
-        """What it is called in a printed state, and by `bind`: "parallel", "threadIdx.x" ..."""
+        """Name in a printed state, and in `bind`: "parallel", "threadIdx.x" ..."""
         return _KEYWORDS[self]
 
     @property
     def is_thread(self) -> bool:
-        """Whether the loop is bound to an axis of a grid of threads."""
+        """Whether the loop is bound to an axis of a thread grid."""
         return IteratorAnnotation.VTHREAD <= self <= IteratorAnnotation.THREAD_Z
 
 
@@ -44,7 +44,7 @@ _KEYWORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values of a loop: from `minimum`, `extent` of them."""
+    """The values of a loop: `extent` of them, from `minimum` on."""
 
     minimum: int
     extent: int
@@ -59,10 +59,10 @@ class Iterator:
 
     Attributes:
         name: Unique in its stage; "i.0" and "i.1" come from a split of "i", "i@j@" from fusing "i" and "j".
-        range: Its values; None where that is not known yet (a missing split length, an attached stage).
-        kind: Spatial, reduction, or mixed if both were fused.
-        annotation: How it is carried out.
-        orig_iters: The loops that were fused into it, as they were; () if it was not made by fusing.
+        range: Values of the loop; None while unknown (a missing split length, an attached stage).
+        kind: Kind of the loop: spatial, reduction, or mixed if both were fused.
+        annotation: Execution mode of the loop.
+        orig_iters: Original loops of a fused loop; () otherwise.
     """
 
     name: str
@@ -73,11 +73,11 @@ class Iterator:
 
     @property
     def extent(self) -> int | None:
-        """How often it counts, or None if that is not known."""
+        """Number of iterations, or None if unknown."""
         return None if self.range is None else self.range.extent
 
     def with_range(self, values: Range | None) -> Iterator:
-        """With other values; the same object if it has these."""
+        """Return the loop with a range; the same object if it has this range."""
         if values == self.range:
             return self
         return Iterator(self.name, values, self.kind, self.annotation, self.orig_iters)

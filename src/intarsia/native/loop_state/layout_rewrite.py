@@ -1,4 +1,4 @@
-"""States that read packed placeholders."""
+"""Layout rewrite: states that read packed placeholders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from intarsia.native.te.tensor import ComputeOp, PlaceholderOp, Tensor
 
 
 class LayoutRewriteOption(IntEnum):
-    """What happens to the layouts of placeholders that are free; the numbers are those of the v0.6 log."""
+    """Treatment of placeholders with a free layout; the numbers are those of TVM's v0.6 log."""
 
     NO_REWRITE = 0
     INSERT_TRANSFORM_STAGE = 1
@@ -32,11 +32,11 @@ class LayoutRewriteOption(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutRewrite:
-    """A state over another DAG that computes the same.
+    """An equivalent state over a DAG with packed placeholders.
 
     Attributes:
-        state: With `initial_dag` as the other DAG, and a history that fits it.
-        packings: How the caller has to pack what it passes; () if stages of the state do it.
+        state: State whose `initial_dag` is the new DAG, and whose history fits it.
+        packings: Packings that the caller must apply to its arguments; () if stages of the state pack them.
     """
 
     state: LoopState
@@ -44,14 +44,14 @@ class LayoutRewrite:
 
 
 def rewrite_layout(state: LoopState, option: LayoutRewriteOption) -> LayoutRewrite:
-    """Let a state read the placeholders listed as `layout_free_placeholders` in the order of its loops.
+    """Rewrite a state to read its `layout_free_placeholders` in the order of its loops.
 
-    INSERT_TRANSFORM_STAGE adds a stage that packs, before the one that reads; it is parallel over its outer
-    axes. REWRITE_FOR_PRE_TRANSFORMED gives the placeholder the packed shape.
+    INSERT_TRANSFORM_STAGE adds a packing stage before the reader, parallel over its outer axes.
+    REWRITE_FOR_PRE_TRANSFORMED gives the placeholder the packed shape.
 
     Args:
-        state: With the ranges of all loops.
-        option: Which.
+        state: State with the ranges of all loops.
+        option: Treatment of the layouts.
     """
     packings = loop_layouts(state) if option is not LayoutRewriteOption.NO_REWRITE else ()
     if not packings:
@@ -61,8 +61,8 @@ def rewrite_layout(state: LoopState, option: LayoutRewriteOption) -> LayoutRewri
         if option is LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:
             dag = _with_packed_placeholder(dag, packing)
         else:
-            place, dag = _with_transform(dag, packing)
-            steps, _ = shifted_steps(steps, place)
+            op_id, dag = _with_transform(dag, packing)
+            steps, _ = shifted_steps(steps, op_id)
     after = LoopState.replay(dag, steps)
     if option is LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED:
         return LayoutRewrite(after, packings)
@@ -82,15 +82,15 @@ def _with_packed_placeholder(dag: ComputeDAG, packing: Packing) -> ComputeDAG:
 
 
 def _with_transform(dag: ComputeDAG, packing: Packing) -> tuple[int, ComputeDAG]:
-    """The place of the new operation, and the DAG."""
+    """Return the number of the new operation, and the DAG."""
     (old,) = (op for op in dag.ops if op.name == packing.tensor_name)
     reader = dag.readers[old][0]
     assert isinstance(reader, ComputeOp), "only computations by elements have free layouts"
     transform = _transform(Tensor(old), packing, free_op_name(dag, _transform_name(packing)))
     changed = _reading(reader, packing, Tensor(old), Tensor(transform))
-    place = dag.op_ids[reader]
+    op_id = dag.op_ids[reader]
     tensors = {Tensor(reader, i): Tensor(changed, i) for i in range(len(reader.dtypes))}
-    return place, respliced(dag, place, (transform, changed), tensors, {})
+    return op_id, respliced(dag, op_id, (transform, changed), tensors, {})
 
 
 def _transform_name(packing: Packing) -> str:
@@ -99,11 +99,11 @@ def _transform_name(packing: Packing) -> str:
 
 def _transform(tensor: Tensor, packing: Packing, name: str) -> ComputeOp:
     axes = tuple(IterVar(f"ax{i}", extent) for i, extent in enumerate(packing.packed_shape))
-    places = packing.original_indices([axis.var for axis in axes])
-    body: Scalar = Load(tensor.buffer, places)
+    indices = packing.original_indices([axis.var for axis in axes])
+    body: Scalar = Load(tensor.buffer, indices)
     if packing.pads:
         body = Intrinsic(
-            IF_THEN_ELSE, (_inside(places, tensor.shape), body, _zero(tensor.dtype)), tensor.dtype
+            IF_THEN_ELSE, (_inside(indices, tensor.shape), body, _zero(tensor.dtype)), tensor.dtype
         )
     return ComputeOp(name, axes, (), (body,), None, (tensor.dtype,), (tensor,))
 
@@ -117,10 +117,10 @@ def _inside(indices: Iterable[Scalar], shape: Iterable[int]) -> Scalar:
         Arith(ArithOp.LT, (index, Literal(extent, DType.INT64)))
         for index, extent in zip(indices, shape, strict=True)
     ]
-    found = conditions[0]
-    for each in conditions[1:]:
-        found = Arith(ArithOp.AND, (found, each))
-    return found
+    conjunction = conditions[0]
+    for condition in conditions[1:]:
+        conjunction = Arith(ArithOp.AND, (conjunction, condition))
+    return conjunction
 
 
 def _reading(reader: ComputeOp, packing: Packing, old: Tensor, new: Tensor) -> ComputeOp:
@@ -130,7 +130,7 @@ def _reading(reader: ComputeOp, packing: Packing, old: Tensor, new: Tensor) -> C
         return scalar
 
     listed = reader.attrs.get(LAYOUT_FREE)
-    rest = tuple(each for each in listed if each != packing.tensor_name) if isinstance(listed, tuple) else ()
+    rest = tuple(name for name in listed if name != packing.tensor_name) if isinstance(listed, tuple) else ()
     return replace(
         reader,
         bodies=tuple(rewrite_scalar(body, rule) for body in reader.bodies),
@@ -140,7 +140,7 @@ def _reading(reader: ComputeOp, packing: Packing, old: Tensor, new: Tensor) -> C
 
 
 def _parallel(state: LoopState, name: str) -> LoopState:
-    """The outer axes of a packing stage as one parallel loop: three of five or more, two of three or more."""
+    """Fuse the outer axes of a packing stage into a parallel loop: three of 5 or more, two of 3 or more."""
     stage = state.stage_id(name)
     rank = len(state.stages[stage].iters)
     count = 3 if rank >= 5 else 2 if rank >= 3 else 1

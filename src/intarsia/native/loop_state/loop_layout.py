@@ -1,4 +1,4 @@
-"""The layouts of placeholders in which a state's loops read them one element after the other."""
+"""Layouts of placeholders in which a state's loops read consecutive elements."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp
 
 
 def loop_layouts(state: LoopState) -> tuple[Packing, ...]:
-    """A packing for each placeholder whose layout is free, and where another one is better.
+    """Return a packing for each placeholder whose layout is free and should change.
 
     Only placeholders that one operation reads, once, at plain axes or 0 are packed; also through an inlined
-    stage that brings each element to another type.
+    elementwise stage such as a cast.
 
     Args:
-        state: With the ranges of all loops; a loop without counts as one of a single iteration.
+        state: State with the ranges of all loops; a loop without a range counts as one iteration.
     """
     analyzer = AccessAnalyzer(state.current_dag)
-    found = []
+    packings = []
     for stage_id, stage in enumerate(state.stages):
         if not isinstance(stage.op, ComputeOp):
             continue
@@ -38,22 +38,22 @@ def loop_layouts(state: LoopState) -> tuple[Packing, ...]:
             free = _free_placeholder(producer, listed, state, analyzer) if is_sole else None
             if free is not None:
                 packing = _packing(state, stage_id, free.name, free.buffers[0].shape, reads[0])
-                found += [packing] if packing is not None and not packing.keeps_layout else []
-    return tuple(found)
+                packings += [packing] if packing is not None and not packing.keeps_layout else []
+    return tuple(packings)
 
 
 def _free_placeholder(
     op: Operation, listed: tuple[object, ...], state: LoopState, analyzer: AccessAnalyzer
 ) -> PlaceholderOp | None:
-    """The listed placeholder that is read, as it is or as an inlined stage with an element for each of it."""
+    """Return the listed placeholder that `op` is, or that it reads elementwise as an inlined stage."""
     if isinstance(op, PlaceholderOp):
         return op if op.name in listed else None
     is_inlined = state[op.name].compute_at is ComputeAt.INLINED
     if not isinstance(op, ComputeOp) or op.combiner is not None or not is_inlined:
         return None
-    own = tuple(axis.var for axis in op.axes)
+    identity = tuple(axis.var for axis in op.axes)
     for producer, reads in analyzer.read_from[op].items():
-        is_sole = analyzer.dag.readers[producer] == (op,) and list(reads) == [own]
+        is_sole = analyzer.dag.readers[producer] == (op,) and list(reads) == [identity]
         if isinstance(producer, PlaceholderOp) and producer.name in listed and is_sole:
             return producer
     return None
@@ -81,21 +81,22 @@ def _packing(
 
 
 def _axis_loops(state: LoopState, stage_id: int) -> Iteration[tuple[str, int]]:
-    """The loops around a stage's computation, with the axis of the stage that each is a part of.
+    """Yield the extent of each loop around a stage's computation, with the stage's axis that it is a part of.
 
-    Loops of the stage that it stands in count if both have the same shape, as a cache stage and its copy.
+    Loops of the stage that it is attached to count if both have the same shape, as a cache stage and its
+    copy.
     """
     stage = state.stages[stage_id]
-    place = state.attach_map.places.get(stage_id)
-    if place is not None:
-        target, op = state.stages[place[0]], stage.op
+    position = state.attach_map.positions.get(stage_id)
+    if position is not None:
+        target, op = state.stages[position[0]], stage.op
         if isinstance(target.op, ComputeOp) and isinstance(op, ComputeOp) and target.op.shape == op.shape:
-            own = {
+            axis_names = {
                 loop_name(there.name): loop_name(here.name)
                 for there, here in zip(target.op.axes, op.axes, strict=True)
             }
-            around = _parts(target, target.iters[: place[1] + 1])
-            yield from ((own[axis], extent) for axis, extent in around if axis in own)
+            outer_loops = _parts(target, target.iters[: position[1] + 1])
+            yield from ((axis_names[axis], extent) for axis, extent in outer_loops if axis in axis_names)
     yield from _parts(stage, stage.iters)
 
 

@@ -1,4 +1,4 @@
-"""The loops of a DAG as they will be, as the steps of a history read and change them."""
+"""The loops of a DAG, as the steps of a history read and change them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from intarsia.support.errors import UsageError
 StageRef: TypeAlias = int | str | Operation | Tensor
 """A stage: its number, the name of its operation, or an operation or tensor of that name.
 
-Names outlive stages put in before them: the result C is made by the stage named C after `cache_write` too.
+Names stay valid when stages are inserted: after `cache_write` the stage named C still computes the result C.
 """
 
 IterRef: TypeAlias = int | str | Iterator
@@ -30,16 +30,16 @@ IterRef: TypeAlias = int | str | Iterator
 
 @dataclass(frozen=True, eq=False)
 class LoopPreview:
-    """The loops of every stage of a DAG; immutable. `LoopState` adds the steps that may follow.
+    """The loops of every stage of a DAG; immutable. `LoopState` adds methods that apply steps.
 
-    Two are equal if they print the same, whatever their histories.
+    Previews with the same text are equal, even if their histories differ.
 
     Attributes:
-        initial_dag: What is computed, before any step.
-        stages: One for each operation of `current_dag`, in its order.
-        transform_steps: The history that led here.
-        attach_map: Which stages stand inside which loops.
-        current_dag: What is computed now; cache_read, cache_write and rfactor add operations.
+        initial_dag: DAG before any step.
+        stages: Stages, one for each operation of `current_dag`, in its order.
+        transform_steps: Steps of the history.
+        attach_map: Map of the stages inside loops of others.
+        current_dag: DAG after the steps; cache_read, cache_write and rfactor add operations.
         concrete: Whether every split length is chosen.
     """
 
@@ -54,7 +54,7 @@ class LoopPreview:
         return self.stages[self.stage_id(stage)]
 
     def stage_id(self, stage: StageRef) -> int:
-        """The number of a stage.
+        """Return the number of a stage.
 
         Raises:
             UsageError: There is no such stage.
@@ -64,87 +64,89 @@ class LoopPreview:
                 return stage
             raise UsageError(f"there is no stage {stage}: there are stages 0 to {len(self.stages) - 1}")
         name = stage if isinstance(stage, str) else (stage.op if isinstance(stage, Tensor) else stage).name
-        found = self._places.get(name)
-        if found is None:
-            raise UsageError(f"there is no stage {name}; there are {', '.join(self._places)}")
-        return found
+        stage_id = self._stage_ids.get(name)
+        if stage_id is None:
+            raise UsageError(f"there is no stage {name}; there are {', '.join(self._stage_ids)}")
+        return stage_id
 
     def iter_id(self, stage: StageRef, loop: IterRef) -> int:
-        """The number of a loop in its stage.
+        """Return the number of a loop in its stage.
 
         Raises:
             UsageError: There is no such stage or loop.
         """
-        found = self[stage]
+        owner = self[stage]
         if isinstance(loop, int):
             return loop
         name = loop.name if isinstance(loop, Iterator) else loop
-        names = [each.name for each in found.iters]
+        names = [owned.name for owned in owner.iters]
         if name not in names:
-            raise UsageError(f"stage {found.op.name} has no loop {name}; it has {', '.join(names) or 'none'}")
+            raise UsageError(f"stage {owner.op.name} has no loop {name}; it has {', '.join(names) or 'none'}")
         return names.index(name)
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {stage.op.name: place for place, stage in enumerate(self.stages)}
+    def _stage_ids(self) -> Mapping[str, int]:
+        return {stage.op.name: stage_id for stage_id, stage in enumerate(self.stages)}
 
     def with_stage(self, stage_id: int, **changes: Any) -> Self:
-        """With fields of a stage changed; no step is recorded."""
+        """Return the preview with changed fields of a stage; no step is recorded."""
         stages = list(self.stages)
         stages[stage_id] = stages[stage_id].with_fields(**changes)
-        return self._over(stages)
+        return self._with_stages(stages)
 
-    def _over(self, stages: Sequence[Stage]) -> Self:
-        """With other stages; written out, because searches make millions of states."""
+    def _with_stages(self, stages: Sequence[Stage]) -> Self:
+        """Return the preview with other stages; written out, because searches build millions of states."""
         return type(self)(
             *(self.initial_dag, tuple(stages), self.transform_steps, self.attach_map),
             *(self.current_dag, self.concrete),
         )
 
     def with_fields(self, **changes: Any) -> Self:
-        """With fields changed, the same state if they are not; no step is recorded."""
+        """Return the preview with changed fields, itself if none changes; no step is recorded."""
         is_same = all(getattr(self, name) is value for name, value in changes.items())
         return self if is_same else replace(self, **changes)
 
     def with_ranges(self, ranges: Mapping[int, Sequence[Range | None]]) -> Self:
-        """With what bound inference found: the ranges of the loops of some stages; this state if it has them.
+        """Return the preview with the loop ranges that bound inference found, itself if it has them.
 
         Raises:
             UsageError: A stage has another number of loops.
         """
         stages = list(self.stages)
         is_changed = False
-        for stage_id, found in ranges.items():
+        for stage_id, stage_ranges in ranges.items():
             loops = stages[stage_id].iters
-            if len(loops) != len(found):
+            if len(loops) != len(stage_ranges):
                 name = stages[stage_id].op.name
-                raise UsageError(f"stage {name}: found {len(found)} ranges; expected {len(loops)}")
-            if any(loop.range != each for loop, each in zip(loops, found, strict=True)):
-                ranged = tuple(loop.with_range(each) for loop, each in zip(loops, found, strict=True))
+                raise UsageError(f"stage {name}: found {len(stage_ranges)} ranges; expected {len(loops)}")
+            if any(loop.range != loop_range for loop, loop_range in zip(loops, stage_ranges, strict=True)):
+                ranged = tuple(
+                    loop.with_range(loop_range) for loop, loop_range in zip(loops, stage_ranges, strict=True)
+                )
                 stages[stage_id] = stages[stage_id].with_fields(iters=ranged)
                 is_changed = True
-        return self._over(stages) if is_changed else self
+        return self._with_stages(stages) if is_changed else self
 
-    def refusal(self, step: StepRecord, problem: str) -> IllegalStepError:
-        """The error that a step is not possible here."""
-        place = len(self.transform_steps)
-        inside = 0 <= step.stage_id < len(self.stages)
-        name = self.stages[step.stage_id].op.name if inside else str(step.stage_id)
+    def step_error(self, step: StepRecord, problem: str) -> IllegalStepError:
+        """Return the error that a step is not possible here."""
+        step_id = len(self.transform_steps)
+        exists = 0 <= step.stage_id < len(self.stages)
+        name = self.stages[step.stage_id].op.name if exists else str(step.stage_id)
         text = json.dumps(step_to_json(step))
-        return IllegalStepError(f"step {place}, {text} on stage {name}: {problem}", place, name)
+        return IllegalStepError(f"step {step_id}, {text} on stage {name}: {problem}", step_id, name)
 
     @cached_property
     def notes(self) -> dict[object, Any]:
-        """What others have found out about this state, by keys of theirs; neither copied nor pickled."""
+        """Facts that analyses cache on this state, by keys that they choose; neither copied nor pickled."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without what follows from them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Return the fields, without cached values."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def text(self) -> str:
-        """What `str` gives, and equality compares."""
+        """Text of the state, which equality compares."""
         return state_text(self.stages, self.attach_map)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether every stage is computed before it is read."""
+"""Check that every stage is computed before it is read."""
 
 from __future__ import annotations
 
@@ -10,38 +10,41 @@ from intarsia.native.loop_state.steps import ComputeAtStep, ComputeInlineStep, C
 
 
 def check_placement(state: LoopState) -> None:
-    """Nothing, if the steps together leave each stage where all that reads it can find its values.
+    """Check that each stage is computed where all its readers can use its values.
 
-    A stage inside a loop is there for what is inside that loop too; a history may pass through states where a
-    reader is not there yet, so this is for its end.
+    The values of a stage inside a loop are available inside that loop only. A history may pass through states
+    in which a reader is still outside, so check its last state.
 
     Raises:
-        IllegalStepError: A reader is elsewhere; it names the stage, and the step that placed it.
+        IllegalStepError: A reader is outside the loop; the error names the stage and the step that attached
+            it.
     """
     for stage_id, stage in enumerate(state.stages):
         if stage.compute_at is not ComputeAt.ITER:
             continue
-        target, loop = state.attach_map.places[stage_id]
+        target, loop = state.attach_map.positions[stage_id]
         readers = sorted(consumers(state, stage_id))
         outside = [reader for reader in readers if not _is_inside(state, reader, target, loop)]
         if outside:
-            names = ", ".join(state.stages[each].op.name for each in outside)
-            where = f"loop {state.stages[target].iters[loop].name} of stage {state.stages[target].op.name}"
-            raise _misplaced(state, stage_id, f"is inside {where}, and read outside of it by {names}")
+            names = ", ".join(state.stages[reader].op.name for reader in outside)
+            position = f"loop {state.stages[target].iters[loop].name} of stage {state.stages[target].op.name}"
+            raise _misplaced_error(
+                state, stage_id, f"is inside {position}, and read outside of it by {names}"
+            )
 
 
 def _is_inside(state: LoopState, stage_id: int, target: int, loop: int) -> bool:
-    """Whether a stage's own computation is inside a loop."""
+    """Return whether a stage is computed inside a loop."""
     if stage_id == target:
         return True
-    while stage_id in state.attach_map.places:
-        stage_id, inside = state.attach_map.places[stage_id]
+    while stage_id in state.attach_map.positions:
+        stage_id, inside = state.attach_map.positions[stage_id]
         if stage_id == target:
             return inside >= loop
     return False
 
 
-def _misplaced(state: LoopState, stage_id: int, problem: str) -> IllegalStepError:
+def _misplaced_error(state: LoopState, stage_id: int, problem: str) -> IllegalStepError:
     name = state.stages[stage_id].op.name
     step_id = _placing_step(state, name)
     step = "" if step_id is None else f"step {step_id}: "
@@ -50,11 +53,11 @@ def _misplaced(state: LoopState, stage_id: int, problem: str) -> IllegalStepErro
 
 
 def _placing_step(state: LoopState, name: str) -> int | None:
-    """The last step that moved the stage, found by going through the history."""
-    before, found = LoopState.initial(state.initial_dag), None
-    for place, step in enumerate(state.transform_steps):
+    """Return the number of the last step that moved the stage, by replaying the history."""
+    state_before, last_move = LoopState.initial(state.initial_dag), None
+    for step_id, step in enumerate(state.transform_steps):
         is_move = isinstance(step, ComputeAtStep | ComputeInlineStep | ComputeRootStep)
-        if is_move and before.stages[step.stage_id].op.name == name:
-            found = place
-        before = before.apply(step)
-    return found
+        if is_move and state_before.stages[step.stage_id].op.name == name:
+            last_move = step_id
+        state_before = state_before.apply(step)
+    return last_move

@@ -1,4 +1,4 @@
-"""A state as text: the loops as they will be."""
+"""A state as text: its loop nests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.native.loop_state.stage import ComputeAt, Stage, StageKind
 
 
 def state_text(stages: Sequence[Stage], attach_map: AttachMap, *, show_trivial_loops: bool = False) -> str:
-    """The loops of every stage that is not inlined, attached ones inside the loops of others.
+    """Return the loops of every stage that is not inlined, attached stages inside the loops of others.
 
     Placeholder: A, B
     parallel i.0@j.0@ (0,2048)
@@ -19,8 +19,8 @@ def state_text(stages: Sequence[Stage], attach_map: AttachMap, *, show_trivial_l
           C = ...
 
     Args:
-        stages: The stages, with ranges where they are known; the others print as `(None)`.
-        attach_map: Which stages stand inside which loops.
+        stages: The stages; unknown ranges print as `(None)`.
+        attach_map: Map of the stages inside loops of others.
         show_trivial_loops: Whether loops of one iteration are printed.
     """
     placeholders = [stage.op.name for stage in stages if stage.kind is StageKind.PLACEHOLDER]

@@ -1,4 +1,4 @@
-"""The names of stages and loops in Python code that makes a schedule."""
+"""Names of stages and loops in Python code that builds a schedule."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class PythonNames:
-    """The variables that stand for the loops of a state, while its steps are printed one after the other.
+    """The variables for the loops of a state, while its steps are printed one after another.
 
     Attributes:
-        before: The state before the step that is printed.
-        after: The state after it.
+        before: State before the printed step.
+        after: State after the printed step.
     """
 
     def __init__(self, state: LoopPreview, is_prefixed: bool) -> None:
@@ -29,35 +29,35 @@ class PythonNames:
         self._short: list[list[str]] = []
         self._loops: list[list[str]] = []
         self._taken: set[str] = set()
-        for place in range(len(state.stages)):
-            self.insert(place)
+        for stage_id in range(len(state.stages)):
+            self.insert(stage_id)
 
     def stage(self, stage_id: int) -> str:
-        """The variable of a stage's tensor."""
+        """Return the variable of a stage's tensor."""
         return self._stages[stage_id]
 
     def loop(self, stage_id: int, iter_id: int) -> str:
-        """The variable of a loop."""
+        """Return the variable of a loop."""
         return self._loops[stage_id][iter_id]
 
     def short(self, stage_id: int, iter_id: int) -> str:
-        """The variable of a loop without its stage's name: "i_o"."""
+        """Return the variable of a loop without its stage's name: "i_o"."""
         return self._short[stage_id][iter_id]
 
     def replace(self, stage_id: int, begin: int, count: int, short: Sequence[str]) -> list[str]:
-        """Put other loops in the place of `count` ones; gives their variables."""
-        made = [self._variable(stage_id, each) for each in short]
+        """Replace `count` loops by others, and return their variables."""
+        variables = [self._variable(stage_id, name) for name in short]
         self._short[stage_id][begin : begin + count] = short
-        self._loops[stage_id][begin : begin + count] = made
-        return made
+        self._loops[stage_id][begin : begin + count] = variables
+        return variables
 
     def reorder(self, stage_id: int, order: Sequence[int]) -> None:
         """Put the loops of a stage in another order."""
-        self._short[stage_id] = [self._short[stage_id][each] for each in order]
-        self._loops[stage_id] = [self._loops[stage_id][each] for each in order]
+        self._short[stage_id] = [self._short[stage_id][number] for number in order]
+        self._loops[stage_id] = [self._loops[stage_id][number] for number in order]
 
     def insert(self, stage_id: int) -> str:
-        """Put in the stage of that number after the step; gives its variable."""
+        """Insert the stage that has this number after the step, and return its variable."""
         name = loop_name(self._op(stage_id).name)
         self._stages.insert(stage_id, self._free(name))
         self._short.insert(stage_id, [])
@@ -66,23 +66,23 @@ class PythonNames:
         return self._stages[stage_id]
 
     def refresh(self, stage_id: int) -> None:
-        """Give a stage the loops of its axes, as after the step."""
+        """Reset the loops of a stage to its axes after the step."""
         names = [loop_name(axis.name) for axis in axes_of(self._op(stage_id))]
         self._taken -= set(self._loops[stage_id])
         self._short[stage_id] = names
-        self._loops[stage_id] = [self._variable(stage_id, each) for each in names]
+        self._loops[stage_id] = [self._variable(stage_id, name) for name in names]
 
     def axes_line(self, stage_id: int, *, with_reduction: bool = True) -> str:
-        """`C_i, C_j, C_k = tuple(C.op.axis) + tuple(C.op.reduce_axis)`."""
+        """Return the line `C_i, C_j, C_k = tuple(C.op.axis) + tuple(C.op.reduce_axis)`."""
         stage, loops = self._stages[stage_id], self._loops[stage_id]
         names = f"{loops[0]}," if len(loops) == 1 else ", ".join(loops) or "()"
         reduction = f" + tuple({stage}.op.reduce_axis)" if with_reduction else ""
         return f"{names} = tuple({stage}.op.axis){reduction}"
 
     def declarations(self) -> list[str]:
-        """The axes of every stage that is computed."""
-        computed = [each.kind is StageKind.COMPUTE for each in self.before.stages]
-        return [self.axes_line(place) for place, is_computed in enumerate(computed) if is_computed]
+        """Return a line with the axes of every computed stage."""
+        computed = [stage.kind is StageKind.COMPUTE for stage in self.before.stages]
+        return [self.axes_line(stage_id) for stage_id, is_computed in enumerate(computed) if is_computed]
 
     def _op(self, stage_id: int) -> Operation:
         return self.after.stages[stage_id].op

@@ -1,8 +1,8 @@
-"""Measured histories as lines of a log, as the field writes them.
+"""Measured histories as lines of a log, in TVM's format.
 
 {"i": [["test", "llvm"], [[], [["SP", 2, 0, 512, [16], 1]]]], "r": [[0.1], 0, 0.2, 1], "v": "v0.6"}
 
-A line that begins with `#` or a blank is no record.
+Lines that begin with `#` or a blank are ignored.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from intarsia.native.loop_state.steps import TransformStep
 from intarsia.support.errors import DatabaseError, UsageError
 
 VERSION: Final = "v0.6"
-"""The version of the form that is written."""
+"""Version of the format that is written."""
 VERSIONS: Final = ("v0.2", "v0.3", "v0.4", "v0.5", VERSION)
-"""The versions that are read: older ones have fewer fields of the task."""
+"""Versions of the format that are read; older ones have fewer fields of the task."""
 HARDWARE_FIELDS: Final = 8
 TASK_FIELDS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTask:
-    """What was to be computed, and where; later fields may be missing in the log.
+    """The task of a record: computation and target; later fields may be missing in the log.
 
     Attributes:
-        workload_key: A name, or a JSON text.
-        target: As text.
-        hardware_params: Eight numbers: cores, vector bytes, cache line bytes, and five of GPUs.
+        workload_key: Key of the workload, a name or a JSON text.
+        target: Target as text.
+        hardware_params: Eight numbers: cores, vector size in bytes, cache line size in bytes, and five for
+            GPUs.
         target_host: The target that calls kernels, as text; "" if there is none.
         layout_rewrite_option: Number of a LayoutRewriteOption.
         task_input_names: Names of tensors whose contents matter.
@@ -48,13 +49,13 @@ class RecordTask:
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """What was measured.
+    """The result of a measurement.
 
     Attributes:
-        costs: Seconds of each run; () of a failure, or the field's large number.
-        error_no: 0 if all went well.
-        all_cost: Seconds that measuring took.
-        timestamp: Seconds since 1970.
+        costs: Time of each run in seconds; for a failure () or TVM's large number.
+        error_no: Error number, 0 for success.
+        all_cost: Duration of the measurement in seconds.
+        timestamp: Time of the measurement in seconds since 1970.
     """
 
     costs: tuple[float, ...]
@@ -68,10 +69,10 @@ class Record:
     """A line of the log.
 
     Attributes:
-        task: What was to be computed.
-        steps: The history that was measured.
-        result: What came out.
-        version: Of the form.
+        task: Task of the record.
+        steps: Measured history.
+        result: Result of the measurement.
+        version: Version of the format.
     """
 
     task: RecordTask
@@ -81,13 +82,13 @@ class Record:
 
 
 def record_to_line(record: Record) -> str:
-    """A record as a line, without a line break; fields of the task behind the last known one are left out."""
-    given = record.task
+    """Return a record as a line without a line break; the task ends at its first missing field."""
+    record_task = record.task
     optional = (
-        *(given.hardware_params, given.target_host),
-        *(given.layout_rewrite_option, given.task_input_names),
+        *(record_task.hardware_params, record_task.target_host),
+        *(record_task.layout_rewrite_option, record_task.task_input_names),
     )
-    task: list[Any] = [given.workload_key, given.target]
+    task: list[Any] = [record_task.workload_key, record_task.target]
     for value in optional:
         if value is None:
             break
@@ -102,7 +103,7 @@ def record_to_line(record: Record) -> str:
 
 
 def record_from_line(line: str) -> Record:
-    """The record of a line.
+    """Parse the record of a line.
 
     Raises:
         DatabaseError: It is no JSON, its version is unknown, or a field does not fit.
@@ -124,14 +125,14 @@ def record_from_line(line: str) -> Record:
 
 
 def read_records(lines: Iterable[str], name: str = "log") -> Iterator[Record]:
-    """The records of the lines of a log, one after the other.
+    """Yield the records of the lines of a log.
 
     Args:
-        lines: Of the log.
-        name: What errors call it.
+        lines: Lines of the log.
+        name: Name of the log in error messages.
 
     Raises:
-        DatabaseError: A line is damaged; it says which.
+        DatabaseError: A line is damaged; a note has its number.
     """
     for number, line in enumerate(lines, 1):
         if line.strip() and line[0] not in "# ":

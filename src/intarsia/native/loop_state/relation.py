@@ -1,4 +1,4 @@
-"""How loops came from others, so that the value of an axis can be told from the loops that are left."""
+"""Relations between old and new loops, from which the values of axes are computed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class SplitRelation:
-    """A loop was split into others, named in the order of nesting.
+    """A split of a loop into nested loops.
 
-    With factors, parent = ((p0 * l1 + p1) * l2 + p2) ...; part 0 counts as far as is needed. With numbers of
-    parts, part i counts to l(i) over pieces of the ceiling of what is left by l(i), and the innermost part
-    counts inside the last piece.
+    With factors, parent = ((p0 * l1 + p1) * l2 + p2) ..., and part 0 has as many iterations as needed. With
+    numbers of parts, part i has l(i) iterations over pieces of ceil(rest / l(i)) elements, and the innermost
+    part iterates over the last piece.
 
     Attributes:
-        parent: The loop's name.
-        extent: Its extent, None where not known.
-        parts: The names of what it became, outermost first, one more than `lengths`.
-        lengths: As in the step; None is not chosen yet.
-        inner_to_outer: Whether `lengths` are of parts 1 ... (factors), or of parts 0 ... (numbers of parts).
+        parent: Name of the split loop.
+        extent: Extent of the split loop, None if unknown.
+        parts: Names of the new loops, outermost first, one more than `lengths`.
+        lengths: Lengths of the step; None for a length that is not chosen yet.
+        inner_to_outer: Whether `lengths` belong to parts 1 ... (factors), or to parts 0 ... (numbers of
+            parts).
     """
 
     parent: str
@@ -30,18 +31,18 @@ class SplitRelation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All loops that it is about."""
+        """Names of all loops of the relation."""
         return (self.parent, *self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class FuseRelation:
-    """Loops were fused: fused = (p0 * extent(p1) + p1) * extent(p2) + p2 ...
+    """A fusion of loops: fused = (p0 * extent(p1) + p1) * extent(p2) + p2 ...
 
     Attributes:
-        fused: The name of what they became.
-        parts: The loops' names, outermost first; () of a loop of one iteration.
-        extents: Of the parts, None where not known.
+        fused: Name of the fused loop.
+        parts: Names of the loops, outermost first; () for a new loop of one iteration.
+        extents: Extents of the parts, None if unknown.
     """
 
     fused: str
@@ -50,7 +51,7 @@ class FuseRelation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All loops that it is about."""
+        """Names of all loops of the relation."""
         return (self.fused, *self.parts)
 
 

@@ -1,4 +1,4 @@
-"""Histories for DAGs with one more operation."""
+"""Histories for a DAG with one more operation."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import replace
 from intarsia.native.loop_state.steps import CacheReadStep, ComputeAtStep, TransformStep
 
 
-def shifted_steps(steps: Iterable[TransformStep], place: int) -> tuple[tuple[TransformStep, ...], int]:
-    """The steps after an operation was put in at `place` of the DAG they begin with.
+def shifted_steps(steps: Iterable[TransformStep], op_id: int) -> tuple[tuple[TransformStep, ...], int]:
+    """Return the steps after an operation was inserted into the initial DAG as number `op_id`.
 
     Returns:
         The steps, and the number of the new operation's stage after them.
     """
-    found = []
+    shifted = []
     for step in steps:
-        moved = _moved(step, place)
-        found.append(moved)
+        moved = _moved(step, op_id)
+        shifted.append(moved)
         if moved.adds_stage:
-            made = moved.stage_id + 1 if isinstance(moved, CacheReadStep) else moved.stage_id
-            place += made <= place
-    return tuple(found), place
+            new_stage = moved.stage_id + 1 if isinstance(moved, CacheReadStep) else moved.stage_id
+            op_id += new_stage <= op_id
+    return tuple(shifted), op_id
 
 
-def _moved(step: TransformStep, place: int) -> TransformStep:
+def _moved(step: TransformStep, op_id: int) -> TransformStep:
     def number(stage_id: int) -> int:
-        return stage_id + 1 if stage_id >= place else stage_id
+        return stage_id + 1 if stage_id >= op_id else stage_id
 
     moved = replace(step, stage_id=number(step.stage_id))
     match moved:

@@ -14,14 +14,14 @@ from intarsia.native.te.tensor import ComputeOp, Operation, PlaceholderOp
 
 
 class StageKind(IntEnum):
-    """What a stage is; the numbers are the field's."""
+    """Kind of a stage; the numbers are TVM's."""
 
     PLACEHOLDER = 0
     COMPUTE = 1
 
 
 class ComputeAt(IntEnum):
-    """Where a stage is computed; the numbers are the field's."""
+    """Position of a stage's computation; the numbers are TVM's."""
 
     ROOT = 0
     INLINED = 1
@@ -30,16 +30,16 @@ class ComputeAt(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The loops of one operation, and where they stand.
+    """The loops of one operation, and the position of its computation.
 
     Attributes:
         op: The operation.
-        iters: Its loops, outermost first; () of a placeholder, and of what is written by an own statement.
-        compute_at: Where it is computed; inside which loop is in the attach map.
-        relations: How the loops came from the operation's axes, in the order of the steps.
-        auto_unroll_max_step: Up to how many steps are unrolled; 0 is no hint.
-        storage_offset: What the storage alignment adds to a stride, in elements.
-        is_skipped: Whether the region is left out, for timing only.
+        iters: Loops of the stage, outermost first; () for a placeholder and for an ExternOp.
+        compute_at: Position of the computation; the attach map has the loop.
+        relations: Relations from the operation's axes to the loops, in the order of the steps.
+        auto_unroll_max_step: Maximum number of unrolled steps; 0 without a hint.
+        storage_offset: Offset that the storage alignment adds to a stride, in elements.
+        is_skipped: Whether the computation is left out, which is for timing only.
     """
 
     op: Operation
@@ -52,11 +52,11 @@ class Stage:
 
     @classmethod
     def of(cls, op: Operation) -> Stage:
-        """The loops as declared: spatial axes, then reduction axes."""
+        """Return the stage with its declared loops: spatial axes, then reduction axes."""
         return cls(op, tuple(map(_loop, axes_of(op))))
 
     def with_fields(self, **changes: Any) -> Stage:
-        """With fields changed; `dataclasses.replace` takes three times as long, in each step of a history."""
+        """Return the stage with changed fields; `dataclasses.replace` takes three times as long per step."""
         get = changes.get
         return Stage(
             *(get("op", self.op), get("iters", self.iters), get("compute_at", self.compute_at)),
@@ -66,19 +66,19 @@ class Stage:
 
     @property
     def kind(self) -> StageKind:
-        """Whether something is computed."""
+        """Kind of the stage: computed or placeholder."""
         return StageKind.PLACEHOLDER if isinstance(self.op, PlaceholderOp) else StageKind.COMPUTE
 
     @property
     def has_declared_loops(self) -> bool:
-        """Whether no step has changed the loops, wherever they stand."""
+        """Whether no step has changed the loops, attached or not."""
         names = [loop_name(axis.name) for axis in axes_of(self.op)]
         is_plain = all(loop.annotation is IteratorAnnotation.NONE for loop in self.iters)
         return is_plain and not self.relations and [loop.name for loop in self.iters] == names
 
 
 def axes_of(op: Operation) -> tuple[IterVar, ...]:
-    """The axes that become loops, outermost first."""
+    """Return the axes that become loops, outermost first."""
     return (*op.axes, *op.reduce_axes) if isinstance(op, ComputeOp) else ()
 
 

@@ -32,9 +32,9 @@ from intarsia.support.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class LoopState(LoopPreview):
-    """A preview of the loops, and the history that makes them; immutable (seed ansor_minimum).
+    """A preview of the loops, with its history; immutable (seed ansor_minimum).
 
-    Methods named like steps give the next state, and raise IllegalStepError if the step is not possible:
+    Methods named like steps return the next state, and raise IllegalStepError if the step is not possible:
 
         state = (
             LoopState.initial(dag).split(C, "i", [16]).split(C, "j", [8])
@@ -54,7 +54,7 @@ class LoopState(LoopPreview):
 
     @classmethod
     def replay(cls, dag: ComputeDAG, steps: Iterable[TransformStep]) -> LoopState:
-        """The state that a history leads to.
+        """Return the state after a history.
 
         Raises:
             IllegalStepError: A step is not possible.
@@ -65,74 +65,74 @@ class LoopState(LoopPreview):
         return state
 
     def apply(self, step: TransformStep) -> LoopState:
-        """The state after one more step.
+        """Return the state after one more step.
 
         Raises:
-            IllegalStepError: The step is not possible; it says which and why.
+            IllegalStepError: The step is not possible; the message has the step and the reason.
         """
         if not 0 <= step.stage_id < len(self.stages):
-            found = f"there are stages 0 to {len(self.stages) - 1}"
-            raise self.refusal(step, f"found stage {step.stage_id}; {found}")
-        made = step.changed(self)
+            stages_text = f"there are stages 0 to {len(self.stages) - 1}"
+            raise self.step_error(step, f"found stage {step.stage_id}; {stages_text}")
+        after = step.changed(self)
         steps = (*self.transform_steps, step)
         return LoopState(
-            *(made.initial_dag, made.stages, steps, made.attach_map, made.current_dag, made.concrete)
+            *(after.initial_dag, after.stages, steps, after.attach_map, after.current_dag, after.concrete)
         )
 
     def annotate(self, stage: StageRef, loop: IterRef, annotation: IteratorAnnotation) -> LoopState:
-        """A loop carried out in a certain way."""
+        """Annotate a loop."""
         return self.apply(AnnotationStep(self.stage_id(stage), self.iter_id(stage, loop), annotation))
 
     def unroll(self, stage: StageRef, loop: IterRef, max_unroll: int | None = None) -> LoopState:
-        """A loop unrolled; the same state if its extent is above `max_unroll`."""
-        found = self[stage].iters[self.iter_id(stage, loop)].extent
-        if max_unroll is not None and found is not None and found > max_unroll:
+        """Unroll a loop; the same state if its extent exceeds `max_unroll`."""
+        extent = self[stage].iters[self.iter_id(stage, loop)].extent
+        if max_unroll is not None and extent is not None and extent > max_unroll:
             return self
         return self.annotate(stage, loop, IteratorAnnotation.UNROLL)
 
     def parallel(self, stage: StageRef, loop: IterRef) -> LoopState:
-        """A loop by several threads."""
+        """Run a loop on several threads."""
         return self.annotate(stage, loop, IteratorAnnotation.PARALLEL)
 
     def vectorize(self, stage: StageRef, loop: IterRef) -> LoopState:
-        """A loop by vector instructions."""
+        """Run a loop with vector instructions."""
         return self.annotate(stage, loop, IteratorAnnotation.VECTORIZE)
 
     def bind(self, stage: StageRef, loop: IterRef, thread_name: str) -> LoopState:
-        """A loop as an axis of a grid of threads: "blockIdx.x", "threadIdx.y", "vthread" ...
+        """Bind a loop to an axis of the thread grid: "blockIdx.x", "threadIdx.y", "vthread" ...
 
         Raises:
             UsageError: There is no such axis.
         """
-        names = {each.keyword: each for each in IteratorAnnotation if each.is_thread}
+        names = {annotation.keyword: annotation for annotation in IteratorAnnotation if annotation.is_thread}
         if thread_name not in names:
             raise UsageError(f"there is no thread axis {thread_name}; there are {', '.join(names)}")
         return self.annotate(stage, loop, names[thread_name])
 
     def fuse(self, stage: StageRef, loops: Sequence[IterRef]) -> LoopState:
-        """Neighbouring loops as one."""
+        """Fuse neighbouring loops into one."""
         ids = sorted(self.iter_id(stage, loop) for loop in loops)
         return self.apply(FuseStep(self.stage_id(stage), tuple(ids)))
 
     def pragma(self, stage: StageRef, loop: IterRef, pragma_type: str) -> LoopState:
-        """A hint: "auto_unroll_max_step$64"."""
+        """Add a pragma to a loop: "auto_unroll_max_step$64"."""
         return self.apply(PragmaStep(self.stage_id(stage), self.iter_id(stage, loop), pragma_type))
 
     def reorder(self, stage: StageRef, order: Sequence[IterRef]) -> LoopState:
-        """All loops of a stage in another order."""
+        """Reorder all loops of a stage."""
         ids = tuple(self.iter_id(stage, loop) for loop in order)
         return self.apply(ReorderStep(self.stage_id(stage), ids))
 
     def split(
         self, stage: StageRef, loop: IterRef, lengths: Sequence[int | None], inner_to_outer: bool = True
     ) -> LoopState:
-        """A loop as `len(lengths) + 1` loops named like it with .0, .1 ...
+        """Split a loop into `len(lengths) + 1` loops, which have its name with .0, .1 ...
 
         Args:
             stage: The stage.
             loop: The loop.
-            lengths: Of all parts but the outermost one, outermost first; None leaves a length open.
-            inner_to_outer: If False, of all parts but the innermost one.
+            lengths: Lengths of all parts but the outermost, outermost first; None leaves a length open.
+            inner_to_outer: False if `lengths` are those of all parts but the innermost.
         """
         stage_id, iter_id = self.stage_id(stage), self.iter_id(stage, loop)
         loops = self[stage].iters
@@ -140,7 +140,7 @@ class LoopState(LoopPreview):
         return self.apply(SplitStep(stage_id, iter_id, extent or None, tuple(lengths), inner_to_outer))
 
     def follow_split(self, stage: StageRef, loop: IterRef, src_step_id: int, n_split: int) -> LoopState:
-        """A loop split as an earlier step of the history did, into `n_split` + 1 parts."""
+        """Split a loop as an earlier step of the history, into `n_split` + 1 parts."""
         step = FollowSplitStep(self.stage_id(stage), self.iter_id(stage, loop), src_step_id, n_split)
         return self.apply(step)
 
@@ -152,37 +152,37 @@ class LoopState(LoopPreview):
         level: int,
         factor_or_nparts: bool,
     ) -> LoopState:
-        """A loop split in two by the product of one length of each of several earlier splits."""
+        """Split a loop in two by the product of one length of each of several earlier splits."""
         ids = self.stage_id(stage), self.iter_id(stage, loop)
         return self.apply(FollowFusedSplitStep(*ids, tuple(src_step_ids), level, factor_or_nparts))
 
     def storage_align(self, stage: StageRef, loop: IterRef, factor: int, offset: int) -> LoopState:
-        """The stride of an axis of the result as a multiple of `factor` plus `offset` elements."""
+        """Align the stride of an axis of the result to a multiple of `factor` plus `offset` elements."""
         step = StorageAlignStep(self.stage_id(stage), self.iter_id(stage, loop), factor, offset)
         return self.apply(step)
 
     def compute_at(self, stage: StageRef, target: StageRef, loop: IterRef) -> LoopState:
-        """A stage inside a loop of another one."""
+        """Compute a stage inside a loop of another one."""
         target_ids = self.stage_id(target), self.iter_id(target, loop)
         return self.apply(ComputeAtStep(self.stage_id(stage), *target_ids))
 
     def compute_inline(self, stage: StageRef) -> LoopState:
-        """A stage inside the expressions that read it."""
+        """Inline a stage into the expressions that read it."""
         return self.apply(ComputeInlineStep(self.stage_id(stage)))
 
     def compute_root(self, stage: StageRef) -> LoopState:
-        """A stage on its own."""
+        """Compute a stage outside all loops of other stages."""
         return self.apply(ComputeRootStep(self.stage_id(stage)))
 
     def cache_read(self, stage: StageRef, scope_name: str, readers: Sequence[StageRef]) -> LoopState:
-        """Stages read a copy; the copy is the next stage, named like the one copied with ".scope_name"."""
+        """Let readers read a copy, the next stage, which has the stage's name with ".scope_name"."""
         ids = tuple(sorted(self.stage_id(reader) for reader in readers))
         return self.apply(CacheReadStep(self.stage_id(stage), scope_name, ids))
 
     def cache_write(self, stage: StageRef, scope_name: str) -> LoopState:
-        """A stage is computed in a new one that takes its number and is named like it with ".scope_name"."""
+        """Compute a stage in a new one, which takes its number and has its name with ".scope_name"."""
         return self.apply(CacheWriteStep(self.stage_id(stage), scope_name))
 
     def rfactor(self, stage: StageRef, loop: IterRef, factor_iter_id: int) -> LoopState:
-        """Partial results in a new stage, which takes the stage's number, and is named like it with ".rf"."""
+        """Compute partial results in a new stage, which takes the number and has the name with ".rf"."""
         return self.apply(RfactorStep(self.stage_id(stage), self.iter_id(stage, loop), factor_iter_id))

@@ -12,22 +12,22 @@ from intarsia.support.errors import UsageError
 
 
 def step_from_json(data: object) -> TransformStep:
-    """The step of a list.
+    """Parse the JSON list of a step.
 
     Raises:
-        UsageError: The code is unknown, or what follows does not fit it.
+        UsageError: The code is unknown, or the other items do not fit it.
     """
     if not (isinstance(data, list) and data and isinstance(data[0], str)):
         raise UsageError(f"{data!r:.80} is no step; expected a list that begins with a code")
     kind = STEPS.get(data[0])
     if kind is None:
         raise UsageError(f"step code {data[0]!r} is unknown; there are {', '.join(sorted(STEPS))}")
-    found = fields(kind)
-    if len(data) != len(found) + 1:
-        text = f"step {data!r:.80} has {len(data) - 1} fields; expected {len(found)}"
-        raise UsageError(f"{text}: {', '.join(field.name for field in found)}")
+    kind_fields = fields(kind)
+    if len(data) != len(kind_fields) + 1:
+        text = f"step {data!r:.80} has {len(data) - 1} fields; expected {len(kind_fields)}"
+        raise UsageError(f"{text}: {', '.join(field.name for field in kind_fields)}")
     values = []
-    for field, value in zip(found, data[1:], strict=True):
+    for field, value in zip(kind_fields, data[1:], strict=True):
         reader = _READERS[str(field.type)]
         if not reader.accepts(value):
             raise UsageError(f"step {data!r:.80}: {field.name} is {value!r:.40}; expected {reader.expected}")
@@ -61,4 +61,4 @@ _READERS: Final = {
         tuple,
     ),
 }
-"""How a field is read, by the text of its type."""
+"""Readers of fields, by the text of the type."""

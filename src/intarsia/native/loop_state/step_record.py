@@ -1,4 +1,4 @@
-"""A step of a history as data: what it changes, and its JSON form in the v0.6 log."""
+"""A step of a history as data, and its JSON form in TVM's v0.6 log."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from enum import IntEnum
 from typing import Any, ClassVar, TypeAlias
 
 StepJson: TypeAlias = list[Any]
-"""A code, then numbers, texts, and lists of numbers."""
+"""A list of a code, then numbers, texts, and lists of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """What is kept of a step in the history of a state.
+    """A step as the history of a state records it.
 
-    A `TransformStep` is a record that can also be carried out. Fields stand in the order of the JSON form,
-    `[code, stage_id, ...]`. Numbers of stages and loops are those at the time when the step is applied.
+    A `TransformStep` is a record that can also be applied. Fields have the order of the JSON form, `[code,
+    stage_id, ...]`. Numbers of stages and loops are those at the time when the step is applied.
 
     Attributes:
-        stage_id: The stage that is changed.
+        stage_id: Number of the stage that is changed.
     """
 
     stage_id: int
@@ -27,7 +27,7 @@ class StepRecord:
 
 
 def step_to_json(step: StepRecord) -> StepJson:
-    """A step as a list; an unknown extent is 0, and a length that is not chosen is null."""
+    """Return a step as a list; an unknown extent is 0, and a length that is not chosen is null."""
     values = (getattr(step, field.name) for field in fields(step))
     return [step.code, *(0 if value is None else _plain(value) for value in values)]
 

@@ -76,7 +76,7 @@ class _Search:
         return Placements(self._placements, self._elements, self._inlining)
 
     def _around(self, stage_id: int) -> Surroundings:
-        target = self._state.attach_map.places.get(stage_id)
+        target = self._state.attach_map.positions.get(stage_id)
         if target is None:
             return OUTSIDE
         target_placement = self._placements.get(target[0])

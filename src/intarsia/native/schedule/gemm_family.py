@@ -180,9 +180,9 @@ class _Product:
         names = {stage.op.name for stage in state.stages}
         tile_name = f"{form.op.name}.tile"
         product = state.stage_id(tile_name if tile_name in names else form.op.name)
-        if product not in state.attach_map.places:
+        if product not in state.attach_map.positions:
             return None
-        result, _ = state.attach_map.places[product]
+        result, _ = state.attach_map.positions[product]
         loops, axes = loop_extents(state, result), _axis_names(state, result)
         if len(axes) != len(form.op.axes):
             return None

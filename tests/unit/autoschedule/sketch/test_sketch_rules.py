@@ -27,7 +27,7 @@ def test_a_reader_with_tiles_of_its_own_is_not_followed() -> None:
     found = []
     for sketch in generate_sketches(task_of((a, b, x, y, outer))):
         names = {stage.op.name: place for place, stage in enumerate(sketch.stages)}
-        inside = {stage: target for stage, (target, _) in sketch.attach_map.places.items()}
+        inside = {stage: target for stage, (target, _) in sketch.attach_map.positions.items()}
         assert all(inside.get(names[name]) == names["C"] for name in names if name == "C.local")
         found.append(("D.local" in names, inside.get(names["C"]) == names["D"], "C.local" in names))
     tiled, cached = (False, False), (True, False, False)
@@ -60,7 +60,7 @@ def test_axes_that_are_not_to_be_split_stay_whole_in_the_innermost_level() -> No
     *_, tiled, first, second = generate_sketches(task)
     assert [loop.name for loop in tiled["C"].iters] == ["i.0", "i.1", "k.0", "i.2", "k.1", "j", "i.3"]
     for sketch, place in ((first, 0), (second, 1)):
-        assert sketch.attach_map.places == {2: (3, place)}
+        assert sketch.attach_map.positions == {2: (3, place)}
         assert sketch["C"].iters[-1].name == "j"
 
 

@@ -124,7 +124,7 @@ def test_the_log_of_a_tuned_product_replays() -> None:
     )
     line = f'{{"i":[["k","llvm"],[[],[{steps}]]],"r":[[1],0,2,3],"v":"v0.6"}}'
     state = LoopState.replay(DAG, record_from_line(line).steps)
-    assert state.attach_map.places == {2: (3, 0)}
+    assert state.attach_map.positions == {2: (3, 0)}
     assert str(state).splitlines()[1:4] == [
         "parallel i.0@j.0@ (0,64)",
         "  C.local auto_unroll: 512",

@@ -139,7 +139,7 @@ def test_follow_fused_split_takes_products() -> None:
 
 def test_stages_inside_loops_follow_them() -> None:
     def place(state: LoopState) -> str:
-        target, loop = state.attach_map.places[state.stage_id("C.local")]
+        target, loop = state.attach_map.positions[state.stage_id("C.local")]
         return state.stages[target].iters[loop].name
 
     state = LoopState.initial(DAG).cache_write(C, "local").split(C, "i", [16])
@@ -155,7 +155,7 @@ def test_stages_inside_loops_follow_them() -> None:
     assert extents(state, "C.local") == [None, None, None]
     root = state.compute_root("C.local")
     assert root["C.local"].compute_at is ComputeAt.ROOT
-    assert root.attach_map.places == {}
+    assert root.attach_map.positions == {}
     assert extents(root, "C.local") == [None, None, None]
 
 
@@ -269,7 +269,7 @@ def test_a_skipped_region_stands_on_its_own() -> None:
     state = LoopState.initial(DAG).cache_write(C, "local").compute_at("C.local", C, "j")
     skipped = state.pragma("C.local", 0, "debug_skip_region")
     assert skipped["C.local"].is_skipped
-    assert skipped.attach_map.places == {}
+    assert skipped.attach_map.positions == {}
 
 
 def test_what_does_not_change_is_the_same_state() -> None:

@@ -1,6 +1,6 @@
-"""The steps of a history, one kind per file; each changes a state and prints itself as Python.
+"""The steps of a history, one kind per file; each applies to a state and prints itself as Python.
 
-The states that they show before and after the last of some steps are of this DAG:
+Their docstrings show states before and after the last of some steps, for this DAG:
 
 A = PLACEHOLDER [8, 6]
 B(i, j) = (A[i, j]*2f)
@@ -38,7 +38,7 @@ STEPS: Final[Mapping[str, type[TransformStep]]] = MappingProxyType(
         )
     }
 )
-"""The kinds of steps by their code in the log."""
+"""Classes of steps by their code in the log."""
 
 __all__ = [
     "STEPS",

@@ -1,4 +1,4 @@
-"""How a loop is carried out: unrolled, vectorized, by several threads."""
+"""The annotation step: unroll, vectorize, parallelize or bind a loop."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class AnnotationStep(TransformStep):
             C = ...
 
     Attributes:
-        iter_id: The loop.
-        annotation: How it is carried out.
+        iter_id: Number of the loop.
+        annotation: Execution mode of the loop.
     """
 
     iter_id: int
@@ -48,20 +48,20 @@ class AnnotationStep(TransformStep):
     code: ClassVar[str] = "AN"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the annotation."""
+        """Return the loops with the annotation."""
         loop = loop_of(self, state, self.iter_id)
         if loop.annotation is not IteratorAnnotation.NONE:
-            raise state.refusal(self, f"loop {loop.name} is already annotated {loop.annotation.keyword}")
+            raise state.step_error(self, f"loop {loop.name} is already annotated {loop.annotation.keyword}")
         needs_order = loop.kind is not IterKind.SPATIAL
         if needs_order and self.annotation in (IteratorAnnotation.PARALLEL, IteratorAnnotation.VECTORIZE):
             text = f"loop {loop.name} reduces, so that its iterations write the same element"
-            raise state.refusal(self, f"{text}: expected a spatial loop for {self.annotation.keyword}")
+            raise state.step_error(self, f"{text}: expected a spatial loop for {self.annotation.keyword}")
         loops = list(state.stages[self.stage_id].iters)
         loops[self.iter_id] = replace(loop, annotation=self.annotation)
         return state.with_stage(self.stage_id, iters=tuple(loops))
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[C].parallel(C_i)`, or `s[C].bind(C_i, te.thread_axis("threadIdx.x"))`."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[C].parallel(C_i)`, or `s[C].bind(C_i, te.thread_axis("threadIdx.x"))`."""
         stage, loop = names.stage(self.stage_id), names.loop(self.stage_id, self.iter_id)
         keyword = self.annotation.keyword
         if self.annotation.is_thread:

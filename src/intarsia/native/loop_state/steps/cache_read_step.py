@@ -1,4 +1,4 @@
-"""A copy of what stages read."""
+"""The cache_read step: stages read a copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CacheReadStep(TransformStep):
-    """Let stages read a copy of a stage's result; the copy is a new stage behind the one copied.
+    """Let stages read a copy of a stage's result; the copy is a new stage after the copied one.
 
     Steps:
         ["CHR", 0, "local", [1]]
@@ -42,8 +42,8 @@ class CacheReadStep(TransformStep):
             C = ...
 
     Attributes:
-        scope_name: Where the copy is, such as "local" or "shared"; part of its name.
-        reader_stage_ids: Who reads the copy.
+        scope_name: Storage scope of the copy, such as "local" or "shared"; part of its name.
+        reader_stage_ids: Numbers of the stages that read the copy.
     """
 
     scope_name: str
@@ -52,10 +52,10 @@ class CacheReadStep(TransformStep):
     adds_stage: ClassVar[bool] = True
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the copy as a new stage behind the one copied; later stages get the next number."""
-        readers = [self._reader(state, each) for each in self.reader_stage_ids]
+        """Return the loops with the copy as a new stage; the numbers of later stages grow by 1."""
+        readers = [self._reader(state, reader) for reader in self.reader_stage_ids]
         if not readers or len(set(readers)) != len(readers):
-            raise state.refusal(
+            raise state.step_error(
                 self, f"found readers {list(self.reader_stage_ids)}; expected one, or several once"
             )
         dag = cache_read(state.current_dag, self.stage_id, self.scope_name, readers)
@@ -65,17 +65,19 @@ class CacheReadStep(TransformStep):
         op = state.stages[self.stage_id].op
         readers = state.current_dag.readers[op]
         if not (0 <= reader < len(state.stages) and state.stages[reader].op in readers):
-            names = ", ".join(each.name for each in readers) or "none"
-            raise state.refusal(self, f"found reader {reader}; the stages that read {op.name} are: {names}")
-        found = state.stages[reader].op
-        if isinstance(found, ExternOp):
-            raise state.refusal(self, f"reader {found.name} is written by a statement of its own")
-        return found
+            names = ", ".join(op.name for op in readers) or "none"
+            raise state.step_error(
+                self, f"found reader {reader}; the stages that read {op.name} are: {names}"
+            )
+        reader_op = state.stages[reader].op
+        if isinstance(reader_op, ExternOp):
+            raise state.step_error(self, f"reader {reader_op.name} is written by a statement of its own")
+        return reader_op
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`B_shared = s.cache_read(B, "shared", [C])`, and its axes."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `B_shared = s.cache_read(B, "shared", [C])`, and its axes."""
         source = names.stage(self.stage_id)
-        readers = ", ".join(names.stage(each) for each in self.reader_stage_ids)
-        made = names.insert(self.stage_id + 1)
-        call = f'{made} = s.cache_read({source}, "{self.scope_name}", [{readers}])'
+        readers = ", ".join(names.stage(stage_id) for stage_id in self.reader_stage_ids)
+        copy = names.insert(self.stage_id + 1)
+        call = f'{copy} = s.cache_read({source}, "{self.scope_name}", [{readers}])'
         return [call, names.axes_line(self.stage_id + 1, with_reduction=False)]

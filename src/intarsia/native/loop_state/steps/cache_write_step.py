@@ -1,4 +1,4 @@
-"""A result that is computed elsewhere first."""
+"""The cache_write step: a stage is computed in a cache and copied."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CacheWriteStep(TransformStep):
           C = ...
 
     Attributes:
-        scope_name: Where the new stage writes, such as "local"; part of its name.
+        scope_name: Storage scope of the new stage, such as "local"; part of its name.
     """
 
     scope_name: str
@@ -50,10 +50,10 @@ class CacheWriteStep(TransformStep):
     adds_stage: ClassVar[bool] = True
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the computation as a new stage before, which takes the number; all results go through it.
+        """Return the loops with the computation in a new stage, which takes the number.
 
-        The field's first version made two stages of an operation with two results, and lost earlier steps of
-        the stage without a word; here it is one stage, and such steps are refused.
+        TVM's first version made two stages of an operation with two results, and silently lost earlier steps
+        of the stage; here it is one stage, and such steps are refused.
         """
         stage = untouched_stage(self, state)
         dag = cache_write(state.current_dag, self.stage_id, self.scope_name)
@@ -62,10 +62,10 @@ class CacheWriteStep(TransformStep):
             self.stage_id + 1, iters=Stage.of(dag.ops[self.stage_id + 1]).iters, compute_at=stage.compute_at
         )
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`C_local, = s.cache_write([C], "local")`, and its axes."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `C_local, = s.cache_write([C], "local")`, and its axes."""
         source = names.stage(self.stage_id)
-        made = names.insert(self.stage_id)
+        cache = names.insert(self.stage_id)
         names.refresh(self.stage_id + 1)
-        call = f'{made}, = s.cache_write([{source}], "{self.scope_name}")'
+        call = f'{cache}, = s.cache_write([{source}], "{self.scope_name}")'
         return [call, names.axes_line(self.stage_id)]

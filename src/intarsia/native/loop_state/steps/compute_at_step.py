@@ -1,4 +1,4 @@
-"""A stage inside a loop of another one."""
+"""The compute_at step: a stage inside a loop of another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComputeAtStep(TransformStep):
-    """Compute a stage inside a loop of a stage that reads it, as much as that iteration needs.
+    """Compute a stage inside a loop of a stage that reads it, as much of it as an iteration needs.
 
     Steps:
         ["CA", 1, 2, 0]
@@ -38,8 +38,8 @@ class ComputeAtStep(TransformStep):
             C = ...
 
     Attributes:
-        target_stage_id: The stage that has the loop.
-        target_iter_id: The loop.
+        target_stage_id: Number of the stage that has the loop.
+        target_iter_id: Number of the loop.
     """
 
     target_stage_id: int
@@ -47,36 +47,38 @@ class ComputeAtStep(TransformStep):
     code: ClassVar[str] = "CA"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """Inside the loop; the ranges of the stage's loops are for bound inference to find again."""
+        """Return the loops with the stage inside the loop; bound inference must find its ranges again."""
         stage = movable_stage(self, state)
         target = self._target(state)
         if state.current_dag.is_output(stage.op):
-            raise state.refusal(
+            raise state.step_error(
                 self, "the stage is a result, which is computed whole: expected another stage"
             )
         if not 0 <= self.target_iter_id < len(target.iters):
-            found = f"stage {target.op.name} has {len(target.iters)} loops"
-            raise state.refusal(self, f"found loop {self.target_iter_id}; {found}")
+            loops_text = f"stage {target.op.name} has {len(target.iters)} loops"
+            raise state.step_error(self, f"found loop {self.target_iter_id}; {loops_text}")
         after = state.with_stage(self.stage_id, iters=without_ranges(stage.iters), compute_at=ComputeAt.ITER)
-        places = state.attach_map.attach(self.stage_id, self.target_stage_id, self.target_iter_id)
-        return after.with_fields(attach_map=places)
+        attach_map = state.attach_map.attach(self.stage_id, self.target_stage_id, self.target_iter_id)
+        return after.with_fields(attach_map=attach_map)
 
     def _target(self, state: LoopPreview) -> Stage:
         if not 0 <= self.target_stage_id < len(state.stages):
-            found = f"there are stages 0 to {len(state.stages) - 1}"
-            raise state.refusal(self, f"found target {self.target_stage_id}; {found}")
+            stages_text = f"there are stages 0 to {len(state.stages) - 1}"
+            raise state.step_error(self, f"found target {self.target_stage_id}; {stages_text}")
         target = state.stages[self.target_stage_id]
         if target.compute_at is ComputeAt.INLINED:
-            raise state.refusal(self, f"target {target.op.name} is inlined, it has no loops")
+            raise state.step_error(self, f"target {target.op.name} is inlined, it has no loops")
         above: int | None = self.target_stage_id
         while above is not None:
             if above == self.stage_id:
-                raise state.refusal(self, f"target {target.op.name} is the stage itself, or inside its loops")
-            above = state.attach_map.places.get(above, (None, 0))[0]
+                raise state.step_error(
+                    self, f"target {target.op.name} is the stage itself, or inside its loops"
+                )
+            above = state.attach_map.positions.get(above, (None, 0))[0]
         return target
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[B].compute_at(s[C], C_i)`."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[B].compute_at(s[C], C_i)`."""
         loop = names.loop(self.target_stage_id, self.target_iter_id)
         target = names.stage(self.target_stage_id)
         return [f"s[{names.stage(self.stage_id)}].compute_at(s[{target}], {loop})"]

@@ -1,4 +1,4 @@
-"""A stage inside the expressions that read it."""
+"""The compute_inline step: a stage inside the expressions that read it."""
 
 from __future__ import annotations
 
@@ -39,21 +39,25 @@ class ComputeInlineStep(TransformStep):
     code: ClassVar[str] = "CI"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """Without loops of its own to be printed."""
+        """Return the loops without those of the stage."""
         stage = movable_stage(self, state)
         if isinstance(stage.op, ComputeOp) and stage.op.combiner is not None:
-            raise state.refusal(
+            raise state.step_error(
                 self, "the stage is a reduction; expected one that computes element by element"
             )
         if state.current_dag.is_output(stage.op):
-            raise state.refusal(self, "the stage is a result, which needs a buffer: expected another stage")
-        inside = [each for each, (target, _) in state.attach_map.places.items() if target == self.stage_id]
+            raise state.step_error(
+                self, "the stage is a result, which needs a buffer: expected another stage"
+            )
+        inside = [
+            inner for inner, (target, _) in state.attach_map.positions.items() if target == self.stage_id
+        ]
         if inside:
-            names = ", ".join(state.stages[each].op.name for each in sorted(inside))
-            raise state.refusal(self, f"stages are inside its loops: {names}")
+            names = ", ".join(state.stages[inner].op.name for inner in sorted(inside))
+            raise state.step_error(self, f"stages are inside its loops: {names}")
         after = state.with_stage(self.stage_id, compute_at=ComputeAt.INLINED)
         return after.with_fields(attach_map=state.attach_map.detach(self.stage_id))
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[B].compute_inline()`."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[B].compute_inline()`."""
         return [f"s[{names.stage(self.stage_id)}].compute_inline()"]

@@ -1,4 +1,4 @@
-"""A stage on its own."""
+"""The compute_root step: a stage outside all loops of other stages."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ComputeRootStep(TransformStep):
     code: ClassVar[str] = "CR"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """Outside all other stages; the ranges of the stage's loops are for bound inference to find again."""
+        """Return the loops with the stage outside all others; bound inference must find its ranges again."""
         stage = movable_stage(self, state)
         after = state.with_stage(self.stage_id, iters=without_ranges(stage.iters), compute_at=ComputeAt.ROOT)
         return after.with_fields(attach_map=state.attach_map.detach(self.stage_id))
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[B].compute_root()`."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[B].compute_root()`."""
         return [f"s[{names.stage(self.stage_id)}].compute_root()"]

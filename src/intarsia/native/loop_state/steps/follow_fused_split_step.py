@@ -1,4 +1,4 @@
-"""A split in two with the lengths of others, for loops that were fused."""
+"""The follow_fused_split step: a split in two for a fused loop, with a product of earlier lengths."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class FollowFusedSplitStep(TransformStep):
               C = ...
 
     Attributes:
-        iter_id: The loop.
-        src_step_ids: The places of SplitSteps in the history.
-        level: Which length of each of them.
-        factor_or_nparts: Whether the product is the extent of the inner part, or of the outer one.
+        iter_id: Number of the loop.
+        src_step_ids: Indices of SplitSteps in the history.
+        level: Index of the length that is taken of each split.
+        factor_or_nparts: Whether the product is the extent of the inner part (True) or of the outer part.
     """
 
     iter_id: int
@@ -55,23 +55,23 @@ class FollowFusedSplitStep(TransformStep):
     code: ClassVar[str] = "FFSP"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """As a split in two."""
+        """Return the loops after the split in two."""
         return with_split(self, state, self.iter_id, (self.length(state),), self.factor_or_nparts)
 
     def length(self, state: LoopPreview) -> int | None:
-        """The product of the sources' lengths at that level.
+        """Return the product of the sources' lengths at the level.
 
         Raises:
-            IllegalStepError: There is no split at one of the places, or it has no such level.
+            IllegalStepError: A step of `src_step_ids` is no split, or has no such level.
         """
-        sources = [source_split(self, state, each) for each in self.src_step_ids]
-        for place, source in zip(self.src_step_ids, sources, strict=True):
+        sources = [source_split(self, state, step_id) for step_id in self.src_step_ids]
+        for step_id, source in zip(self.src_step_ids, sources, strict=True):
             if not 0 <= self.level < len(source.lengths):
-                expected = f"step {place} has levels 0 to {len(source.lengths) - 1}"
-                raise state.refusal(self, f"found level {self.level}; {expected}")
+                expected = f"step {step_id} has levels 0 to {len(source.lengths) - 1}"
+                raise state.step_error(self, f"found level {self.level}; {expected}")
         return product([source.lengths[self.level] for source in sources])
 
-    def python(self, names: PythonNames) -> list[str]:
-        """As a split in two."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return the calls of a split in two."""
         lengths = (self.length(names.before),)
         return split_lines(names, self.stage_id, self.iter_id, lengths, self.factor_or_nparts)

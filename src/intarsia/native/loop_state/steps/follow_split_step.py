@@ -1,4 +1,4 @@
-"""A split with the lengths of another one."""
+"""The follow_split step: a split with the lengths of an earlier one."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class FollowSplitStep(TransformStep):
               C = ...
 
     Attributes:
-        iter_id: The loop.
-        src_step_id: The place of a SplitStep in the history.
-        n_split: How many lengths are taken; the last one takes all that the source still has.
+        iter_id: Number of the loop.
+        src_step_id: Index of a SplitStep in the history.
+        n_split: Number of lengths; the last is the product of all remaining lengths of the source.
     """
 
     iter_id: int
@@ -53,23 +53,23 @@ class FollowSplitStep(TransformStep):
     code: ClassVar[str] = "FSP"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """As a split with the lengths of the source."""
+        """Return the loops after a split with the lengths of the source."""
         return with_split(self, state, self.iter_id, self.lengths(state), inner_to_outer=True)
 
     def lengths(self, state: LoopPreview) -> tuple[int | None, ...]:
-        """The lengths, from the history.
+        """Return the lengths, from the history.
 
         Raises:
-            IllegalStepError: There is no split at that place, or it has too few lengths.
+            IllegalStepError: The source is no split, or has too few lengths.
         """
         source = source_split(self, state, self.src_step_id).lengths
         if not 1 <= self.n_split <= len(source) + 1:
             expected = f"expected 1 to {len(source) + 1}, as step {self.src_step_id} has {len(source)}"
-            raise state.refusal(self, f"found {self.n_split} as the number of lengths; {expected}")
+            raise state.step_error(self, f"found {self.n_split} as the number of lengths; {expected}")
         kept, rest = source[: self.n_split - 1], source[self.n_split - 1 :]
         return (*kept, product(rest))
 
-    def python(self, names: PythonNames) -> list[str]:
-        """As a split with the lengths of the source."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return the calls of a split with the lengths of the source."""
         lengths = self.lengths(names.before)
         return split_lines(names, self.stage_id, self.iter_id, lengths, inner_to_outer=True)

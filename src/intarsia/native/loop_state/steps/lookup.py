@@ -1,4 +1,4 @@
-"""What steps look up in a state, and what they refuse."""
+"""Lookups and checks that steps share."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 
 
 def loop_of(step: TransformStep, state: LoopPreview, iter_id: int) -> Iterator:
-    """A loop of the step's stage.
+    """Return a loop of the step's stage.
 
     Raises:
         IllegalStepError: There is no such loop.
     """
     loops = state.stages[step.stage_id].iters
     if not 0 <= iter_id < len(loops):
-        found = f"there are loops 0 to {len(loops) - 1}" if loops else "the stage has no loops"
-        raise state.refusal(step, f"found loop {iter_id}; {found}")
+        loops_text = f"there are loops 0 to {len(loops) - 1}" if loops else "the stage has no loops"
+        raise state.step_error(step, f"found loop {iter_id}; {loops_text}")
     return loops[iter_id]
 
 
 def movable_stage(step: TransformStep, state: LoopPreview) -> Stage:
-    """The step's stage.
+    """Return the step's stage.
 
     Raises:
         IllegalStepError: It is not computed element by element.
     """
     stage = state.stages[step.stage_id]
     if not isinstance(stage.op, ComputeOp):
-        raise state.refusal(
+        raise state.step_error(
             step, "the stage is given, or written as a whole; expected a computation by elements"
         )
     return stage
 
 
 def untouched_stage(step: TransformStep, state: LoopPreview) -> Stage:
-    """The step's stage.
+    """Return the step's stage, whose loops no step has changed.
 
     Raises:
         IllegalStepError: It is not computed element by element, a step changed its loops, it is inlined, or
@@ -50,24 +50,26 @@ def untouched_stage(step: TransformStep, state: LoopPreview) -> Stage:
     """
     stage = movable_stage(step, state)
     if not stage.has_declared_loops:
-        raise state.refusal(step, "earlier steps changed the stage's loops; expected this step before those")
+        raise state.step_error(
+            step, "earlier steps changed the stage's loops; expected this step before those"
+        )
     if stage.compute_at is ComputeAt.INLINED:
-        raise state.refusal(step, "the stage is inlined; expected one with a buffer")
+        raise state.step_error(step, "the stage is inlined; expected one with a buffer")
     refuse_inside(step, state)
     return stage
 
 
 def refuse_inside(step: TransformStep, state: LoopPreview) -> None:
-    """Nothing, if no stage is inside the loops of the step's stage.
+    """Refuse the step if a stage is inside the loops of its stage.
 
     Raises:
-        IllegalStepError: One is.
+        IllegalStepError: A stage is inside these loops.
     """
-    for inside, (target, _) in state.attach_map.places.items():
+    for inside, (target, _) in state.attach_map.positions.items():
         if target == step.stage_id:
-            raise state.refusal(step, f"stage {state.stages[inside].op.name} is inside the stage's loops")
+            raise state.step_error(step, f"stage {state.stages[inside].op.name} is inside the stage's loops")
 
 
 def without_ranges(loops: tuple[Iterator, ...]) -> tuple[Iterator, ...]:
-    """Loops whose ranges are not known any more, because their stage has moved."""
+    """Return loops without ranges, which are unknown after their stage has moved."""
     return tuple(replace(loop, range=None) for loop in loops)

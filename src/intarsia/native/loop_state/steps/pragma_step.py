@@ -1,4 +1,4 @@
-"""A hint for code generation."""
+"""The pragma step: a hint for code generation."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class PragmaStep(TransformStep):
             C = ...
 
     Attributes:
-        iter_id: The loop.
-        pragma_type: "auto_unroll_max_step$N" (unroll what comes to at most N steps) or "debug_skip_region".
+        iter_id: Number of the loop.
+        pragma_type: "auto_unroll_max_step$N" (unroll loops of at most N steps) or "debug_skip_region".
     """
 
     iter_id: int
@@ -48,7 +48,7 @@ class PragmaStep(TransformStep):
     code: ClassVar[str] = "PR"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the hint in the stage."""
+        """Return the loops with the hint in the stage."""
         stage = state.stages[self.stage_id]
         if self.iter_id != 0 or stage.iters:  # a stage without loops has its hint at loop 0
             loop_of(self, state, self.iter_id)
@@ -61,11 +61,11 @@ class PragmaStep(TransformStep):
         name, _, number = self.pragma_type.partition("$")
         if name != AUTO_UNROLL or not number.isdecimal():
             expected = f"expected {AUTO_UNROLL}$ and a number, or {SKIP_REGION}"
-            raise state.refusal(self, f"found hint {self.pragma_type!r}; {expected}")
+            raise state.step_error(self, f"found hint {self.pragma_type!r}; {expected}")
         return int(number)
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[C].pragma(C_i, "auto_unroll_max_step", 64)`, and "unroll_explicit"; nothing without a loop."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[C].pragma(C_i, "auto_unroll_max_step", 64)` and "unroll_explicit"; [] without a loop."""
         if not names.before.stages[self.stage_id].iters:
             return []
         head = f"s[{names.stage(self.stage_id)}].pragma({names.loop(self.stage_id, self.iter_id)}, "

@@ -1,4 +1,4 @@
-"""Another order of a stage's loops."""
+"""The reorder step: another order of a stage's loops."""
 
 from __future__ import annotations
 
@@ -36,25 +36,28 @@ class ReorderStep(TransformStep):
             C = ...
 
     Attributes:
-        after_ids: Every loop once, outermost first.
+        after_ids: Numbers of all loops, outermost first.
     """
 
     after_ids: tuple[int, ...]
     code: ClassVar[str] = "RE"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """In the new order; stages inside a loop stay inside it (the field's first version moved them)."""
+        """Return the loops in the new order.
+
+        Stages inside a loop stay inside it (TVM's first version moved them).
+        """
         loops = state.stages[self.stage_id].iters
         if sorted(self.after_ids) != list(range(len(loops))):
             expected = f"expected each of 0 to {len(loops) - 1} once"
-            raise state.refusal(self, f"found loops {list(self.after_ids)}; {expected}")
-        places = {iter_id: place for place, iter_id in enumerate(self.after_ids)}
-        after = state.with_stage(self.stage_id, iters=tuple(loops[each] for each in self.after_ids))
-        moved = state.attach_map.with_loops_moved(self.stage_id, places.__getitem__)
+            raise state.step_error(self, f"found loops {list(self.after_ids)}; {expected}")
+        new_ids = {iter_id: new_id for new_id, iter_id in enumerate(self.after_ids)}
+        after = state.with_stage(self.stage_id, iters=tuple(loops[iter_id] for iter_id in self.after_ids))
+        moved = state.attach_map.with_loops_moved(self.stage_id, new_ids.__getitem__)
         return after.with_fields(attach_map=moved)
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[C].reorder(C_j, C_i)`."""
-        order = [names.loop(self.stage_id, each) for each in self.after_ids]
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[C].reorder(C_j, C_i)`."""
+        order = [names.loop(self.stage_id, iter_id) for iter_id in self.after_ids]
         names.reorder(self.stage_id, self.after_ids)
         return [f"s[{names.stage(self.stage_id)}].reorder({', '.join(order)})"]

@@ -1,4 +1,4 @@
-"""A reduction in two parts, the first of which may run in parallel."""
+"""The rfactor step: a reduction of partial results, which may run in parallel."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class RfactorStep(TransformStep):
             C = ...
 
     Attributes:
-        iter_id: The reduction loop.
-        factor_iter_id: Its place among the axes of the new stage.
+        iter_id: Number of the reduction loop.
+        factor_iter_id: Index of its axis among the axes of the new stage.
     """
 
     iter_id: int
@@ -56,10 +56,11 @@ class RfactorStep(TransformStep):
     adds_stage: ClassVar[bool] = True
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the partial results as a new stage before, which takes the number.
+        """Return the loops with the partial results in a new stage, which takes the number.
 
-        The stage keeps its place; its loops are its spatial axes and one reduction over the new axis. Only
-        reduction loops may have been changed before: other changes would be lost, and are refused.
+        The loops of the old stage are its spatial axes and one reduction over the new axis. Only reduction
+        loops
+        may have been changed before: other changes would be lost, so they are refused.
         """
         dag = rfactor(
             state.current_dag, self.stage_id, factoring_of(self, state, self.iter_id, self.factor_iter_id)
@@ -70,10 +71,10 @@ class RfactorStep(TransformStep):
             self.stage_id + 1, iters=stage.iters, relations=(), auto_unroll_max_step=0, storage_offset=0
         )
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`C_rf = s.rfactor(C, C_k, 2)`, and the axes of both stages."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `C_rf = s.rfactor(C, C_k, 2)`, and the axes of both stages."""
         source, loop = names.stage(self.stage_id), names.loop(self.stage_id, self.iter_id)
-        made = names.insert(self.stage_id)
+        partial = names.insert(self.stage_id)
         names.refresh(self.stage_id + 1)
-        call = f"{made} = s.rfactor({source}, {loop}, {self.factor_iter_id})"
+        call = f"{partial} = s.rfactor({source}, {loop}, {self.factor_iter_id})"
         return [call, names.axes_line(self.stage_id), names.axes_line(self.stage_id + 1)]

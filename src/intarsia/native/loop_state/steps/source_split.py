@@ -1,4 +1,4 @@
-"""The splits that other splits follow."""
+"""Lookup of the split that another split follows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from intarsia.native.loop_state.steps.step import TransformStep
 
 
-def source_split(step: TransformStep, state: LoopPreview, place: int) -> SplitStep:
-    """The split at a place of the history.
+def source_split(step: TransformStep, state: LoopPreview, step_id: int) -> SplitStep:
+    """Return the split at an index of the history.
 
     Raises:
-        IllegalStepError: There is none.
+        IllegalStepError: The step there is no split, or comes later.
     """
     history = state.transform_steps
-    if not (0 <= place < len(history) and isinstance(history[place], SplitStep)):
-        raise state.refusal(step, f"found step {place} as the split to follow; it is none, or comes later")
-    found = history[place]
-    assert isinstance(found, SplitStep), "checked above"
-    return found
+    if not (0 <= step_id < len(history) and isinstance(history[step_id], SplitStep)):
+        raise state.step_error(
+            step, f"found step {step_id} as the split to follow; it is none, or comes later"
+        )
+    source = history[step_id]
+    assert isinstance(source, SplitStep), "checked above"
+    return source

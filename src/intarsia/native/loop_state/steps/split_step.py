@@ -1,4 +1,4 @@
-"""One loop as several, one inside the other."""
+"""The split step: one loop becomes several nested loops."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ class SplitStep(TransformStep):
             C = ...
 
     Attributes:
-        iter_id: The loop.
-        extent: Its extent when the step was made, or None if that was not known; applying does not need it.
-        lengths: Of all parts but one, outermost first; None is a length that is not chosen yet.
-        inner_to_outer: Whether the length that follows from the others is the outermost or the innermost one.
+        iter_id: Number of the loop.
+        extent: Extent of the loop when the step was recorded, or None if unknown; applying does not need it.
+        lengths: Lengths of all parts but one, outermost first; None for a length that is not chosen yet.
+        inner_to_outer: Whether the computed length is that of the outermost part (True) or of the innermost
+            part.
     """
 
     iter_id: int
@@ -51,9 +52,9 @@ class SplitStep(TransformStep):
     code: ClassVar[str] = "SP"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the loop as several; what stood inside it stands inside the innermost of them."""
+        """Return the loops after the split; stages inside the loop are inside the innermost part."""
         return with_split(self, state, self.iter_id, self.lengths, self.inner_to_outer)
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`C_i_o, C_i_i = s[C].split(C_i, factor=16)`, a line for each length."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `C_i_o, C_i_i = s[C].split(C_i, factor=16)`, a line for each length."""
         return split_lines(names, self.stage_id, self.iter_id, self.lengths, self.inner_to_outer)

@@ -1,4 +1,4 @@
-"""What all steps have in common."""
+"""The base class of steps."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransformStep(StepRecord, ABC):
-    """A change of the loops of a DAG, as it is written into a history (seed ansor_minimum).
+    """A change of the loops of a DAG, as a history records it (seed ansor_minimum).
 
-    Fields stand in the order of the JSON form, as in `StepRecord`.
+    Fields have the order of the JSON form, as in `StepRecord`.
     """
 
     @abstractmethod
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """The loops after this step; the history is the business of `LoopState.apply`.
+        """Return the loops after this step; `LoopState.apply` adds the step to the history.
 
         Raises:
             IllegalStepError: The step is not possible in this state.
         """
 
     @abstractmethod
-    def python(self, names: PythonNames) -> list[str]:
-        """This step as calls of a schedule in Python; tells `names` of the loops' new names."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return this step as calls on a schedule in Python, and update the loops' names in `names`."""

@@ -1,4 +1,4 @@
-"""Rows of a result at distances that fit the cache or memory banks."""
+"""The storage_align step: strides of a result that avoid conflicts in caches or memory banks."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class StorageAlignStep(TransformStep):
             C = ...
 
     Attributes:
-        iter_id: The axis.
-        factor: The multiple.
-        offset: What is added.
+        iter_id: Number of the axis.
+        factor: Factor of which the stride is a multiple, in elements.
+        offset: Offset added to the stride, in elements.
     """
 
     iter_id: int
@@ -49,14 +49,14 @@ class StorageAlignStep(TransformStep):
     code: ClassVar[str] = "SA"
 
     def changed(self, state: LoopPreview) -> LoopPreview:
-        """With the offset in the stage."""
+        """Return the loops with the offset in the stage."""
         loop_of(self, state, self.iter_id)
         if self.factor < 1 or self.offset < 0:
             expected = "expected a factor of at least 1, and an offset of at least 0"
-            raise state.refusal(self, f"found factor {self.factor}, offset {self.offset}; {expected}")
+            raise state.step_error(self, f"found factor {self.factor}, offset {self.offset}; {expected}")
         return state.with_stage(self.stage_id, storage_offset=self.offset)
 
-    def python(self, names: PythonNames) -> list[str]:
-        """`s[C].storage_align(C_i, 32, 1)`."""
+    def print_python(self, names: PythonNames) -> list[str]:
+        """Return `s[C].storage_align(C_i, 32, 1)`."""
         loop = names.loop(self.stage_id, self.iter_id)
         return [f"s[{names.stage(self.stage_id)}].storage_align({loop}, {self.factor}, {self.offset})"]
