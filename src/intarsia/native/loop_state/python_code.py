@@ -9,7 +9,8 @@ from intarsia.native.loop_state.state import LoopState
 def print_python_code_from_state(state: LoopState, *, prefixed: bool = True) -> str:
     """Return the history as calls on a schedule `s` and its tensors.
 
-    C_i, C_j, C_k = tuple(C.op.axis) + tuple(C.op.reduce_axis) C_i_o, C_i_i = s[C].split(C_i, factor=16)
+    C_i, C_j, C_k = tuple(C.op.axis) + tuple(C.op.reduce_axis)
+    C_i_o, C_i_i = s[C].split(C_i, factor=16)
 
     Args:
         state: State with the history to print.
