@@ -88,7 +88,7 @@ def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str,
 
 
 def _measure_layer(shape: ConvolutionShape, algorithm: str, weights: Sequence[Array]) -> ConvolutionLayer:
-    weight, size = weights[0], (1, shape.read, min(shape.rows, _CROP), min(shape.columns, _CROP))
+    weight, size = weights[0], (1, shape.input_channels, min(shape.rows, _CROP), min(shape.columns, _CROP))
     data = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     expected = _compute_float64(data, weight)
     largest = float(np.abs(expected).max()) or 1.0

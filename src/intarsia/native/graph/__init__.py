@@ -1,11 +1,8 @@
-"""A region of the graph as kernels: what each computes, from which values, and where the values are.
+"""Planning of a region as kernels: their computations, their inputs, and the memory of values.
 
-region_plan     what a plan is
-straight_line   a function as calls of operators on numbered values
-plan_region     from a function to its plan
-channel_order   where the channels of a blocked value lie
-convolution_algorithm   how a convolution is computed
-weight_storage  in which type weights are stored
+region_plan     the classes of a plan straight_line   a function as calls of operators on numbered values
+plan_region     from a function to its plan channel_order   the order of channels in a blocked value
+convolution_algorithm   direct convolution or Winograd weight_storage  weight compression
 """
 
 from intarsia.native.graph.convolution_algorithm import ConvolutionAlgorithm, ConvolutionAlgorithms

@@ -1,4 +1,4 @@
-"""What a group on blocked tensors is given: placeholders, and what they are."""
+"""Arguments of a group on blocked tensors: placeholders and their sources."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from intarsia.support.aligned_memory import aligned_array
 
 
 class NotBlockedError(Exception):
-    """A form that has no declaration on blocked tensors."""
+    """A form has no declaration on blocked tensors."""
 
 
 @dataclass(eq=False)
 class BlockedArguments:
-    """The placeholders made so far.
+    """The placeholders declared so far.
 
     Attributes:
-        values: All values of the region.
-        sources: What each placeholder is.
+        values: Values of the region.
+        sources: Source of each placeholder.
     """
 
     values: Sequence[RegionValue]
     sources: dict[Tensor, Source] = field(default_factory=dict)
-    _known: dict[tuple[int, SourceForm, tuple[int, ...]], Tensor] = field(default_factory=dict)
+    _placeholders: dict[tuple[int, SourceForm, tuple[int, ...]], Tensor] = field(default_factory=dict)
 
     def blocked(self, number: int, order: ChannelOrder) -> Tensor:
-        """A value (N, blocks, spatial ..., lanes) with channels in an order."""
+        """Return a placeholder (N, blocks, spatial ..., lanes) for a value with channels in an order."""
         return self._given(number, SourceForm.BLOCKED, self._shape_in(number, order), order)
 
     def images(self, number: int, order: ChannelOrder) -> Tensor:
-        """The same as (N, elements of an image)."""
+        """Return a placeholder (N, elements of an image) for a value with channels in an order."""
         batch, *rest = self._shape_in(number, order)
         return self._given(number, SourceForm.BLOCKED, (batch, prod(rest)), order)
 
     def plain(self, number: int) -> Tensor:
-        """A value as its type says."""
+        """Return a placeholder for a value in the plain layout of its type."""
         return self._given(number, SourceForm.PLAIN, self.values[number].type.static_shape)
 
     def stretched(self, number: int, shape: tuple[int, ...]) -> Tensor:
-        """A value with one channel, as it is stretched over the blocks of others."""
+        """Return a placeholder for a value with one channel that is broadcast over the blocks of others."""
         return self._given(number, SourceForm.ONE_CHANNEL, shape)
 
     def constant(self, number: int | None) -> Array:
-        """The elements of a value.
+        """Return the elements of a constant value.
 
         Raises:
-            NotBlockedError: They are not known.
+            NotBlockedError: The value is not constant.
         """
         constant = None if number is None else self.values[number].constant
         if constant is None:
@@ -62,13 +62,16 @@ class BlockedArguments:
         return constant
 
     def packed(self, array: Array) -> Tensor:
-        """A constant made for the group; it is aligned here, so that nobody copies it again."""
+        """Return a placeholder for a packed constant of the group.
+
+        Aligned here, so that it is not copied again.
+        """
         return self._declared(aligned_array(array))
 
     def _declared(self, array: Array) -> Tensor:
-        made = placeholder(array.shape, DType.of(array), f"c{len(self.sources)}", {"constant": 1})
-        self.sources[made] = Source(-1, SourceForm.PLAIN, np.require(array, requirements="C"))
-        return made
+        tensor = placeholder(array.shape, DType.of(array), f"c{len(self.sources)}", {"constant": 1})
+        self.sources[tensor] = Source(-1, SourceForm.PLAIN, np.require(array, requirements="C"))
+        return tensor
 
     def _shape_in(self, number: int, order: ChannelOrder) -> tuple[int, ...]:
         batch, _, *spatial = self.values[number].type.static_shape
@@ -78,11 +81,11 @@ class BlockedArguments:
         self, number: int, form: SourceForm, shape: tuple[int, ...], order: ChannelOrder | None = None
     ) -> Tensor:
         key = number, form, shape
-        if key not in self._known:
+        if key not in self._placeholders:
             constant = self.values[number].constant
             if constant is not None and order is None:
                 return self._declared(constant.reshape(shape))
-            made = placeholder(shape, DType.FLOAT32, f"x{len(self.sources)}")
-            self._known[key] = made
-            self.sources[made] = Source(number, form, order=order)
-        return self._known[key]
+            tensor = placeholder(shape, DType.FLOAT32, f"x{len(self.sources)}")
+            self._placeholders[key] = tensor
+            self.sources[tensor] = Source(number, form, order=order)
+        return self._placeholders[key]

@@ -26,7 +26,7 @@ from intarsia.native.graph.convolution_algorithm import (
 from intarsia.native.graph.convolution_form import ConvolutionForm, ConvolutionKind, with_merged_groups
 from intarsia.native.graph.kernel_dag import KernelDag, step_name, with_placeholders
 from intarsia.native.graph.region_plan import Array, RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
 from intarsia.native.te.operators.blocked_convolution import (
@@ -61,27 +61,27 @@ from intarsia.native.te.operators.winograd import winograd_convolution, winograd
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockedDag:
-    """What a group computes on blocked tensors, and in which order the channels of its result lie."""
+    """The computation of a group on blocked tensors, and the order of its result's channels."""
 
     kernel: KernelDag
     order: ChannelOrder
 
 
 def blocked_dag(
-    steps: Sequence[Step],
+    steps: Sequence[KernelStep],
     values: Sequence[RegionValue],
     lanes: int,
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE,
 ) -> BlockedDag | None:
-    """The calls applied one after another, to a blocked result; None if they are better left plain.
+    """Declare consecutive calls with a blocked result; None if the plain layout is better.
 
-    Blocked are convolutions with constant weights, and pools and elementwise operators that follow them.
+    Convolutions with constant weights are blocked, and pools and elementwise operators after them.
 
     Args:
-        steps: In order; the last one makes the only result.
-        values: All values so far, with the layouts chosen for them.
-        lanes: How many channels a block has.
-        algorithms: Of convolutions that can be computed in several ways.
+        steps: Steps in order; the last one computes the only result.
+        values: Values so far, with their chosen layouts.
+        lanes: Number of channels of a block.
+        algorithms: Algorithms of convolutions that Winograd can compute.
     """
     if not is_worthwhile(steps, values, lanes):
         return None
@@ -93,22 +93,22 @@ def blocked_dag(
             builder.add(step)
     except NotBlockedError:
         return None
-    result = builder.made[steps[-1].outputs[0]]
+    result = builder.results[steps[-1].outputs[0]]
     return BlockedDag(with_placeholders((result,), builder.arguments.sources), order)
 
 
 @dataclass(eq=False)
 class _Builder:
-    """What is declared so far.
+    """Builder of the declaration of a group.
 
     Attributes:
-        values: All values.
-        lanes: How many channels a block has.
-        rank: Of the plain tensors.
-        order: In which order the channels of results lie.
-        arguments: What the group is given.
-        algorithms: Of convolutions that can be computed in several ways.
-        made: Blocked results of steps, by number.
+        values: Values of the region.
+        lanes: Number of channels of a block.
+        rank: Number of dimensions of the plain tensors.
+        order: Order of the channels of results.
+        arguments: Placeholders of the group.
+        algorithms: Algorithms of convolutions that Winograd can compute.
+        results: Blocked results of steps, by value number.
     """
 
     values: Sequence[RegionValue]
@@ -117,32 +117,34 @@ class _Builder:
     order: ChannelOrder
     arguments: BlockedArguments
     algorithms: ConvolutionAlgorithms
-    made: dict[int, Tensor] = field(default_factory=dict)
+    results: dict[int, Tensor] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
-    def add(self, step: Step) -> None:
+    def add(self, step: KernelStep) -> None:
         """Declare a step.
 
         Raises:
-            NotBlockedError: It cannot be.
+            NotBlockedError: The step has no declaration on blocked tensors.
         """
         name = step_name(step, self._count)
         match str(step.op):
             case "Conv":
-                made = self._convolution(step, name)
+                result = self._convolution(step, name)
             case "ConvTranspose":
-                made = self._transposed_convolution(step, name)
-            case found if found in WINDOWED:
-                made = self._pool(step, name)
-            case found if found in GLOBAL:
-                made = blocked_global_pool(self._outer(step, self.order), name, found == "GlobalMaxPool")
-            case found if found in POINTWISE:
-                made = self._pointwise(step, name)
+                result = self._transposed_convolution(step, name)
+            case operator if operator in WINDOWED:
+                result = self._pool(step, name)
+            case operator if operator in GLOBAL:
+                result = blocked_global_pool(
+                    self._blocked_input(step, self.order), name, operator == "GlobalMaxPool"
+                )
+            case operator if operator in POINTWISE:
+                result = self._pointwise(step, name)
             case _:
                 raise NotBlockedError
-        self.made[step.outputs[0]] = made
+        self.results[step.outputs[0]] = result
 
-    def _convolution(self, step: Step, name: str) -> Tensor:
+    def _convolution(self, step: KernelStep, name: str) -> Tensor:
         described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes)
         if form is None:
             raise NotBlockedError
@@ -153,18 +155,18 @@ class _Builder:
         match form.kind:
             case ConvolutionKind.DEPTHWISE:
                 taps = packed(pack_depthwise_weight(form.source.arranged(weight, 0), self.lanes))
-                found = depthwise_convolution(self._outer(step, form.source), taps, windows, inner)
+                result = depthwise_convolution(self._blocked_input(step, form.source), taps, windows, inner)
             case ConvolutionKind.OF_PLAIN:
                 taps = packed(pack_weight_of_plain(weight, self.lanes))
-                found = convolution_of_plain(self._outer_plain(step), taps, windows, inner)
+                result = convolution_of_plain(self._plain_input(step), taps, windows, inner)
             case ConvolutionKind.BLOCKED:
-                found = self._blocked_convolution(step, form, windows, inner)
+                result = self._blocked_convolution(step, form, windows, inner)
             case ConvolutionKind.BY_TABLE:
-                found = self._convolution_by_table(step, form, windows, inner)
-        return self._with_bias(found, bias, name)
+                result = self._convolution_by_table(step, form, windows, inner)
+        return self._with_bias(result, bias, name)
 
     def _blocked_convolution(
-        self, step: Step, form: ConvolutionForm, windows: Sequence[Window], name: str
+        self, step: KernelStep, form: ConvolutionForm, windows: Sequence[Window], name: str
     ) -> Tensor:
         weight = self.arguments.constant(step.args[1])
         groups = form.source.channels // weight.shape[1]
@@ -173,54 +175,54 @@ class _Builder:
         shape = transformable_shape(step.call)
         if shape is not None and (tile := self.algorithms.tile(shape)):
             moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
-            return winograd_convolution(self._outer(step, form.source), moved, windows, tile, name)
+            return winograd_convolution(self._blocked_input(step, form.source), moved, windows, tile, name)
         channels = weight.shape[1] * form.groups
         blocks = blocks_of_groups(channels, weight.shape[0], form.groups, self.lanes, self.lanes)
         assert blocks is not None, "the form says so"
         taps = self.arguments.packed(pack_weight(weight, self.lanes, self.lanes, form.groups))
-        return blocked_convolution(self._outer(step, form.source), taps, windows, name, blocks)
+        return blocked_convolution(self._blocked_input(step, form.source), taps, windows, name, blocks)
 
     def _convolution_by_table(
-        self, step: Step, form: ConvolutionForm, windows: Sequence[Window], name: str
+        self, step: KernelStep, form: ConvolutionForm, windows: Sequence[Window], name: str
     ) -> Tensor:
         weight = form.result.arranged(self.arguments.constant(step.args[1]), 0)
         taps = self.arguments.packed(pack_weight_of_plain(weight, self.lanes))
-        number, pixels = self._outer_number(step), prod(window.extent for window in windows)
+        number, pixels = self._input_number(step), prod(window.extent for window in windows)
         first = first_pixels(form.source.place_of, pixels, self.lanes).reshape(form.groups, -1)
         x = self.arguments.images(number, form.source)
         return grouped_convolution(x, self.arguments.packed(first), taps, windows, name)
 
-    def _transposed_convolution(self, step: Step, name: str) -> Tensor:
+    def _transposed_convolution(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
         weight, dimensions = self.arguments.constant(step.args[1]), dense_upsamplings_of(described)
         if dimensions is None:
             raise NotBlockedError
         bias = self.arguments.constant(step.args[2]) if described.has_input(2) else None
         inner = name if bias is None else f"{name}.conv"
-        if all(each.extent == 1 for each in dimensions):
+        if all(dimension.extent == 1 for dimension in dimensions):
             packed = self.arguments.packed(pack_weight_of_pixel(weight, dimensions, self.lanes))
-            found = transposed_convolution_of_pixel(self._outer_plain(step), packed, inner)
+            result = transposed_convolution_of_pixel(self._plain_input(step), packed, inner)
         else:
             packed = self.arguments.packed(pack_transposed_weight(weight, dimensions, self.lanes, self.lanes))
-            found = blocked_transposed_convolution(self._outer(step), packed, dimensions, inner)
-        return self._with_bias(found, bias, name)
+            result = blocked_transposed_convolution(self._blocked_input(step), packed, dimensions, inner)
+        return self._with_bias(result, bias, name)
 
-    def _with_bias(self, found: Tensor, bias: Array | None, name: str) -> Tensor:
+    def _with_bias(self, tensor: Tensor, bias: Array | None, name: str) -> Tensor:
         if bias is None:
-            return found
+            return tensor
         return blocked_bias(
-            found, self.arguments.packed(blocked_array(self.order.arranged(bias, 0), self.lanes, 0)), name
+            tensor, self.arguments.packed(blocked_array(self.order.arranged(bias, 0), self.lanes, 0)), name
         )
 
-    def _pool(self, step: Step, name: str) -> Tensor:
+    def _pool(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
         windows = windows_of(described, described.input(0).shape[2:], described.integers("kernel_shape"))
         if str(step.op) == "MaxPool":
-            return blocked_max_pool(self._outer(step, self.order), windows, name)
+            return blocked_max_pool(self._blocked_input(step, self.order), windows, name)
         with_padding = bool(described.integer("count_include_pad"))
-        return blocked_average_pool(self._outer(step, self.order), windows, with_padding, name)
+        return blocked_average_pool(self._blocked_input(step, self.order), windows, with_padding, name)
 
-    def _pointwise(self, step: Step, name: str) -> Tensor:
+    def _pointwise(self, step: KernelStep, name: str) -> Tensor:
         described = compute_call_of(step.call, name)
         inputs = tuple(None if arg is None else self._broadcast(arg) for arg in step.args)
         batch, _, *spatial = described.shape
@@ -234,9 +236,9 @@ class _Builder:
         return constant if constant is not None and constant.size == 1 else None
 
     def _broadcast(self, number: int) -> Tensor:
-        """An argument that may be stretched, in a form that is stretched alike in blocks."""
-        if number in self.made:
-            return self.made[number]
+        """Return an argument in a form whose broadcast over blocks equals the plain broadcast."""
+        if number in self.results:
+            return self.results[number]
         value = self.values[number]
         shape = value.type.static_shape
         if value.type.dtype is not DType.FLOAT32 or len(shape) > self.rank:
@@ -255,19 +257,19 @@ class _Builder:
     def _packed_constant(self, array: Array) -> Tensor:
         return self.arguments.packed(blocked_array(self.order.arranged(array, 1), self.lanes))
 
-    def _outer(self, step: Step, order: ChannelOrder | None = None) -> Tensor:
-        """The tensor that windows slide over, in blocks."""
-        number = self._outer_number(step)
+    def _blocked_input(self, step: KernelStep, order: ChannelOrder | None = None) -> Tensor:
+        """Return the input that windows slide over, blocked."""
+        number = self._input_number(step)
         channels = self.values[number].type.static_shape[1]
         return self.arguments.blocked(number, order or ChannelOrder.natural(channels, self.lanes))
 
-    def _outer_plain(self, step: Step) -> Tensor:
-        """The same as its type says."""
-        return self.arguments.plain(self._outer_number(step))
+    def _plain_input(self, step: KernelStep) -> Tensor:
+        """Return the input that windows slide over, plain."""
+        return self.arguments.plain(self._input_number(step))
 
-    def _outer_number(self, step: Step) -> int:
-        """What windows slide over comes from outside the group."""
+    def _input_number(self, step: KernelStep) -> int:
+        """Return the number of the input that windows slide over, which must come from outside the group."""
         number = step.args[0]
-        if number is None or number in self.made or self.values[number].constant is not None:
+        if number is None or number in self.results or self.values[number].constant is not None:
             raise NotBlockedError
         return number

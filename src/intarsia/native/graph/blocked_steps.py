@@ -1,4 +1,4 @@
-"""Which steps work on blocked tensors, and in which order the channels of their results lie."""
+"""Steps that work on blocked tensors, and the channel orders of their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from intarsia.ir import DType
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.convolution_form import ConvolutionForm, convolution_form
 from intarsia.native.graph.region_plan import RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.windows import windows_of
 
@@ -43,14 +43,14 @@ POINTWISE: Final = frozenset(
         "ThresholdedRelu",
     ]
 )
-"""Of a finite element they make a finite one, as elements that only fill a block must stay finite."""
+"""Operators that map finite elements to finite ones, since padding in a block must stay finite."""
 CONVOLUTIONS: Final = frozenset({"Conv", "ConvTranspose"})
 WINDOWED: Final = frozenset({"AveragePool", "MaxPool"})
 GLOBAL: Final = frozenset({"GlobalAveragePool", "GlobalMaxPool"})
 
 
-def is_worthwhile(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> bool:
-    """Whether it is a convolution of enough channels, or reads blocks of its shape or in windows."""
+def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> bool:
+    """Return whether blocking pays off: a convolution to enough channels, or reads of blocked values."""
     names = [str(step.op) for step in steps]
     types = [values[number].type for step in steps for number in step.outputs]
     shapes = [type_.static_shape for type_ in types]
@@ -68,8 +68,8 @@ def is_worthwhile(steps: Sequence[Step], values: Sequence[RegionValue], lanes: i
     )
 
 
-def order_of_result(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> ChannelOrder:
-    """In which order the channels of a group's result lie; the steps are worthwhile."""
+def order_of_result(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> ChannelOrder:
+    """Return the channel order of the result of a group that `is_worthwhile`."""
     shape = values[steps[-1].outputs[0]].type.static_shape
     natural = ChannelOrder.natural(shape[1], lanes)
     for step in steps:
@@ -86,8 +86,8 @@ def order_of_result(steps: Sequence[Step], values: Sequence[RegionValue], lanes:
     return next(blocked, natural)
 
 
-def form_of(step: Step, values: Sequence[RegionValue], lanes: int) -> ConvolutionForm | None:
-    """The form of a convolution; None if its weights are not constant, or blocks do not fit."""
+def form_of(step: KernelStep, values: Sequence[RegionValue], lanes: int) -> ConvolutionForm | None:
+    """Return the form of a convolution; None if its weights are not constant, or blocks do not fit."""
     source, weight = (None if arg is None else values[arg] for arg in step.args[:2])
     if source is None or weight is None or weight.constant is None:
         return None
@@ -98,5 +98,5 @@ def form_of(step: Step, values: Sequence[RegionValue], lanes: int) -> Convolutio
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:
-    """In which order the channels of a value lie, or would lie if it were blocked."""
+    """Return the channel order of a value; the natural order if it is not blocked."""
     return value.order or ChannelOrder.natural(value.type.static_shape[1], lanes)

@@ -1,4 +1,4 @@
-"""Which channel lies where in a blocked tensor."""
+"""Orders of channels in blocked tensors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class ChannelOrder:
-    """The channels of a blocked tensor as they lie in memory.
+    """The order of a blocked tensor's channels in memory.
 
-    Groups of channels may begin with a block each, so that a grouped convolution works on whole blocks. And a
+    Each group of channels may begin with a new block, so that a grouped convolution works on whole blocks. A
     permutation of channels is another order of the same memory.
 
     Attributes:
-        places: The channel at each place of each block; -1 where a place only fills the block.
-        lanes: How many places a block has.
+        places: Channel at each position of all blocks; -1 for padding.
+        lanes: Number of positions of a block.
     """
 
     places: tuple[int, ...]
@@ -32,71 +32,76 @@ class ChannelOrder:
 
     @classmethod
     def natural(cls, channels: int, lanes: int) -> ChannelOrder:
-        """One channel after the other."""
+        """Return the order of consecutive channels."""
         return cls.of_groups(channels, 1, lanes)
 
     @classmethod
     def of_groups(cls, channels: int, groups: int, lanes: int) -> ChannelOrder:
-        """One channel after the other; each of so many equal groups begins with a block."""
-        own = channels // groups
-        rest = (_NONE,) * (-own % lanes)
-        places = (place for first in range(0, channels, own) for place in (*range(first, first + own), *rest))
+        """Return the order of consecutive channels in equal groups, each of which begins with a new block."""
+        group_channels = channels // groups
+        rest = (_NONE,) * (-group_channels % lanes)
+        places = (
+            place
+            for first in range(0, channels, group_channels)
+            for place in (*range(first, first + group_channels), *rest)
+        )
         return cls(tuple(places), lanes)
 
     @classmethod
     def joined(cls, parts: Iterable[ChannelOrder]) -> ChannelOrder:
-        """Of tensors, one after the other as Concat puts them together."""
-        found = list(parts)
+        """Return the order of the concatenation of tensors along channels."""
+        orders = list(parts)
         places: list[int] = []
         first = 0
-        for part in found:
-            places += [channel + first if channel >= 0 else _NONE for channel in part.places]
-            first += part.channels
-        return cls(tuple(places), found[0].lanes)
+        for order in orders:
+            places += [channel + first if channel >= 0 else _NONE for channel in order.places]
+            first += order.channels
+        return cls(tuple(places), orders[0].lanes)
 
     @cached_property
     def channels(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return sum(1 for channel in self.places if channel >= 0)
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return len(self.places) // self.lanes
 
     @cached_property
     def is_natural(self) -> bool:
-        """Whether one channel comes after the other, and the rest after them."""
+        """Whether the channels are consecutive, with all padding at the end."""
         return self == ChannelOrder.natural(self.channels, self.lanes)
 
     @cached_property
     def place_of(self) -> tuple[int, ...]:
-        """The place of each channel."""
-        found = [0] * self.channels
-        for place, channel in enumerate(self.places):
+        """The position of each channel."""
+        position_of = [0] * self.channels
+        for position, channel in enumerate(self.places):
             if channel >= 0:
-                found[channel] = place
-        return tuple(found)
+                position_of[channel] = position
+        return tuple(position_of)
 
     def permuted(self, source: Sequence[int]) -> ChannelOrder:
-        """The same memory for a tensor whose channel c is this one's channel source[c]."""
+        """Return the order of the same memory, with channel source[c] renamed to channel c."""
         named = {before: after for after, before in enumerate(source)}
         return ChannelOrder(tuple(named.get(channel, _NONE) for channel in self.places), self.lanes)
 
     def places_in(self, other: ChannelOrder) -> tuple[int, ...]:
-        """For each place here, where its channel lies in another order; -1 if it has none."""
+        """Return the position in another order of the channel at each position; -1 for padding."""
         return tuple(other.place_of[channel] if channel >= 0 else _NONE for channel in self.places)
 
     def arranged(self, array: Array, axis: int) -> Array:
-        """An array with its channels as they lie here, and zeros at other places.
+        """Return an array with its channels in this order, and zeros as padding.
 
         Args:
-            array: With the channels one after the other along an axis.
-            axis: This one.
+            array: Array with consecutive channels along an axis.
+            axis: Number of that axis.
         """
         if self.places == tuple(range(array.shape[axis])):
             return array
+        # The padding index -1 is the last element of the extended axis, which is zero.
         none = np.zeros_like(array, shape=(*array.shape[:axis], 1, *array.shape[axis + 1 :]))
         wide = np.concatenate([array, none], axis)
-        found: Array = np.take(wide, np.array(self.places) % wide.shape[axis], axis)
-        return found
+        ordered: Array = np.take(wide, np.array(self.places) % wide.shape[axis], axis)
+        return ordered

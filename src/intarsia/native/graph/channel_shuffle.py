@@ -1,4 +1,4 @@
-"""Transpositions that move whole channels only: of blocked tensors they are the same memory."""
+"""Transpositions of whole channels, which share the memory of blocked tensors."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from math import prod
 
 import numpy as np
 
-from intarsia.native.graph.straight_line import Step, StraightLine
+from intarsia.native.graph.straight_line import KernelStep, StraightLine
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelShuffle:
-    """A tensor with the channels of another one, as Reshape, Transpose and Reshape say it.
+    """A permutation of channels, expressed as Reshape, Transpose and Reshape.
 
     Attributes:
-        source: The number of the other one.
-        results: The numbers of the values that have the permuted channels.
-        channels: For each channel of a result, that of the source.
+        source: Number of the value whose channels are permuted.
+        results: Numbers of the values that have the permuted channels.
+        channels: Channel of the source for each channel of a result.
     """
 
     source: int
@@ -28,30 +28,30 @@ class ChannelShuffle:
 
 
 def channel_shuffles(line: StraightLine) -> Mapping[int, ChannelShuffle]:
-    """By their places, the transpositions of a region that move channels (N, C, spatial ...) only.
+    """Return the transpositions of a region that permute channels (N, C, spatial ...) only, by step number.
 
-    What is read of the result has the shape of the source again. Linear in the region.
+    The values that are read have the shape of the source again. Linear in the region.
     """
     used = {number for step in line.steps for number in step.args} | set(line.results)
     views = defaultdict(list)
     for number, value in enumerate(line.values):
         if number in used:
             views[value.same_as].append(number)
-    found: dict[int, ChannelShuffle] = {}
-    for place, step in enumerate(line.steps):
+    shuffles: dict[int, ChannelShuffle] = {}
+    for position, step in enumerate(line.steps):
         if str(step.op) == "Transpose":
             shuffle = _shuffle(step, line, tuple(views[step.outputs[0]]))
-            found |= {place: shuffle} if shuffle else {}
-    return found
+            shuffles |= {position: shuffle} if shuffle else {}
+    return shuffles
 
 
-def _shuffle(step: Step, line: StraightLine, read: tuple[int, ...]) -> ChannelShuffle | None:
-    """The transposition of (N, factors of C ..., spatial ...), if it is one of these.
+def _shuffle(step: KernelStep, line: StraightLine, read: tuple[int, ...]) -> ChannelShuffle | None:
+    """Return the shuffle of a transposition of (N, factors of C ..., spatial ...), None for other ones.
 
     Args:
-        step: A transposition.
+        step: Transposition.
         line: The region.
-        read: The numbers of what is read of its result.
+        read: Numbers of the views of its result that are read.
     """
     assert step.args[0] is not None, "a transposition has an argument"
     value = line.values[step.args[0]]
@@ -71,7 +71,7 @@ def _shuffle(step: Step, line: StraightLine, read: tuple[int, ...]) -> ChannelSh
     return ChannelShuffle(value.same_as, read, tuple(map(int, channels)))
 
 
-def _axes(step: Step, rank: int) -> tuple[int, ...]:
+def _axes(step: KernelStep, rank: int) -> tuple[int, ...]:
     order = step.call.attrs.get("perm", tuple(reversed(range(rank))))
     assert isinstance(order, tuple)
     return tuple(axis for axis in order if isinstance(axis, int))

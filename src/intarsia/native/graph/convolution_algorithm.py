@@ -1,4 +1,4 @@
-"""By which algorithm a convolution of a blocked tensor is computed: directly, or by Winograd's transforms."""
+"""Algorithms of convolutions of blocked tensors: direct, or with Winograd's transforms."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from intarsia.native.te.operators.blocked_layout import BLOCKED, TILE, WINOGRAD
 from intarsia.native.te.operators.windows import windows_of
 from intarsia.native.te.operators.winograd import TAPS
 
-# Costs in products, by measurement on convolutions of 7 to 224 pixels in a row with 16 to 512 channels.
+# Costs in units of one multiplication, measured on convolutions of 7 to 224 pixels per row with 16 to 512
+# channels.
 _WEIGHT_COST: Final = 14.0
-"""What a weight costs that comes from memory, as all do in a network of some size."""
+"""Cost of a weight that is loaded from memory, as are all weights of a large network."""
 _POINT_COST: Final = 16.0
-"""What the transforms of a number of an input or a result cost."""
+"""Cost of the transforms of one point of an input or a result tile."""
 _LEAST_GAIN: Final = 1.1
-"""Transforms must be estimated to be so many times as fast, as the estimate is none better."""
+"""Minimum estimated speedup of transforms; the estimate is not more accurate."""
 
 
 class ConvolutionAlgorithm(Enum):
-    """How convolutions are computed that can be computed in several ways.
+    """Algorithm of the convolutions for which Winograd's transforms exist.
 
     Attributes:
-        AUTO: By the one that is estimated to be fastest for each, of those that are about as accurate.
-        DIRECT: As sums of products of inputs and weights.
-        WINOGRAD_2: By F(2, 3), where it is possible; else directly.
-        WINOGRAD_4: By F(4, 3).
-        WINOGRAD_6: By F(6, 3), whose error is about ten times that of direct sums.
+        AUTO: The algorithm with the fastest estimate, among those of about equal accuracy.
+        DIRECT: Sums of products of inputs and weights.
+        WINOGRAD_2: F(2, 3) where possible, else direct.
+        WINOGRAD_4: F(4, 3) where possible, else direct.
+        WINOGRAD_6: F(6, 3) where possible, else direct; its error is about ten times that of direct sums.
     """
 
     AUTO = "auto"
@@ -41,28 +42,28 @@ class ConvolutionAlgorithm(Enum):
 
     @property
     def tile(self) -> int:
-        """The size of Winograd's tiles; 0 if it has none."""
+        """Size of Winograd's tiles; 0 for algorithms without tiles."""
         return int(self.value[-1]) if self.value.startswith("winograd") else 0
 
 
 _CHOSEN: Final = (ConvolutionAlgorithm.WINOGRAD_2, ConvolutionAlgorithm.WINOGRAD_4)
-"""What AUTO may choose: F(6, 3) is not as accurate."""
+"""Algorithms that AUTO considers besides direct sums; F(6, 3) is less accurate."""
 
 
 class ConvolutionShape(NamedTuple):
-    """What an algorithm is chosen for: a convolution of 3 by 3 of one image.
+    """The shape of a 3 x 3 convolution of one image, for which an algorithm is chosen.
 
     Attributes:
-        read: Channels of the input.
-        rows: Of the result.
-        columns: Of the result.
-        made: Channels of the result.
+        input_channels: Number of channels of the input.
+        rows: Number of rows of the result.
+        columns: Number of columns of the result.
+        output_channels: Number of channels of the result.
     """
 
-    read: int
+    input_channels: int
     rows: int
     columns: int
-    made: int
+    output_channels: int
 
     def __str__(self) -> str:
         return "x".join(map(str, self))
@@ -70,11 +71,11 @@ class ConvolutionShape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionAlgorithms:
-    """Which algorithm computes which convolutions; as text "auto,64x56x56x64=direct".
+    """Algorithms of convolutions by shape; as text "auto,64x56x56x64=direct".
 
     Attributes:
-        default: Of all that are not named.
-        others: By shape.
+        default: Algorithm of all shapes that `others` does not contain.
+        others: Pairs of a shape and its algorithm.
     """
 
     default: ConvolutionAlgorithm = ConvolutionAlgorithm.AUTO
@@ -82,66 +83,74 @@ class ConvolutionAlgorithms:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `str` has written: the target option `convolutions`, which has been checked."""
+        """Parse the result of `str`: the target option `convolutions`, which was validated before."""
         default, *others = text.split(",")
-        pairs = (each.split("=") for each in others)
+        pairs = (pair.split("=") for pair in others)
         shapes = {
             ConvolutionShape(*map(int, shape.split("x"))): ConvolutionAlgorithm(name) for shape, name in pairs
         }
         return cls(ConvolutionAlgorithm(default), tuple(sorted(shapes.items())))
 
     def __str__(self) -> str:
-        return ",".join([self.default.value, *(f"{shape}={each.value}" for shape, each in self.others)])
+        return ",".join(
+            [self.default.value, *(f"{shape}={algorithm.value}" for shape, algorithm in self.others)]
+        )
 
     def tile(self, shape: ConvolutionShape) -> int:
-        """The size of tiles for a convolution that may be one by transforms; 0 if it is computed directly."""
-        found = dict(self.others).get(shape, self.default)
-        return estimated_tile(shape) if found is ConvolutionAlgorithm.AUTO else found.tile
+        """Return Winograd's tile size for a convolution with transforms; 0 to compute it directly."""
+        algorithm = dict(self.others).get(shape, self.default)
+        return estimated_tile(shape) if algorithm is ConvolutionAlgorithm.AUTO else algorithm.tile
 
 
 BY_ESTIMATE: Final = ConvolutionAlgorithms()
-"""What is done without a word about it."""
+"""Default algorithms: the fastest estimate for each shape."""
 
 
 def transformable_shape(call: Call) -> ConvolutionShape | None:
-    """The shape of a convolution for which there are transforms; None for other calls.
+    """Return the shape of a convolution for which there are transforms; None for other calls.
 
-    These are sums over all channels in windows of 3 by 3 side by side.
+    These are convolutions of one group with 3 x 3 windows of stride 1 and dilation 1.
     """
     if str(call.op) != "Conv":
         return None
     described = compute_call_of(call, "conv")
-    made, read, *taps = described.input(1).shape
+    output_channels, input_channels, *taps = described.input(1).shape
     if taps != [TAPS, TAPS] or described.integer("group") != 1:
         return None
     windows = windows_of(described, described.input(0).shape[2:], taps)
     if any(window.stride != 1 or window.dilation != 1 for window in windows):
         return None
-    return ConvolutionShape(read, windows[0].count, windows[1].count, made)
+    return ConvolutionShape(input_channels, windows[0].count, windows[1].count, output_channels)
 
 
 def algorithm_names(dag: ComputeDAG) -> tuple[str, ...]:
-    """What the name of a kernel says about how it computes: "winograd4" for F(4, 3)."""
+    """Return the algorithms in the name of a kernel: "winograd4" for F(4, 3)."""
     return tuple(f"{WINOGRAD}{op.attrs[TILE]!r}" for op in dag.ops if op.attrs.get(BLOCKED) == WINOGRAD)
 
 
 def estimated_tile(shape: ConvolutionShape) -> int:
-    """The size of tiles that is estimated to be fastest, of those that are accurate; 0 for direct sums."""
+    """Return the tile size with the fastest estimate among accurate ones; 0 for direct sums."""
     costs = estimated_costs(shape)
     best = min(costs, key=costs.__getitem__)
     return best.tile if costs[best] * _LEAST_GAIN < costs[ConvolutionAlgorithm.DIRECT] else 0
 
 
 def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float]:
-    """What a convolution takes by each accurate algorithm, in products."""
-    products = shape.made * shape.read * TAPS * TAPS
+    """Estimate the cost of a convolution with each accurate algorithm, in multiplications."""
+    products = shape.output_channels * shape.input_channels * TAPS * TAPS
     direct = products * (shape.rows * shape.columns + _WEIGHT_COST)
-    return {ConvolutionAlgorithm.DIRECT: direct, **{each: _cost(each.tile, shape) for each in _CHOSEN}}
+    return {
+        ConvolutionAlgorithm.DIRECT: direct,
+        **{algorithm: _cost(algorithm.tile, shape) for algorithm in _CHOSEN},
+    }
 
 
 def _cost(tile: int, shape: ConvolutionShape) -> float:
-    """Of products, of reading weights, and of transforms."""
-    read, rows, columns, made = shape
+    """Return the cost of multiplications, weight loads and transforms."""
+    input_channels, rows, columns, output_channels = shape
     tiles = -(-rows // tile) * -(-columns // tile)
     points = (tile + TAPS - 1) ** 2
-    return points * (made * read * (tiles + _WEIGHT_COST) + tiles * (made + read) * _POINT_COST)
+    return points * (
+        output_channels * input_channels * (tiles + _WEIGHT_COST)
+        + tiles * (output_channels + input_channels) * _POINT_COST
+    )

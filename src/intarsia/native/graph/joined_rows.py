@@ -1,7 +1,7 @@
-"""A group around a product of a tensor by one matrix: all its rows as those of one matrix.
+"""Products of a tensor by one matrix, with the rows of all batches as one matrix.
 
-A tensor of images (N, H, W, C) has N * H * W rows. As a product of batches of W rows each batch would read
-the matrix again; as one product of all rows it is read as often as rows do not fit.
+A tensor of images (N, H, W, C) has N * H * W rows. In batches of W rows, each batch would read the matrix
+again. One product of all rows reads the matrix once for each block of rows that fits into the cache.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from intarsia.ir import TensorType
 from intarsia.native.graph.kernel_dag import KernelDag, Source, step_name, with_placeholders
 from intarsia.native.graph.region_plan import RegionValue
 from intarsia.native.graph.step_kind import StepKind, step_kind
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
 from intarsia.native.te.operators import compute, compute_call_of
 
 _Shape = tuple[int, ...]
 
 
-def joined_rows_dag(steps: Sequence[Step], values: Sequence[RegionValue]) -> KernelDag | None:
-    """The calls applied one after another, on values with their rows as one dimension.
+def joined_rows_dag(steps: Sequence[KernelStep], values: Sequence[RegionValue]) -> KernelDag | None:
+    """Declare consecutive calls on values with their rows as one dimension.
 
     Args:
-        steps: In order; the last one makes the only result.
-        values: All values of the region.
+        steps: Steps in order; the last one computes the only result.
+        values: Values of the region.
 
     Returns:
-        None unless all calls but one product by a matrix are elementwise, and there are batches to be joined.
+        None unless all calls but one product by a matrix are elementwise, and there are batches to join.
     """
     products = [step for step in steps if str(step.op) == "MatMul"]
     if len(products) != 1:
@@ -40,57 +40,59 @@ def joined_rows_dag(steps: Sequence[Step], values: Sequence[RegionValue]) -> Ker
         return None
     shapes: dict[int, _Shape] = {}
     for step in steps:
-        found = _shapes_of(step, values, leading, step is products[0])
-        if found is None:
+        step_shapes = _shapes_of(step, values, leading, step is products[0])
+        if step_shapes is None:
             return None
-        shapes |= found
+        shapes |= step_shapes
     return _declared(steps, values, shapes)
 
 
 def _shapes_of(
-    step: Step, values: Sequence[RegionValue], leading: _Shape, is_product: bool
+    step: KernelStep, values: Sequence[RegionValue], leading: _Shape, is_product: bool
 ) -> dict[int, _Shape] | None:
-    """The shapes of what a step reads and makes, with rows joined; None if they cannot be."""
+    """Return the shapes of a step's arguments and results with joined rows; None if that is impossible."""
     if not is_product and step_kind(step) is not StepKind.ELEMENTWISE:
         return None
-    found: dict[int, _Shape] = {}
-    for place, number in enumerate((*step.outputs, *step.args)):
+    shapes: dict[int, _Shape] = {}
+    for position, number in enumerate((*step.outputs, *step.args)):
         if number is None:
             continue
         shape = values[number].type.static_shape
-        is_matrix = is_product and place == len(step.outputs) + 1
+        is_matrix = is_product and position == len(step.outputs) + 1
         joined = shape if is_matrix else _joined(shape, leading)
         if joined is None or (is_product and len(joined) != 2):
             return None
-        if found.setdefault(number, joined) != joined:
+        if shapes.setdefault(number, joined) != joined:
             return None
-    return found
+    return shapes
 
 
 def _joined(shape: _Shape, leading: _Shape) -> _Shape | None:
-    """A shape with its rows as one dimension; without it where one row is stretched over all."""
+    """Return a shape with its rows as one dimension, which a broadcast row lacks; None if they differ."""
     if shape[:-1] == leading:
         return prod(leading), shape[-1]
     is_row = len(shape) <= len(leading) + 1 and all(extent == 1 for extent in shape[:-1])
     return shape[-1:] if is_row else None
 
 
-def _declared(steps: Sequence[Step], values: Sequence[RegionValue], shapes: dict[int, _Shape]) -> KernelDag:
-    made: dict[int, Tensor] = {}
+def _declared(
+    steps: Sequence[KernelStep], values: Sequence[RegionValue], shapes: dict[int, _Shape]
+) -> KernelDag:
+    results: dict[int, Tensor] = {}
     sources: dict[Tensor, Source] = {}
-    given: dict[int, Tensor] = {}
+    placeholders: dict[int, Tensor] = {}
     count: Counter[str] = Counter()
 
     def tensor(number: int) -> Tensor:
-        if number in made:
-            return made[number]
-        if number not in given:
+        if number in results:
+            return results[number]
+        if number not in placeholders:
             is_constant = values[number].constant is not None
-            name = f"{'c' if is_constant else 'x'}{len(given)}"
+            name = f"{'c' if is_constant else 'x'}{len(placeholders)}"
             attrs = {"constant": 1} if is_constant else {}
-            given[number] = placeholder(shapes[number], values[number].type.dtype, name, attrs)
-            sources[given[number]] = Source(number)
-        return given[number]
+            placeholders[number] = placeholder(shapes[number], values[number].type.dtype, name, attrs)
+            sources[placeholders[number]] = Source(number)
+        return placeholders[number]
 
     for step in steps:
         described = compute_call_of(step.call, step_name(step, count))
@@ -98,5 +100,5 @@ def _declared(steps: Sequence[Step], values: Sequence[RegionValue], shapes: dict
         constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
         types = tuple(TensorType(shapes[out], values[out].type.dtype) for out in step.outputs)
         call = replace(described, inputs=inputs, output_types=types, constants=constants)
-        made |= dict(zip(step.outputs, compute(call), strict=True))
-    return with_placeholders((made[steps[-1].outputs[0]],), sources)
+        results |= dict(zip(step.outputs, compute(call), strict=True))
+    return with_placeholders((results[steps[-1].outputs[0]],), sources)

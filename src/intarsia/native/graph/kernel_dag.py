@@ -1,4 +1,4 @@
-"""A group of calls as one graph of tensor operations."""
+"""Graphs of tensor operations for groups of calls."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from intarsia.ir.rule_errors import named_node
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.region_plan import Array, RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
 from intarsia.native.te.operators import compute, compute_call_of
 
 
 class SourceForm(Enum):
-    """In which layout a kernel reads a value."""
+    """Layout in which a kernel reads a value."""
 
     AS_IT_IS = "as it is"
-    """Whatever layout it has."""
+    """Read the value in any layout."""
     PLAIN = "plain"
-    """As its type says."""
+    """Read the value in the plain layout of its type."""
     BLOCKED = "blocked"
-    """With channels in blocks."""
+    """Read the value with channels in blocks."""
     ONE_CHANNEL = "one channel"
-    """With an axis of extent 1 behind the others, so that it is stretched over blocked tensors."""
+    """Read the value with a last axis of extent 1, so that it is broadcast over blocked tensors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What a placeholder is.
+    """The value or constant that a placeholder reads.
 
     Attributes:
-        number: Of the value; -1 if it is an array.
-        form: Its layout.
-        array: A packed constant.
-        order: Of the channels, if they are in blocks; None for one after the other.
+        number: Number of the value; -1 for an array.
+        form: Layout in which the kernel reads it.
+        array: Elements of a packed constant.
+        order: Order of blocked channels; None for consecutive channels.
     """
 
     number: int
@@ -49,11 +49,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelDag:
-    """What a group computes.
+    """The computation of a group.
 
     Attributes:
-        dag: The operations; names are the group's own, so that equal groups make equal DAGs.
-        sources: What each of the DAG's placeholders is.
+        dag: DAG of the operations; names are local to the group, so that equal groups have equal DAGs.
+        sources: Sources of the DAG's placeholders, in order.
     """
 
     dag: ComputeDAG
@@ -61,65 +61,67 @@ class KernelDag:
 
 
 def kernel_dag(
-    steps: Sequence[Step],
+    steps: Sequence[KernelStep],
     values: Sequence[RegionValue],
     outputs: Sequence[int],
     declared: Mapping[int, Tensor] = MappingProxyType({}),
     sources: Mapping[Tensor, Source] = MappingProxyType({}),
 ) -> KernelDag:
-    """The rules of calls applied one after another, on plain tensors.
+    """Declare consecutive calls on plain tensors.
 
     Args:
-        steps: In order; a step may read what those before it make.
-        values: All values of the region.
-        outputs: Numbers of values that the steps make and that others need.
-        declared: Values of the group that other rules have made, plain.
-        sources: What their placeholders are.
+        steps: Steps in order; a step may read results of earlier steps.
+        values: Values of the region.
+        outputs: Numbers of results of the steps that other groups need.
+        declared: Plain tensors of the group's values that are declared already.
+        sources: Sources of the placeholders of `declared`.
 
     Raises:
         NotCoveredError: A call has no rule, or its rule does not cover it.
     """
-    made = dict(declared)
-    given: dict[int, Tensor] = {}
+    tensors = dict(declared)
+    placeholders: dict[int, Tensor] = {}
     count: Counter[str] = Counter()
     for step in steps:
-        inputs = tuple(None if arg is None else _tensor(arg, values, made, given) for arg in step.args)
+        inputs = tuple(
+            None if arg is None else _tensor(arg, values, tensors, placeholders) for arg in step.args
+        )
         constants = tuple(None if arg is None else values[arg].constant for arg in step.args)
         described = compute_call_of(step.call, step_name(step, count))
         with named_node(step.call):
             results = compute(replace(described, inputs=inputs, constants=constants))
-        made |= dict(zip(step.outputs, results, strict=True))
-    found = {**sources, **{tensor: Source(number) for number, tensor in given.items()}}
-    return with_placeholders(tuple(made[number] for number in outputs), found)
+        tensors |= dict(zip(step.outputs, results, strict=True))
+    all_sources = {**sources, **{tensor: Source(number) for number, tensor in placeholders.items()}}
+    return with_placeholders(tuple(tensors[number] for number in outputs), all_sources)
 
 
 def with_placeholders(results: tuple[Tensor, ...], sources: Mapping[Tensor, Source]) -> KernelDag:
-    """The DAG of results, whose tensors are the placeholders that it reads, then the results.
+    """Return the kernel of results; the DAG's tensors are the placeholders that it reads, then the results.
 
     Args:
-        results: What is computed.
-        sources: What the placeholders are; of some nothing may be read.
+        results: Tensors that the kernel computes.
+        sources: Sources of placeholders, including unused ones.
     """
     dag = ComputeDAG((*ComputeDAG(results).placeholders, *results))
     return KernelDag(dag, tuple(sources[tensor] for tensor in dag.placeholders))
 
 
 def _tensor(
-    number: int, values: Sequence[RegionValue], made: Mapping[int, Tensor], given: dict[int, Tensor]
+    number: int, values: Sequence[RegionValue], tensors: Mapping[int, Tensor], placeholders: dict[int, Tensor]
 ) -> Tensor:
-    """The tensor of a value: one that the group makes, or a placeholder."""
-    if number in made:
-        return made[number]
-    if number not in given:
+    """Return the tensor of a value: computed by the group, or a placeholder."""
+    if number in tensors:
+        return tensors[number]
+    if number not in placeholders:
         value = values[number]
         attrs = {} if value.constant is None else {"constant": 1}
-        name = f"x{len(given)}" if value.constant is None else f"c{len(given)}"
-        given[number] = placeholder(value.type.static_shape, value.type.dtype, name, attrs)
-    return given[number]
+        name = f"x{len(placeholders)}" if value.constant is None else f"c{len(placeholders)}"
+        placeholders[number] = placeholder(value.type.static_shape, value.type.dtype, name, attrs)
+    return placeholders[number]
 
 
-def step_name(step: Step, count: Counter[str]) -> str:
-    """The operator, with a number from the second one on."""
+def step_name(step: KernelStep, count: Counter[str]) -> str:
+    """Return the name of the operator, with a number from its second occurrence on."""
     name = step.op.name.lower()
     count[name] += 1
     return name if count[name] == 1 else f"{name}_{count[name]}"

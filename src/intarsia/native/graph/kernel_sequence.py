@@ -1,4 +1,4 @@
-"""The kernels of a region in order, with those that change the layout of a value between them."""
+"""The kernels of a region in order, with kernels that convert layouts between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kern
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.graph.weight_storage import WeightStore
 
 _KEY_LENGTH = 12
@@ -29,20 +29,20 @@ _NAMED_STEPS = 6
 
 @dataclass(eq=False)
 class KernelSequence:
-    """What is planned so far.
+    """Builder of the sequence of kernels.
 
-    A value is blocked if the kernel that makes it is; what cannot read blocks reads a plain copy, made once.
-    Plain values are copied into blocks in the same way. Values of one pixel with full blocks are both.
+    A value is blocked if its kernel computes blocks. Kernels that cannot read blocks read a plain copy, which
+    is made once; plain values are copied into blocks likewise. A value of one pixel with full blocks is both.
 
     Attributes:
-        values: All values; those that a kernel makes in blocks say so.
-        lanes: How many channels a block has; 0 if nothing is to be blocked.
-        alignment: Of each part of what is put together, in bytes.
-        algorithms: Of convolutions that can be computed in several ways.
-        weights: What is stored in fewer bytes.
-        kernels: In order.
-        joined: For a value that no kernel writes as a whole, the numbers of its parts.
-        cut: For a value that is a piece of another one, whose, and where it begins there, in bytes.
+        values: Values of the region; the order of a blocked value is set.
+        lanes: Number of channels of a block; 0 to block nothing.
+        alignment: Alignment of the parts of a Concat, in bytes.
+        algorithms: Algorithms of convolutions that Winograd can compute.
+        weights: Compressed weights.
+        kernels: Kernels in the order in which they run.
+        joined: Numbers of the parts of each value that no kernel writes as a whole.
+        cut: Number of the whole and offset in bytes of each value that is a piece of another one.
     """
 
     values: list[RegionValue]
@@ -57,26 +57,29 @@ class KernelSequence:
     _blocked: dict[tuple[int, ChannelOrder], int] = field(default_factory=dict)
     _dags: dict[str, ComputeDAG] = field(default_factory=dict)
 
-    def add(self, steps: Sequence[Step]) -> None:
-        """Add the kernel of a group, blocked if that fits.
+    def add(self, steps: Sequence[KernelStep]) -> None:
+        """Add the kernel of a group, blocked if possible.
 
         Raises:
             NotCoveredError: A call has no rule, or its rule does not cover it.
         """
         outputs = steps[-1].outputs
-        made = self._with_stored_weights(steps)
-        is_blocked = self.lanes > 0 and made is None
+        kernel = self._with_stored_weights(steps)
+        is_blocked = self.lanes > 0 and kernel is None
         blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if is_blocked else None
         if blocked is None:
-            made = made or (narrow_dag(steps, self.values, self.lanes) if self.lanes else None)
-            made = made or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
+            kernel = kernel or (narrow_dag(steps, self.values, self.lanes) if self.lanes else None)
+            kernel = kernel or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
         else:
-            made = blocked.kernel
+            kernel = blocked.kernel
             self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)
-        self._append(made, [step.op.name.lower() for step in steps[:_NAMED_STEPS]], outputs)
+        self._append(kernel, [step.op.name.lower() for step in steps[:_NAMED_STEPS]], outputs)
 
-    def join(self, step: Step) -> bool:
-        """Take a Concat as done by what writes its arguments, if all have one layout; else say no."""
+    def join_in_place(self, step: KernelStep) -> bool:
+        """Let kernels write the arguments of a Concat in place, if all have one layout.
+
+        Return whether they do.
+        """
         parts = tuple(arg for arg in step.args if arg is not None)
         roots = tuple(self.values[part].same_as for part in parts)
         orders = [order for order in (self.values[root].order for root in roots) if order]
@@ -90,12 +93,12 @@ class KernelSequence:
         self.joined[step.outputs[0]] = roots
         return True
 
-    def take(self, step: Step, begin: int) -> bool:
-        """Take a Slice as a piece of the memory of its source, if no blocks are in the way; else say no.
+    def cut_in_place(self, step: KernelStep, begin: int) -> bool:
+        """Let a Slice share the memory of its source, if the source is not blocked; return whether it does.
 
         Args:
-            step: The Slice.
-            begin: The first of its elements in the source.
+            step: Slice step.
+            begin: Offset of its first element in the source, in elements.
         """
         assert step.args[0] is not None
         source, root = self.values[step.args[0]], self.values[step.args[0]].same_as
@@ -105,8 +108,11 @@ class KernelSequence:
         self.cut[step.outputs[0]] = root, offset
         return True
 
-    def permute(self, shuffle: ChannelShuffle) -> bool:
-        """Take channels as permuted by giving the memory another name, if they lie in blocks; else say no."""
+    def permute_in_place(self, shuffle: ChannelShuffle) -> bool:
+        """Let a channel shuffle share the memory of its source, if that is blocked.
+
+        Return whether it does.
+        """
         source = self.values[shuffle.source]
         if source.order is None:
             return False
@@ -116,8 +122,8 @@ class KernelSequence:
         return True
 
     @property
-    def places(self) -> dict[int, tuple[int, int]]:
-        """For each part of what is joined or cut: the number of the whole, and where it begins, in bytes."""
+    def part_offsets(self) -> dict[int, tuple[int, int]]:
+        """Number of the whole and offset in bytes, for each part of a joined or cut value."""
         joined = {
             part: (whole, begin)
             for whole, parts in self.joined.items()
@@ -126,7 +132,7 @@ class KernelSequence:
         return joined | self.cut
 
     def plain(self, number: int) -> int:
-        """The number of a value as its type says; of a copy or of a view of it where it is blocked."""
+        """Return the number of the plain value: the value itself, or a copy or view of a blocked one."""
         value = self.values[number]
         if value.order is None and self.values[value.same_as].order is None:
             return number
@@ -140,7 +146,7 @@ class KernelSequence:
         return self._plain[number]
 
     def drop_unneeded(self, results: Sequence[int]) -> None:
-        """Leave out kernels that no result needs."""
+        """Remove kernels that no result needs."""
         waiting = [self.values[number].same_as for number in results]
         needed: set[int] = set()
         kept = []
@@ -156,58 +162,61 @@ class KernelSequence:
                 waiting += [self.values[number].same_as for number in kernel.inputs.values()]
         self.kernels = kept[::-1]
 
-    def _with_stored_weights(self, steps: Sequence[Step]) -> KernelDag | None:
-        """The kernel of a group that reads weights in fewer bytes; None if it reads none."""
+    def _with_stored_weights(self, steps: Sequence[KernelStep]) -> KernelDag | None:
+        """Return the kernel of a group that reads compressed weights; None if it has none."""
         weights, sources = self.weights.declared(steps, self.values)
         return kernel_dag(steps, self.values, steps[-1].outputs, weights, sources) if weights else None
 
     def _begins(self, parts: Sequence[int]) -> list[int]:
-        """Where parts begin that lie one after the other."""
+        """Return the offsets of consecutive parts, in bytes."""
         sizes = [self.values[part].size_bytes for part in parts]
-        return [sum(sizes[:place]) for place in range(len(sizes))]
+        return [sum(sizes[:position]) for position in range(len(sizes))]
 
     def _in_blocks(self, number: int, order: ChannelOrder) -> int:
-        """The number of a value, or of a copy of it, with channels in an order."""
+        """Return the number of a value, or of its copy, with channels in an order."""
         given = self.values[number]
         if given.order == order:
             return number
         if (number, order) not in self._blocked:
             if given.order is None and not order.is_natural:
-                found = self._in_blocks(self._in_blocks(number, self._natural(number)), order)
+                blocked = self._in_blocks(self._in_blocks(number, self._natural(number)), order)
             elif given.order is None:
-                found = self._copied(self.plain(number), order)
+                blocked = self._copied(self.plain(number), order)
             else:
-                found = self._copied(number, order)
-            self._blocked[number, order] = found
+                blocked = self._copied(number, order)
+            self._blocked[number, order] = blocked
         return self._blocked[number, order]
 
     def _natural(self, number: int) -> ChannelOrder:
         return ChannelOrder.natural(self.values[number].type.static_shape[1], self.lanes)
 
     def _view(self, type_: TensorType, number: int, order: ChannelOrder | None = None) -> int:
-        """Another name for the memory of a value."""
+        """Add a view of the memory of a value, and return its number."""
         self.values.append(RegionValue(type_, self.values[number].same_as, order=order))
         return len(self.values) - 1
 
     def _copied(self, number: int, order: ChannelOrder | None) -> int:
-        """A value in another layout, by a kernel; of one pixel in natural order, the same memory."""
+        """Add a kernel that copies a value into another layout.
+
+        One pixel in natural order needs only a view.
+        """
         value = self.values[number]
-        orders = [each for each in (value.order, order) if each]
+        orders = [item for item in (value.order, order) if item]
         if all(extent == 1 for extent in value.type.static_shape[2:]) and all(
-            each.places == tuple(range(each.channels)) for each in orders
+            item.places == tuple(range(item.channels)) for item in orders
         ):
             return self._view(value.type, number, order)
-        made = len(self.values)
-        self.values.append(RegionValue(value.type, made, order=order))
+        copy = len(self.values)
+        self.values.append(RegionValue(value.type, copy, order=order))
         conversion = converted(value, number, order)
-        self._append(conversion, [conversion.dag.outputs[0].op.name], (made,))
-        return made
+        self._append(conversion, [conversion.dag.outputs[0].op.name], (copy,))
+        return copy
 
-    def _append(self, made: KernelDag, names: Sequence[str], outputs: tuple[int, ...]) -> None:
+    def _append(self, kernel: KernelDag, names: Sequence[str], outputs: tuple[int, ...]) -> None:
         inputs, constants = {}, {}
-        key = structural_key(made.dag)
-        dag = self._dags.setdefault(key, made.dag)
-        for tensor, source in zip(dag.placeholders, made.sources, strict=True):
+        key = structural_key(kernel.dag)
+        dag = self._dags.setdefault(key, kernel.dag)
+        for tensor, source in zip(dag.placeholders, kernel.sources, strict=True):
             constant = self._array(source)
             if constant is None:
                 inputs[tensor.op.name] = self._read(source, tensor.shape)
@@ -220,7 +229,7 @@ class KernelSequence:
         return self.values[source.number].constant if source.array is None else source.array
 
     def _read(self, source: Source, shape: tuple[int, ...]) -> int:
-        """The number of the value that a placeholder is."""
+        """Return the number of the value that a placeholder reads, in its layout."""
         match source.form:
             case SourceForm.AS_IT_IS:
                 return source.number

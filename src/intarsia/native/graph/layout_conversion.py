@@ -1,4 +1,4 @@
-"""Kernels that copy a value into another layout."""
+"""Kernels that convert a value to another layout."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from intarsia.native.te.operators.channel_tables import blocked_by_table, first_
 
 
 def converted(value: RegionValue, number: int, order: ChannelOrder | None) -> KernelDag:
-    """The kernel that makes a value of another one.
+    """Return the kernel that copies a value into another layout.
 
     Args:
-        value: Plain, or blocked.
-        number: Of the value.
-        order: In which order channels lie in the result, natural if the value is plain; None if the result
-            is plain.
+        value: Plain or blocked value.
+        number: Number of the value.
+        order: Channel order of the result, natural if the value is plain; None for a plain result.
     """
     x = placeholder(value.stored_shape, value.type.dtype, "x0")
     source = {x: Source(number, SourceForm.AS_IT_IS)}

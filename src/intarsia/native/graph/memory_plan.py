@@ -1,4 +1,4 @@
-"""When the values that kernels write need memory."""
+"""Lifetimes of the values that kernels write."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def lifetimes(
     """Return the lifetimes of the memory that kernels write, by value; a kernel is a step.
 
     Args:
-        kernels: In the order in which they run.
-        values: All values of the region.
-        wholes: For the root of each value that a kernel writes into the arena, the value whose memory it is
-            a part of, or itself. Other values have memory of the caller's.
+        kernels: Kernels in the order in which they run.
+        values: Values of the region.
+        wholes: Number of the value that contains the memory of each root written into the arena, by root.
+            Other values are in memory of the caller.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for place, kernel in enumerate(kernels):
+    for position, kernel in enumerate(kernels):
         roots = (values[number].same_as for number in (*kernel.outputs, *kernel.inputs.values()))
         for whole in (wholes[root] for root in roots if root in wholes):
-            first.setdefault(whole, place)
-            last[whole] = place
+            first.setdefault(whole, position)
+            last[whole] = position
     return {whole: Lifetime(values[whole].size_bytes, first[whole], last[whole]) for whole in first}

@@ -1,4 +1,4 @@
-"""A group around a transposed convolution to a few channels: its input is blocked, and its result plain."""
+"""Transposed convolutions to a few channels, with a blocked input and a plain result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.ir import DType
 from intarsia.native.graph.blocked_steps import given_order
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
 from intarsia.native.graph.region_plan import RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, placeholder
 from intarsia.native.te.operators import compute_call_of
 from intarsia.native.te.operators.convolution import add_channel_bias
@@ -21,31 +21,31 @@ from intarsia.native.te.operators.narrow_transposed_convolution import (
 from intarsia.native.te.operators.upsampling import dense_upsamplings_of
 
 _MOST_SUMMANDS: Final = 25
-"""Products of one phase, which are summed up in one expression."""
+"""Maximum number of products of one phase, which one expression adds up."""
 
 
-def narrow_dag(steps: Sequence[Step], values: Sequence[RegionValue], lanes: int) -> KernelDag | None:
-    """The calls applied one after another; None if there is no such transposed convolution.
+def narrow_dag(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> KernelDag | None:
+    """Declare consecutive calls; None if there is no such transposed convolution.
 
     Args:
-        steps: In order; the last one makes the only result.
-        values: All values so far, with the layouts chosen for them.
-        lanes: How many channels a block has.
+        steps: Steps in order; the last one computes the only result.
+        values: Values so far, with their chosen layouts.
+        lanes: Number of channels of a block.
     """
-    found = [step for step in steps if str(step.op) == "ConvTranspose"]
-    if len(found) != 1 or not _is_worthwhile(found[0], values, lanes):
+    transposed = [step for step in steps if str(step.op) == "ConvTranspose"]
+    if len(transposed) != 1 or not _is_worthwhile(transposed[0], values, lanes):
         return None
-    (step,) = found
+    (step,) = transposed
     declared = _declared(step, values, lanes)
     if declared is None:
         return None
     result, sources = declared
-    rest = [each for each in steps if each is not step]
+    rest = [other for other in steps if other is not step]
     return kernel_dag(rest, values, steps[-1].outputs, {step.outputs[0]: result}, sources)
 
 
-def _is_worthwhile(step: Step, values: Sequence[RegionValue], lanes: int) -> bool:
-    """Whether it goes from enough channels for a block to fewer, in float32."""
+def _is_worthwhile(step: KernelStep, values: Sequence[RegionValue], lanes: int) -> bool:
+    """Return whether a step maps enough channels for a block to fewer, in float32."""
     type_ = values[step.outputs[0]].type
     x, weight = (values[number] for number in step.args[:2] if number is not None)
     is_given = x.constant is None and weight.constant is not None
@@ -54,16 +54,20 @@ def _is_worthwhile(step: Step, values: Sequence[RegionValue], lanes: int) -> boo
 
 
 def _declared(
-    step: Step, values: Sequence[RegionValue], lanes: int
+    step: KernelStep, values: Sequence[RegionValue], lanes: int
 ) -> tuple[Tensor, dict[Tensor, Source]] | None:
-    """The plain result, and what its placeholders are."""
+    """Return the plain result, and the sources of its placeholders."""
     described = compute_call_of(step.call, "convtranspose")
     dimensions = dense_upsamplings_of(described)
     number, weight_number = step.args[:2]
     assert number is not None, "an argument that must be there"
     assert weight_number is not None, "an argument that must be there"
     weight = values[weight_number].constant
-    if dimensions is None or weight is None or prod(each.phase_taps for each in dimensions) > _MOST_SUMMANDS:
+    if (
+        dimensions is None
+        or weight is None
+        or prod(dimension.phase_taps for dimension in dimensions) > _MOST_SUMMANDS
+    ):
         return None
     order = given_order(values[number], lanes)
     packed = pack_weight_to_few(order.arranged(weight, 0), lanes, lanes)
@@ -76,9 +80,9 @@ def _declared(
     }
     has_bias = described.has_input(2)
     name = "convtranspose.sum" if has_bias else "convtranspose"
-    found = transposed_convolution_to_few(x, w, weight.shape[1], dimensions, name)
+    result = transposed_convolution_to_few(x, w, weight.shape[1], dimensions, name)
     if not has_bias:
-        return found, sources
+        return result, sources
     bias = placeholder(described.input(2).shape, DType.FLOAT32, "b")
     sources[bias] = Source(step.args[2] or 0)
-    return add_channel_bias(found, bias, "convtranspose"), sources
+    return add_channel_bias(result, bias, "convtranspose"), sources

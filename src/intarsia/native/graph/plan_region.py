@@ -1,4 +1,4 @@
-"""From a function to its plan."""
+"""Planning of a function's kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
 from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
-from intarsia.native.graph.joined_values import joinable_steps, within
+from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
 from intarsia.native.graph.kernel_sequence import KernelSequence
 from intarsia.native.graph.memory_plan import lifetimes
 from intarsia.native.graph.region_plan import RegionPlan
@@ -24,16 +24,16 @@ _CACHE_LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a region is planned.
+    """Options of the planner.
 
     Attributes:
-        blocked: Whether convolutions, and pools and elementwise operators behind them, work on tensors with
-            neighbouring channels side by side, a vector of them. Their weights are packed in the plan.
-        fused: Whether operators that follow each other become one kernel where that is possible.
-        convolutions: The algorithms of those that can be computed in several ways.
-        weights: In which type weights are stored that matrix products wait for.
+        blocked: Whether convolutions, and pools and elementwise operators after them, work on tensors with
+            channels in blocks of a vector. Their weights are packed in the plan.
+        fused: Whether consecutive operators are fused into one kernel where possible.
+        convolutions: Algorithms of convolutions that Winograd can compute.
+        weights: Storage type of the weights of memory-bound matrix products.
         attention: Whether the products of attention and the softmax between them become one kernel, if
-            operators are fused at all.
+            `fused`.
     """
 
     blocked: bool = True
@@ -44,18 +44,18 @@ class PlanOptions:
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
-    """The kernels of a function whose calls are of operators with native kernels.
+    """Plan the kernels of a function whose operators all have native kernels.
 
     Linear in the function, but for the memory plan, and the packing of weights.
 
     Args:
-        function: Typed, with static shapes; calls of operators, tuples, constants, lets, and composite
-            functions called in place.
-        isa: What the kernels will run on.
-        options: The default if not given.
+        function: Typed function with static shapes; calls of operators, tuples, constants, lets, and
+            composite functions called in place.
+        isa: Instruction set that the kernels will run on.
+        options: Options of the planner; defaults if not given.
 
     Raises:
-        CompileError: A call has no native kernel; the message names the operator and why.
+        CompileError: A call has no native kernel; the message has the operator and the reason.
     """
     chosen = options or PlanOptions()
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
@@ -64,15 +64,15 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions, store)
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     cut = cut_steps(line, sorted(joined))
-    special = {line.steps[place].outputs[0]: place for place in (*joined, *cut, *shuffles)}
+    special = {line.steps[position].outputs[0]: position for position in (*joined, *cut, *shuffles)}
     alone = special.values() if chosen.fused else range(len(line.steps))
     for steps in fusion_groups(line, alone, attention=chosen.attention):
-        place = special.get(steps[-1].outputs[0], -1)
-        if place in joined and sequence.join(steps[-1]):
+        position = special.get(steps[-1].outputs[0], -1)
+        if position in joined and sequence.join_in_place(steps[-1]):
             continue
-        if place in cut and sequence.take(steps[-1], cut[place]):
+        if position in cut and sequence.cut_in_place(steps[-1], cut[position]):
             continue
-        if place not in shuffles or not sequence.permute(shuffles[place]):
+        if position not in shuffles or not sequence.permute_in_place(shuffles[position]):
             sequence.add(steps)
     results = tuple(map(sequence.plain, line.results))
     sequence.drop_unneeded(results)
@@ -83,17 +83,17 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
 def _arena(
     sequence: KernelSequence, results: tuple[int, ...], alignment: int
 ) -> tuple[Mapping[int, int], int]:
-    """Where what kernels write is, apart from results of the region, and how large the arena is."""
+    """Return the arena offsets of the values that kernels write, without results, and the arena's size."""
     values = sequence.values
     written = {number for kernel in sequence.kernels for number in kernel.outputs}
-    made = written | sequence.joined.keys() | sequence.cut.keys()
+    computed = written | sequence.joined.keys() | sequence.cut.keys()
     returned = {values[number].same_as for number in results}
-    places = sequence.places
-    found = {number: within(places, number) for number in sorted(made - returned)}
-    wholes = {number: whole for number, (whole, _) in found.items()}
+    part_offsets = sequence.part_offsets
+    locations = {number: locate_in_whole(part_offsets, number) for number in sorted(computed - returned)}
+    wholes = {number: whole for number, (whole, _) in locations.items()}
     alive = lifetimes(sequence.kernels, values, wholes)
     plan = plan_arena_by_size(list(alive.values()), alignment)
     offsets = dict(zip(alive, plan.offsets, strict=True))
     return {
-        number: offsets[whole] + begin for number, (whole, begin) in found.items() if whole in offsets
+        number: offsets[whole] + begin for number, (whole, begin) in locations.items() if whole in offsets
     }, plan.size

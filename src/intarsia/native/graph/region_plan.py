@@ -1,4 +1,4 @@
-"""What a region runs: kernels in order, the values between them, and where these are."""
+"""Plans of regions: kernels in order, the values between them, and their memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionValue:
-    """A tensor of a region; its number is its place in the plan's list.
+    """A tensor of a region; its number is its index in the plan's list.
 
     Attributes:
-        type: With a static shape.
-        constant: Its elements, C-contiguous, if they are known when the region is planned. Nothing is copied.
-        same_as: The number of the value whose memory it is, in the same order of elements; its own number if
-            it has memory of its own. Never a chain: what is named there has memory of its own.
-        order: How its channels lie in blocks (te.operators.blocked_layout); None if the layout is plain.
+        type: Tensor type with a static shape.
+        constant: Elements of a constant, C-contiguous and not copied; None for other values.
+        same_as: Number of the value with the same memory, in the same order of elements; the value's own
+            number if it has separate memory. Never a chain: the named value has separate memory.
+        order: Order of its channels in blocks (te.operators.blocked_layout); None for a plain layout.
             Parameters and results of a region are plain.
     """
 
@@ -38,14 +38,14 @@ class RegionValue:
 
     @property
     def lanes(self) -> int:
-        """How many channels lie side by side; 0 if the layout is plain."""
+        """Number of channels of a block; 0 for a plain layout."""
         return self.order.lanes if self.order else 0
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape that kernels see: (N, blocks, spatial ..., lanes) if blocked, else the type's.
+        """Shape that kernels use: (N, blocks, spatial ..., lanes) if blocked, else the type's.
 
-        A kernel may see the same elements with fewer dimensions.
+        A kernel may use the same elements with fewer dimensions.
         """
         shape = self.type.static_shape
         if self.order is None:
@@ -54,21 +54,21 @@ class RegionValue:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory its elements take, with those that fill the last block."""
+        """Size of its elements in bytes, with the padding of the last block."""
         return math.prod(self.stored_shape) * self.type.dtype.numpy.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelPlan:
-    """One call of a kernel.
+    """A call of a kernel.
 
     Attributes:
-        dag: What it computes. Calls of equal kernels have the same object.
-        inputs: By the name of a placeholder of the DAG, the number of the value it reads.
-        constants: By the name of a placeholder, its elements, C-contiguous. `inputs` and `constants` together
-            name each of `dag.placeholders` once.
-        outputs: For each of `dag.outputs`, the number of the value it writes; each has memory of its own.
-        name: The operators, and the beginning of the DAG's key: the same for equal DAGs.
+        dag: Computation of the kernel. Calls of equal kernels have the same object.
+        inputs: Number of the value that each placeholder reads, by the name of the placeholder.
+        constants: Elements of each constant placeholder, C-contiguous, by name. `inputs` and `constants`
+            together contain each of `dag.placeholders` once.
+        outputs: Number of the value that each of `dag.outputs` is written to; each has separate memory.
+        name: Operators, and the beginning of the DAG's key; the same for equal DAGs.
     """
 
     dag: ComputeDAG
@@ -83,15 +83,15 @@ class RegionPlan:
     """A region as a table of kernels.
 
     Attributes:
-        values: Every tensor.
-        kernels: In the order in which they run.
-        params: The value of each parameter, in order.
-        results: The value of each result, in order, tuples flattened; one may stand there twice, and may be a
+        values: Tensors of the region.
+        kernels: Kernels in the order in which they run.
+        params: Numbers of the parameters, in order.
+        results: Numbers of the results, in order, tuples flattened; a value may occur twice, and may be a
             parameter or a constant.
-        arena: For roots that are neither given nor returned, where they begin in the arena, in bytes. They
-            overlap if they are not needed at the same time, or if one is a part of the other: what is put
-            together by Concat is often written where it belongs, and needs no kernel.
-        arena_bytes: How large the arena is.
+        arena: Offsets in the arena, in bytes, of roots that are neither parameters nor results. Roots overlap
+            if they are not live at the same time, or if one is a part of the other: the arguments of a Concat
+            are often written in place, without a kernel.
+        arena_bytes: Size of the arena, in bytes.
     """
 
     values: tuple[RegionValue, ...]
@@ -102,25 +102,25 @@ class RegionPlan:
     arena_bytes: int
 
     def root(self, value: int) -> int:
-        """The number of the value whose memory a value is."""
+        """Return the number of the value whose memory a value shares."""
         return self.values[value].same_as
 
     @cached_property
     def written_results(self) -> Mapping[int, int]:
-        """By the number of a value that a kernel writes (a root), the first result that it is the memory of.
+        """Index of the first result that shares the memory of each root that a kernel writes.
 
         The kernel writes into the caller's buffer.
         """
-        made = {value for kernel in self.kernels for value in kernel.outputs}
-        found: dict[int, int] = {}
+        written = {value for kernel in self.kernels for value in kernel.outputs}
+        first_results: dict[int, int] = {}
         for position, value in enumerate(self.results):
-            if self.root(value) in made:
-                found.setdefault(self.root(value), position)
-        return MappingProxyType(found)
+            if self.root(value) in written:
+                first_results.setdefault(self.root(value), position)
+        return MappingProxyType(first_results)
 
     @cached_property
     def copied_results(self) -> tuple[tuple[int, int], ...]:
-        """Results that no kernel writes: (position, number of the root) of what is copied there at the end.
+        """Results that no kernel writes: pairs (position, number of the root to copy from).
 
         The root is a parameter, a constant, or one of `written_results`.
         """

@@ -1,10 +1,10 @@
-"""How the steps of a region can be put together."""
+"""Kinds of steps, by which they are fused."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.op import OpPatternKind, op_pattern
 
 _ROWS = frozenset(
@@ -23,12 +23,12 @@ _MOVES_ONCE = frozenset({"DepthToSpace", "Slice", "SpaceToDepth", "Transpose"})
 
 
 class StepKind(Enum):
-    """What a step does with elements, as far as kernels are concerned."""
+    """Access pattern of a step."""
 
     ELEMENTWISE = "elementwise"
-    """An element of each argument, perhaps stretched, makes an element of the result."""
+    """An element of the result is computed from one element of each argument, perhaps broadcast."""
     MOVE = "move"
-    """Each element of the result is one of an argument, and each of the argument is used once at most."""
+    """Each element of the result is one of an argument, whose elements are used once at most."""
     INJECTIVE = "injective"
     """Each element of the result is one of an argument."""
     REDUCTION = "reduction"
@@ -36,11 +36,11 @@ class StepKind(Enum):
     ANCHOR = "anchor"
     """Elements are read many times: convolution, matrix product, pooling, softmax, normalization."""
     OPAQUE = "opaque"
-    """On its own: several results, or loops that no expression declares."""
+    """The step is never fused: it has several results, or loops that no expression declares."""
 
     @property
     def has_loops(self) -> bool:
-        """Whether it decides the loops of its kernel, so that a kernel has one of it at most."""
+        """Whether the step determines the loops of its kernel, which has at most one such step."""
         return self in (StepKind.REDUCTION, StepKind.ANCHOR)
 
 
@@ -53,8 +53,8 @@ _KINDS = {
 }
 
 
-def step_kind(step: Step) -> StepKind:
-    """The kind of a step, by its operator."""
+def step_kind(step: KernelStep) -> StepKind:
+    """Return the kind of a step, by its operator."""
     if len(step.outputs) > 1:
         return StepKind.OPAQUE
     if not step.op.domain and step.op.name in _ROWS:

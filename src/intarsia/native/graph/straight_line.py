@@ -1,4 +1,4 @@
-"""A function without branches as calls of operators on numbered values."""
+"""Functions without branches as calls of operators on numbered values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from intarsia.op.purity import is_random
 from intarsia.support.errors import CompileError
 
 Ref: TypeAlias = "int | tuple[Ref, ...]"
-"""The number of a value, or those of a tuple's fields; () is an absent argument."""
+"""Number of a value, or references of a tuple's fields; () for an absent argument."""
 
 _KEEPING_ELEMENTS = frozenset(
     {
@@ -45,13 +45,13 @@ _KEEPING_ELEMENTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class KernelStep:
     """A call of an operator.
 
     Attributes:
-        call: Its attributes and types count; what its arguments are, `args` says.
-        args: Numbers of values; None for one left out.
-        outputs: Numbers of its results.
+        call: Call with the attributes and types; its argument expressions are ignored in favour of `args`.
+        args: Numbers of the arguments; None for an absent one.
+        outputs: Numbers of the results.
     """
 
     call: Call
@@ -67,20 +67,20 @@ class Step:
 
 @dataclass(eq=False)
 class StraightLine:
-    """A function as steps, while it is read and afterwards.
+    """A function as steps, during and after reading.
 
-    Composite functions called in place are part of it. What only renames elements or reshapes makes no step,
-    nor do calls whose value is known.
+    Composite functions called in place are inlined. Reshapes and other calls that keep the elements give no
+    step, nor do calls whose value is constant.
 
     Attributes:
-        values: All values.
-        steps: In an order in which they can run.
+        values: Values of the function.
+        steps: Steps in an executable order.
         params: Numbers of the parameters.
         results: Numbers of the results, tuples flattened.
     """
 
     values: list[RegionValue] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[KernelStep] = field(default_factory=list)
     params: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
 
@@ -89,42 +89,43 @@ class StraightLine:
         """Read a typed function.
 
         Raises:
-            CompileError: It has branches, calls of functions that are not in place, types that are not known
-                or that native kernels have not.
+            CompileError: It has branches, calls of functions that are not in place, or types that are unknown
+                or that native kernels do not support.
         """
-        made = cls()
-        known: dict[Expr, Ref] = {}
+        line = cls()
+        refs: dict[Expr, Ref] = {}
         for param in function.params:
-            known[param] = made._value(param.checked_type, "a parameter")
-        made.params = tuple(ref for ref in known.values() if isinstance(ref, int))
-        made.results = tuple(_flattened(made._read(function.body, known)))
-        return made
+            refs[param] = line._add_value(param.checked_type, "a parameter")
+        line.params = tuple(ref for ref in refs.values() if isinstance(ref, int))
+        line.results = tuple(_flattened(line._read(function.body, refs)))
+        return line
 
-    def _read(self, body: Expr, known: MutableMapping[Expr, Ref]) -> Ref:
-        """Add what an expression needs; returns its value.
+    def _read(self, body: Expr, refs: MutableMapping[Expr, Ref]) -> Ref:
+        """Add the values and steps of an expression, and return its reference.
 
         Args:
             body: The expression.
-            known: What is computed already. Only values around a function in place have a say in it.
+            refs: References of the expressions computed so far; functions in place see only the enclosing
+                ones.
         """
         bound: dict[Var, Expr] = {}
-        for expr in post_order(body, stop=_NotEntered(known)):
+        for expr in post_order(body, stop=_NotEntered(refs)):
             if isinstance(expr, Let):
                 bound[expr.var] = expr.value
-        for expr in post_order(body, stop=_NotEntered(known)):
+        for expr in post_order(body, stop=_NotEntered(refs)):
             if isinstance(expr, Var) and expr in bound:
                 continue
             if not isinstance(expr, Op | GlobalVar):
-                known[expr] = self._evaluated(expr, known, bound)
-        return known[_unbound(body, bound)]
+                refs[expr] = self._evaluate(expr, refs, bound)
+        return refs[_unbound(body, bound)]
 
-    def _evaluated(self, expr: Expr, known: MutableMapping[Expr, Ref], bound: dict[Var, Expr]) -> Ref:
+    def _evaluate(self, expr: Expr, refs: MutableMapping[Expr, Ref], bound: dict[Var, Expr]) -> Ref:
         def ref(used: Expr) -> Ref:
-            return known[_unbound(used, bound)]
+            return refs[_unbound(used, bound)]
 
         match expr:
             case Constant():
-                return self._value(expr.checked_type, "a constant", constant=expr.data)
+                return self._add_value(expr.checked_type, "a constant", constant=expr.data)
             case Tuple():
                 return tuple(ref(item) for item in expr.fields)
             case TupleGetItem():
@@ -135,40 +136,40 @@ class StraightLine:
                 return ref(expr.body)
             case Call(op=Function() as function) if "Compiler" not in function.attrs:
                 given: dict[Expr, Ref] = dict(zip(function.params, map(ref, expr.args), strict=True))
-                inner = ChainMap(given, known)
+                inner = ChainMap(given, refs)
                 return self._read(function.body, inner)
             case Call(op=Op() as op) if any(isinstance(arg, Function) for arg in expr.args):
                 with named_node(expr):
                     raise NotCoveredError(f"operator {str(op)!r} has no native kernel: it runs a function")
             case Call(op=Op()):
                 with named_node(expr):
-                    return self._called(expr, tuple(ref(arg) for arg in expr.args))
+                    return self._add_call(expr, tuple(ref(arg) for arg in expr.args))
             case _:
                 raise CompileError(f"a native region cannot have {_described(expr)}")
 
-    def _called(self, call: Call, args: tuple[Ref, ...]) -> Ref:
+    def _add_call(self, call: Call, args: tuple[Ref, ...]) -> Ref:
         name = f"operator {str(call.op)!r}"
         given = tuple(_argument(arg, name) for arg in args)
         value = known_value(call)
         if value is not None and value.ndim == len(_shape(call.checked_type)):
-            return self._value(call.checked_type, name, constant=value)
+            return self._add_value(call.checked_type, name, constant=value)
         if _keeps_elements(call) and given[0] is not None:
             if self.values[given[0]].type == call.checked_type:
                 return given[0]
-            return self._value(call.checked_type, name, same_as=given[0])
+            return self._add_value(call.checked_type, name, same_as=given[0])
         types = call.checked_type.fields if isinstance(call.checked_type, TupleType) else (call.checked_type,)
-        outputs = tuple(self._value(type_, name) for type_ in types)
-        self.steps.append(Step(call, given, outputs))
+        outputs = tuple(self._add_value(type_, name) for type_ in types)
+        self.steps.append(KernelStep(call, given, outputs))
         return outputs if isinstance(call.checked_type, TupleType) else outputs[0]
 
-    def _value(
+    def _add_value(
         self,
         type_: Type | None,
         what: str,
         same_as: int | None = None,
         constant: npt.NDArray[Any] | None = None,
     ) -> int:
-        """Number a new value."""
+        """Add a value, and return its number."""
         if not isinstance(type_, TensorType) or not type_.is_static or type_.dtype not in LOOP_DTYPES:
             shown = "an unknown type" if type_ is None else str(type_)
             raise NotCoveredError(f"{what} of {shown} has no native kernel")
@@ -187,12 +188,12 @@ class StraightLine:
 
 @dataclass(frozen=True, slots=True)
 class _NotEntered:
-    """Where a walk stops: at functions, which are read where they are called, and at what is computed."""
+    """Expressions at which a walk stops: functions, which are read at their calls, and computed ones."""
 
-    known: MutableMapping[Expr, Ref]
+    refs: MutableMapping[Expr, Ref]
 
     def __contains__(self, expr: object) -> bool:
-        return isinstance(expr, Function) or expr in self.known
+        return isinstance(expr, Function) or expr in self.refs
 
 
 def _unbound(expr: Expr, bound: dict[Var, Expr]) -> Expr:
@@ -210,7 +211,7 @@ def _argument(ref: Ref, name: str) -> int | None:
 
 
 def _flattened(ref: Ref) -> list[int]:
-    """The numbers in a reference, in order; tuples nest as deeply as the result's type does."""
+    """Return the numbers in a reference, in order; tuples nest as deeply as the result's type."""
     if isinstance(ref, int):
         return [ref]
     if not ref:
@@ -233,27 +234,27 @@ def _described(expr: Expr) -> str:
 
 
 def _keeps_elements(call: Call) -> bool:
-    """Whether a typed call of an operator gives the elements of its first argument as they are.
+    """Return whether a typed call returns the elements of its first argument unchanged.
 
-    Reshapes do; Cast to the same type, Expand to the same size, Dropout in inference and Transpose that
-    moves axes of extent 1 only do, too.
+    Reshapes do, and so do Cast to the same type, Expand to the same size, Dropout in inference, and Transpose
+    that only moves axes of extent 1.
     """
     if not isinstance(call.op, Op) or str(call.op) not in _KEEPING_ELEMENTS or is_random(call):
         return False
-    given, made = call.args[0].checked_type, call.checked_type
-    if not isinstance(given, TensorType) or not isinstance(made, TensorType):
+    given, result = call.args[0].checked_type, call.checked_type
+    if not isinstance(given, TensorType) or not isinstance(result, TensorType):
         return False
-    if given.dtype is not made.dtype or not (given.is_static and made.is_static):
+    if given.dtype is not result.dtype or not (given.is_static and result.is_static):
         return False
     if call.op.name == "Transpose":
         return _keeps_order(call, given.static_shape)
     return call.op.name != "Expand" or _extents_above_one(given.static_shape) == _extents_above_one(
-        made.static_shape
+        result.static_shape
     )
 
 
 def _keeps_order(call: Call, shape: tuple[int, ...]) -> bool:
-    """Whether the axes that have more than one element stay in order."""
+    """Return whether axes with more than one element stay in order."""
     order = call.attrs.get("perm", tuple(reversed(range(len(shape)))))
     assert isinstance(order, tuple)
     long = [axis for axis in order if isinstance(axis, int) and shape[axis] != 1]

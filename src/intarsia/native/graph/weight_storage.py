@@ -1,8 +1,9 @@
-"""Weights of matrix products kept in fewer bytes than they are computed with.
+"""Weight compression: weights of matrix products stored in fewer bytes than float32.
 
-A product of few rows waits for its weights: each is read once for a handful of multiplications. So half of
-the bytes take half of the time. Arithmetic is float32: a stage brings each weight to it as it is read, and a
-scheduler inlines that stage into the product. Products of more rows keep float32, as convolutions do.
+A product of few rows is memory-bound: each weight is read for a handful of multiplications. So half of the
+bytes
+take half of the time. Arithmetic stays float32: a stage converts each weight when it is read, and a scheduler
+inlines that stage into the product. Products of more rows keep float32, as convolutions do.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ import numpy as np
 from intarsia.ir import DType
 from intarsia.native.graph.kernel_dag import Source
 from intarsia.native.graph.region_plan import Array, RegionValue
-from intarsia.native.graph.straight_line import Step
+from intarsia.native.graph.straight_line import KernelStep
 from intarsia.native.te import Tensor, compute, placeholder
 
 _MOST_ROWS: Final = 8
-"""With so many reading matrices that are in no cache still takes most of the time."""
+"""Maximum number of rows at which loading an uncached matrix takes most of the time."""
 _LEAST_BYTES: Final = 1 << 20
-"""Smaller matrices stay in a cache from one run to the next."""
+"""Minimum size of a matrix in bytes; smaller ones stay in a cache between runs."""
 _STEPS: Final = 127
-"""Of an int8 on either side of zero."""
+"""Number of int8 steps on either side of zero."""
 
 
 class WeightStorage(Enum):
-    """In which type weights are stored that a product waits for."""
+    """Storage type of the weights of memory-bound matrix products."""
 
     F32 = "f32"
     F16 = "f16"
@@ -39,12 +40,12 @@ class WeightStorage(Enum):
 
     @property
     def dtype(self) -> DType:
-        """The element type in memory."""
+        """Element type in memory."""
         return _DTYPES[self]
 
     @property
     def relative_error(self) -> float:
-        """How much a stored weight is off at most, by the largest one of its output channel."""
+        """Maximum error of a stored weight, relative to the largest weight of its output channel."""
         return _ERRORS[self]
 
 
@@ -58,7 +59,7 @@ _ERRORS: Final = {
     WeightStorage.F32: 0.0,
     WeightStorage.F16: 2.0**-11,
     WeightStorage.BF16: 2.0**-8,
-    WeightStorage.INT8: 0.501 / _STEPS,  # half a step, and what scales lose in float32
+    WeightStorage.INT8: 0.501 / _STEPS,  # half a step, plus the rounding of scales to float32
 }
 _RANGES: Final = {
     WeightStorage.F32: (0.0, np.inf),
@@ -66,17 +67,17 @@ _RANGES: Final = {
     WeightStorage.BF16: (2.0**-126, 3.38e38),
     WeightStorage.INT8: (2.0**-110, np.inf),
 }
-"""Between which sizes the largest weight of a channel must be for the error to be so small."""
+"""Range of a channel's largest weight in which `_ERRORS` holds: the normal numbers of each type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """A matrix in fewer bytes.
+    """A compressed weight matrix.
 
     Attributes:
-        array: Its elements.
-        scale: By output channel, what they are multiplied with; None if they are what they stand for.
-        channel: The axis of the output channels.
+        array: Stored elements.
+        scale: Scale factor of each output channel; None if the elements are the weights.
+        channel: Axis of the output channels.
     """
 
     array: Array
@@ -85,14 +86,14 @@ class StoredWeight:
 
 
 def stored_weight(weight: Array, storage: WeightStorage, channel: int) -> StoredWeight | None:
-    """A float32 matrix as it is stored; None if the type cannot hold its numbers as exactly as it should.
+    """Compress a float32 matrix; None if the type cannot represent it with the accuracy of `relative_error`.
 
-    Integers are symmetric around zero, with a scale for each output channel: the largest of it is 127 steps.
+    int8 is symmetric around zero, with a scale for each output channel, whose largest weight is 127 steps.
 
     Args:
-        weight: The matrix.
-        storage: In which type.
-        channel: The axis of the output channels.
+        weight: Float32 matrix.
+        storage: Storage type.
+        channel: Axis of the output channels.
     """
     sizes = np.abs(weight).max(axis=1 - channel)
     least, most = _RANGES[storage]
@@ -101,6 +102,7 @@ def stored_weight(weight: Array, storage: WeightStorage, channel: int) -> Stored
         return None
     if storage is not WeightStorage.INT8:
         return StoredWeight(weight.astype(storage.dtype.numpy), None, channel)
+    # A channel of zeros would have scale 0; the smallest normal float32 avoids the division by it.
     scale = np.maximum(sizes / np.float32(_STEPS), np.finfo(np.float32).tiny)
     steps = weight / np.expand_dims(scale, 1 - channel)
     return StoredWeight(np.rint(steps, out=steps).clip(-_STEPS, _STEPS).astype(np.int8), scale, channel)
@@ -108,29 +110,29 @@ def stored_weight(weight: Array, storage: WeightStorage, channel: int) -> Stored
 
 @dataclass(eq=False)
 class WeightStore:
-    """The weights that were stored so far, each once.
+    """The weights compressed so far, each once.
 
     Attributes:
-        storage: In which type.
+        storage: Storage type.
     """
 
     storage: WeightStorage = WeightStorage.F32
     _stored: dict[int, StoredWeight | None] = field(default_factory=dict)
 
     def declared(
-        self, steps: Sequence[Step], values: Sequence[RegionValue]
+        self, steps: Sequence[KernelStep], values: Sequence[RegionValue]
     ) -> tuple[dict[int, Tensor], dict[Tensor, Source]]:
-        """The weights of a group that are stored in fewer bytes, as float32, and what is read for them.
+        """Return the compressed weights of a group as float32 tensors by number, and their sources.
 
         Args:
-            steps: Of the group.
-            values: All values.
+            steps: Steps of the group.
+            values: Values of the region.
         """
-        found: dict[int, Tensor] = {}
+        weights: dict[int, Tensor] = {}
         sources: dict[Tensor, Source] = {}
         for step in steps if self.storage is not WeightStorage.F32 else ():
             number = step.args[1] if len(step.args) > 1 else None
-            if number is None or number in found or not _waits(step, values):
+            if number is None or number in weights or not _is_memory_bound(step, values):
                 continue
             if number not in self._stored:
                 weight = values[number].constant
@@ -138,12 +140,12 @@ class WeightStore:
                 self._stored[number] = stored_weight(weight, self.storage, _channel(step))
             stored = self._stored[number]
             if stored is not None:
-                found[number] = _widened(stored, f"s{len(found)}", sources)
-        return found, sources
+                weights[number] = _widened(stored, f"s{len(weights)}", sources)
+        return weights, sources
 
 
-def _waits(step: Step, values: Sequence[RegionValue]) -> bool:
-    """Whether a step is a product that waits for a constant float32 matrix."""
+def _is_memory_bound(step: KernelStep, values: Sequence[RegionValue]) -> bool:
+    """Return whether a step is a memory-bound product by a constant float32 matrix."""
     number = step.args[1] if len(step.args) > 1 else None
     if str(step.op) not in {"MatMul", "Gemm"} or number is None or values[number].constant is None:
         return False
@@ -153,12 +155,12 @@ def _waits(step: Step, values: Sequence[RegionValue]) -> bool:
     return is_large and len(type_.static_shape) == 2 and rows <= _MOST_ROWS
 
 
-def _channel(step: Step) -> int:
+def _channel(step: KernelStep) -> int:
     return 0 if step.call.attrs.get("transB") else 1
 
 
 def _widened(stored: StoredWeight, name: str, sources: dict[Tensor, Source]) -> Tensor:
-    """The matrix as float32; what it is made from is noted among the sources."""
+    """Return the matrix converted to float32, and add its placeholders to the sources."""
     narrow = _placeholder(stored.array, name, sources)
     if stored.scale is None:
         return compute(narrow.shape, lambda i, j: narrow[i, j].astype(DType.FLOAT32), f"{name}.wide")
@@ -171,6 +173,6 @@ def _widened(stored: StoredWeight, name: str, sources: dict[Tensor, Source]) -> 
 
 
 def _placeholder(array: Array, name: str, sources: dict[Tensor, Source]) -> Tensor:
-    made = placeholder(array.shape, DType.of(array), name, {"constant": 1})
-    sources[made] = Source(-1, array=array)
-    return made
+    tensor = placeholder(array.shape, DType.of(array), name, {"constant": 1})
+    sources[tensor] = Source(-1, array=array)
+    return tensor
