@@ -62,7 +62,7 @@ class MicroKernelSketch:
                 changed = rng.sample(range(len(values)), rng.randint(1, min(_MOST_CHANGES, len(values))))
                 pairs = enumerate(zip(values, family.default, strict=True))
                 values = [value if index in changed else default for index, (value, default) in pairs]
-            choice = family.settled(tuple(values))
+            choice = family.canonical(tuple(values))
             if family.fits(choice):
                 return family.state_of(choice)
         return None
@@ -105,12 +105,12 @@ class MicroKernelSketch:
         A tile that fills the registers can grow in one dimension only where it shrinks in another.
         """
         family = self.family
-        if family.fits(family.settled(choice)):
-            return family.settled(choice)
+        if family.fits(family.canonical(choice)):
+            return family.canonical(choice)
         for knob_id, knob in enumerate(family.knobs):
             nearest = sorted((abs(value - choice[knob_id]), value) for value in knob.values)
             for _, value in nearest if knob_id != kept else ():
-                other = family.settled((*choice[:knob_id], value, *choice[knob_id + 1 :]))
+                other = family.canonical((*choice[:knob_id], value, *choice[knob_id + 1 :]))
                 if family.fits(other):
                     return other
         return None

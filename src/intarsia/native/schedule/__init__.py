@@ -1,4 +1,4 @@
-"""Schedules of DAGs: a state of the loops by rules, from what the machine has, or one that was searched."""
+"""Schedules of DAGs: loop states by rules for the machine, or from a search."""
 
 from intarsia.native.schedule.default_schedule import default_state
 from intarsia.native.schedule.schedule_book import ScheduleBook

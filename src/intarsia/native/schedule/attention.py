@@ -1,13 +1,13 @@
-"""Attention: scores, softmax and the product with values, for one block of rows after the other.
+"""Schedule of attention: scores, softmax and the product with values, one block of rows at a time.
 
 for batches, heads, blocks of rows, parallel
   scores of the block with all keys, in scratch memory, with what follows them
   for rows of the block: maximum, exponentials, sum, shares
   for tiles: the product with the values, and what follows it
 
-So the scores of all rows are never in memory at once, only those of a block, as many as the second-level
-cache holds. Softmax along blocks of keys (FlashAttention, NeurIPS 2022) would keep less, but scales all
-sums anew for each of them; a CPU's cache has room for some whole rows of many thousands of keys.
+So memory holds the scores of one block only, as many as fit into the second-level cache. Softmax along blocks
+of keys (FlashAttention, NeurIPS 2022) would need less memory, but rescales all sums for each block; a CPU's
+cache has room for several whole rows of many thousands of keys.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ from intarsia.native.schedule.stage_loops import with_vectors
 from intarsia.native.te import ComputeOp, Operation
 
 _SHARE: Final = 1
-"""The part of the second-level cache, 1 of so many, for a block: each one copies keys and values."""
+"""Divisor of the second-level cache size that gives the memory of a block.
+
+Each block packs keys and values.
+"""
 _CHUNKS: Final = 4
-"""How many blocks each thread should get, so that a late one holds up nobody for long."""
+"""Number of blocks per thread, so that a late block delays the others only briefly."""
 
 
 class AttentionChain(NamedTuple):
     """Two products with a softmax between them.
 
     Attributes:
-        scores: The first product.
-        masked: What follows it element by element.
-        between: What is computed from that on, in order; at last the left matrix of the second product.
-        result: The second product.
+        scores: Plan of the first product.
+        masked: Last elementwise operation after it, such as the mask.
+        between: Operations after `masked`, in order; the last one is the left matrix of the second product.
+        result: Plan of the second product.
     """
 
     scores: GemmPlan
@@ -50,13 +53,13 @@ class AttentionChain(NamedTuple):
 
 
 def attention_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG around the products of attention; None for others."""
+    """Return the state of a DAG around the products of attention; None for others."""
     chain = attention_chain(task)
     return None if chain is None else state_of_blocks(chain, task, tiles_of_block(chain, task))
 
 
 def attention_chain(task: ScheduleTask) -> AttentionChain | None:
-    """The products of a DAG, if the second one reads what rows of the first one make."""
+    """Return the products of a DAG, if the second one reads the rows of the first."""
     plans = gemm_plans(task)
     if len(plans) != 2 or any(plan.is_along_sum or plan.form.row is None for plan in plans):
         return None
@@ -69,7 +72,7 @@ def attention_chain(task: ScheduleTask) -> AttentionChain | None:
 
 
 def _last_element_by_element(op: ComputeOp, task: ScheduleTask) -> ComputeOp:
-    """What the elements of an operation become before anything else is made of them."""
+    """Return the last operation of the elementwise chain after an operation."""
     while len(task.dag.readers[op]) == 1:
         (reader,) = task.dag.readers[op]
         if not (isinstance(reader, ComputeOp) and reader.combiner is None):
@@ -81,23 +84,23 @@ def _last_element_by_element(op: ComputeOp, task: ScheduleTask) -> ComputeOp:
 
 
 def _between(first: ComputeOp, last: Operation, task: ScheduleTask) -> tuple[ComputeOp, ...]:
-    """What makes one operation of another one, in order; nothing if that are not rows of the same shape."""
-    found: set[ComputeOp] = set()
+    """Return the operations between two others, in order; () unless they are rows of the same shape."""
+    members: set[ComputeOp] = set()
     waiting = [last]
     while waiting:
         op = waiting.pop()
-        if op is not first and isinstance(op, ComputeOp) and op not in found:
-            found.add(op)
+        if op is not first and isinstance(op, ComputeOp) and op not in members:
+            members.add(op)
             waiting += [tensor.op for tensor in op.inputs]
-    readers = {reader for op in (first, *found) if op is not last for reader in task.dag.readers[op]}
-    are_rows = all(op.shape in (first.shape, first.shape[:-1]) for op in found)
-    if not are_rows or not readers <= found or any(map(task.analyzer.is_output, (first, *found))):
+    readers = {reader for op in (first, *members) if op is not last for reader in task.dag.readers[op]}
+    are_rows = all(op.shape in (first.shape, first.shape[:-1]) for op in members)
+    if not are_rows or not readers <= members or any(map(task.analyzer.is_output, (first, *members))):
         return ()
-    return tuple(op for op in task.dag.ops if isinstance(op, ComputeOp) and op in found)
+    return tuple(op for op in task.dag.ops if isinstance(op, ComputeOp) and op in members)
 
 
 def tiles_of_block(chain: AttentionChain, task: ScheduleTask) -> int:
-    """Tiles of rows in a block: as many as a cache has room for, and threads can share."""
+    """Return the number of row tiles of a block: as many as fit into the cache and as threads can share."""
     form, tile = chain.result.form, chain.result.tile
     row_bytes = form.depth * form.op.dtypes[0].numpy.itemsize
     most = max(1, task.isa.caches.second // _SHARE // (row_bytes * tile.rows))
@@ -108,7 +111,7 @@ def tiles_of_block(chain: AttentionChain, task: ScheduleTask) -> int:
 
 
 def state_of_blocks(chain: AttentionChain, task: ScheduleTask, tiles: int) -> LoopState:
-    """The state with so many tiles of rows of the result in a block."""
+    """Return the state with a number of row tiles of the result in a block."""
     rows = tiles * chain.result.tile.rows
     products = (chain.scores, chain.result)
     panels = {plan.form.right.name for plan in products if plan.copies}
@@ -123,17 +126,17 @@ def state_of_blocks(chain: AttentionChain, task: ScheduleTask, tiles: int) -> Lo
     state, names = with_product(state, result, task, frozenset(done))
     done |= names
     target = product_sink(state, chain.result.form.op, task).name
-    place = outer_loops(state, target, result) - 1
+    position = outer_loops(state, target, result) - 1
     state, names = _with_softmax(state, chain, task)
     done |= names
-    state = state.compute_at(chain.between[-1].name, target, place)
+    state = state.compute_at(chain.between[-1].name, target, position)
     state, names = with_product(state, _with_block(chain.scores, rows, 1), task, frozenset(done))
-    state = state.compute_at(chain.masked.name, target, place)
+    state = state.compute_at(chain.masked.name, target, position)
     return with_rows(state, task, frozenset(done | names))
 
 
 def _is_moved_only(op: Operation, reader: ComputeOp, task: ScheduleTask) -> bool:
-    """Whether an operation only says where elements are that one other operation reads."""
+    """Return whether an operation only rearranges elements, for one reader."""
     is_own = isinstance(op, ComputeOp) and task.dag.readers[op] == (reader,)
     return is_own and isinstance(op, ComputeOp) and len(op.bodies) == 1 and isinstance(op.bodies[0], Load)
 
@@ -143,17 +146,22 @@ def _is_inlined(state: LoopState, name: str) -> bool:
 
 
 def _with_block(plan: GemmPlan, rows: int, threads: int) -> GemmPlan:
-    """The plan of a product for a block of rows, with all its columns."""
+    """Return the plan of a product for a block of rows, with all its columns."""
     tiles, across = -(-rows // plan.tile.rows), -(-plan.form.columns // plan.tile.columns)
     return replace(plan, block=GemmBlock(tiles, across, plan.form.depth), threads=threads)
 
 
 def _with_softmax(state: LoopState, chain: AttentionChain, task: ScheduleTask) -> tuple[LoopState, set[str]]:
-    """The stages between the products, with their partial results, row by row, and their names."""
-    last, own = chain.between[-1].name, {op.name for op in chain.between}
+    """Schedule the stages between the products, with their partial results, row by row.
+
+    Return their names.
+    """
+    last, members_of_softmax = chain.between[-1].name, {op.name for op in chain.between}
     names = [stage.op.name for stage in state.stages]
     members = [
-        name for name in names if name.split(".rf")[0] in own - {last} and not _is_inlined(state, name)
+        name
+        for name in names
+        if name.split(".rf")[0] in members_of_softmax - {last} and not _is_inlined(state, name)
     ]
     row = len(chain.between[-1].axes) - 2
     state = with_vectors(state, last, task)

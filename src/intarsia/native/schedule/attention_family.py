@@ -1,4 +1,4 @@
-"""The schedules of attention that a search tries."""
+"""Schedule family of attention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_BLOCKS: Final = 16
 
 
 def attention_family(task: ScheduleTask) -> ScheduleFamily | None:
-    """All blocks of rows of `attention_state`; None for DAGs that are no attention."""
+    """Return the family of `attention_state` with all sizes of row blocks; None for other DAGs."""
     chain = attention_chain(task)
     return None if chain is None else _family(chain, task)
 
@@ -32,7 +32,7 @@ def _family(chain: AttentionChain, task: ScheduleTask) -> ScheduleFamily:
         return state_of_blocks(chain, task, *choice)
 
     def read(state: LoopState) -> Choice | None:
-        """Compares with all: they are few."""
+        """Compare with the states of all choices, which are few."""
         found = (value for value in knob.values if make((value,)).transform_steps == state.transform_steps)
         return next(((value,) for value in found), None)
 

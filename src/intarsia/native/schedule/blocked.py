@@ -35,11 +35,11 @@ _STATES: Final[Mapping[str, Callable[[BlockedChain, ScheduleTask], LoopState]]] 
 
 
 def blocked_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG around one convolution or pool of a blocked tensor; None for others."""
+    """Return the state of a DAG around one convolution or pool of a blocked tensor; None for others."""
     for rule in (winograd_state, transposed_state, overlapping_state):
-        found = rule(task)
-        if found is not None:
-            return found
+        state = rule(task)
+        if state is not None:
+            return state
     chain = blocked_chain(task)
-    state = None if chain is None else _STATES.get(chain.kind)
-    return None if chain is None or state is None else state(chain, task)
+    schedule = None if chain is None else _STATES.get(chain.kind)
+    return None if chain is None or schedule is None else schedule(chain, task)

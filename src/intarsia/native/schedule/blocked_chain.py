@@ -1,4 +1,4 @@
-"""DAGs around one operation on blocked tensors: what is done to its results while they are in registers."""
+"""DAGs around one operation on blocked tensors, whose epilogue runs while results are in registers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from intarsia.native.te.operators.blocked_layout import BLOCKED, PADDING
 
 @dataclass(frozen=True)
 class BlockedChain:
-    """A reduction with a schedule of its own, and the stages around it.
+    """An anchor reduction and the stages around it.
 
     Attributes:
-        state: All that is cheap is inlined; no loop has been changed yet.
-        kind: The operation's attribute `blocked`.
-        anchor: The stage that reduces.
-        target: The stage that does the rest to an element, and writes it; its axes are those of the anchor.
-        pad: The stage of the padded input, if there is one.
-        left: Other stages that get their loops elsewhere.
+        state: State with cheap stages inlined, and no loop changed yet.
+        kind: Attribute `blocked` of the operation.
+        anchor: Name of the stage that reduces.
+        target: Name of the stage that computes the epilogue and writes the results; its axes are the
+            anchor's.
+        pad: Name of the stage of the padded input, None without one.
+        left: Names of other stages that are scheduled elsewhere.
     """
 
     state: LoopState
@@ -40,16 +41,16 @@ class BlockedChain:
         return op
 
     def with_rest(self, state: LoopState, task: ScheduleTask) -> LoopState:
-        """With loops for the stages that no rule has taken."""
-        own = {self.anchor, self.target, self.pad, *self.left}
+        """Return the state with loops for all other stages."""
+        scheduled = {self.anchor, self.target, self.pad, *self.left}
         for stage in self.state.stages:
-            if stage.compute_at is ComputeAt.ROOT and stage.op.name not in own:
+            if stage.compute_at is ComputeAt.ROOT and stage.op.name not in scheduled:
                 state = with_loops(state, stage.op.name, task)
         return state
 
 
 def blocked_chain(task: ScheduleTask) -> BlockedChain | None:
-    """The chain of a DAG; None if there is none, or several."""
+    """Return the chain of a DAG; None if it has none, or several."""
     anchors = [op for op in task.dag.ops if op.attrs.get(BLOCKED) not in (None, PADDING)]
     op = anchors[0] if len(anchors) == 1 else None
     if not isinstance(op, ComputeOp):
@@ -65,12 +66,12 @@ def blocked_chain(task: ScheduleTask) -> BlockedChain | None:
 
 
 def _padding(op: ComputeOp) -> str | None:
-    found = [tensor.op.name for tensor in op.inputs if tensor.op.attrs.get(BLOCKED) == PADDING]
-    return found[0] if found else None
+    names = [tensor.op.name for tensor in op.inputs if tensor.op.attrs.get(BLOCKED) == PADDING]
+    return names[0] if names else None
 
 
 def chain_end(task: ScheduleTask, op: ComputeOp) -> Operation:
-    """The last of the operations that read each other element by element, from `op` on."""
+    """Return the last operation of the elementwise chain that begins with `op`."""
     last: ComputeOp = op
     while not task.dag.is_output(last):
         readers = task.dag.readers[last]

@@ -1,4 +1,4 @@
-"""Convolutions with channels last: a tile of pixels by channels stays in registers during its sums.
+"""Schedule of convolutions with channels last: register tiles of pixels by channels.
 
 for bands of rows, parallel
   the padded copy of what the band reads
@@ -9,8 +9,8 @@ for bands of rows, parallel
           tile += input * weight
     for pixels, for channels: result = what follows(tile)
 
-A row of the image is the left matrix of a product, and the weights of a tap are the right one, so that a tile
-is that of a product. Constant weights are laid out in the order in which a tile reads them.
+A row of the image is the left matrix of a product, and the weights of a tap are the right one, so the tile is
+that of a product. Constant weights are packed in the order in which a tile reads them.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from intarsia.native.te import ComputeOp, Operation
 
 _KIND: Final = "channels last"
 _LEAST_WORK: Final = 64
-"""Products below which tiles are not worth it."""
+"""Number of multiplications from which tiles pay off."""
 _BAND_SHARE: Final = 4
-"""The part of the second-level cache, 1 of so many, for what a band reads."""
+"""Divisor of the second-level cache size that gives the memory for the input of a band."""
 _WEIGHT_SHARE: Final = 2
-"""The part for weights that each thread reads again for each band."""
+"""Divisor for the memory of weights that each thread reads again for each band."""
 _LEAST_BAND: Final = 3
-"""Rows of a band that is padded on its own: of fewer, too many are copied twice."""
+"""Minimum number of rows of a band that is padded separately; shorter bands copy too many rows twice."""
 _PIECES: Final = 4
-"""How many bands each thread gets at least, so that a late one holds up nobody for long."""
+"""Minimum number of bands per thread, so that a late band delays the others only briefly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class ChannelsLastForm:
     """A sum over taps and channels of products of an input and weights.
 
     Attributes:
-        op: The operation; its last axis is that of channels, the one before is that of pixels.
-        image: What is read for each pixel.
-        is_padded: Whether that is computed for it, as a padded copy is.
+        op: Operation whose last axis is that of channels, and the one before that of pixels.
+        image: Operation that produces the input of each pixel.
+        is_padded: Whether `image` is computed for `op` only, as a padded copy is.
     """
 
     op: ComputeOp
@@ -60,18 +60,18 @@ class ChannelsLastForm:
 
     @property
     def weight_bytes(self) -> int:
-        """A weight for each channel of the result and each step of its sums."""
+        """Size of the weights in bytes: one for each channel of the result and each step of its sums."""
         extents = (self.op.axes[-1].extent, *(axis.extent for axis in self.op.reduce_axes))
         return prod(extents) * self.op.dtypes[0].numpy.itemsize
 
     @property
     def row_bytes(self) -> int:
-        """What the results of one row read of the image."""
+        """Size in bytes of the input that one row of results reads."""
         return prod(self.image.buffers[0].shape[-2:]) * self.op.dtypes[0].numpy.itemsize
 
 
 def channels_last_form(op: Operation, task: ScheduleTask) -> ChannelsLastForm | None:
-    """An operation as a convolution with channels last; None if it is none."""
+    """Match an operation as a convolution with channels last; None if it is none."""
     if not isinstance(op, ComputeOp) or op.combiner is None or op.combiner.name != "sum":
         return None
     if len(op.axes) < 3 or len(op.reduce_axes) < 2 or len(op.bodies) != 1:
@@ -99,11 +99,11 @@ def _has(indices: Iterable[Scalar], var: LoopVar) -> bool:
 
 
 def channels_last_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG around one convolution with channels last; None for others."""
-    found = [form for op in task.dag.ops if (form := channels_last_form(op, task)) is not None]
-    if len(found) != 1 or work_of([found[0].op]) < _LEAST_WORK:
+    """Return the state of a DAG around one convolution with channels last; None for others."""
+    forms = [form for op in task.dag.ops if (form := channels_last_form(op, task)) is not None]
+    if len(forms) != 1 or work_of([forms[0].op]) < _LEAST_WORK:
         return None
-    (form,) = found
+    (form,) = forms
     threads = task.threads if task.is_parallel(work_of([form.op])) else 1
     width, channels = (axis.extent for axis in form.op.axes[-2:])
     tile = gemm_tile(width, channels, task.lanes(form.op), task.accumulators)
@@ -121,7 +121,7 @@ def channels_last_state(task: ScheduleTask) -> LoopState | None:
 
 
 def _chain(form: ChannelsLastForm, task: ScheduleTask) -> BlockedChain:
-    """All that is cheap inlined, with the stage that sums, and the one that writes the results."""
+    """Return the chain with cheap stages inlined, the anchor, and the stage that writes the results."""
     op, end = form.op, chain_end(task, form.op)
     state, anchor = LoopState.initial(task.dag), op.name
     if end is op:
@@ -132,7 +132,7 @@ def _chain(form: ChannelsLastForm, task: ScheduleTask) -> BlockedChain:
 
 
 def _with_results(chain: BlockedChain, tile: GemmTile, order: _Order, *, is_parallel: bool) -> LoopState:
-    """Bands of rows or tiles of channels outermost, then the rest of them, and the elements of a tile."""
+    """Order the loops: bands of rows or tiles of channels, the other of both, then the elements of a tile."""
     state, target = chain.state, chain.target
     *outer, row, width, channel = (loop.name for loop in state[target].iters)
     state = state.split(target, channel, [tile.columns]).split(target, width, [tile.rows])
@@ -147,7 +147,7 @@ def _with_results(chain: BlockedChain, tile: GemmTile, order: _Order, *, is_para
 
 
 def _with_sums(state: LoopState, chain: BlockedChain) -> LoopState:
-    """In a tile: each step of the sums for all results."""
+    """Put the reduction loops outside the loops over a register tile."""
     anchor, count = chain.anchor, len(chain.reduction.axes)
     names = [loop.name for loop in state[anchor].iters]
     *outer, width, channel = names[:count]
@@ -156,12 +156,12 @@ def _with_sums(state: LoopState, chain: BlockedChain) -> LoopState:
 
 
 class _Order(NamedTuple):
-    """In which order tiles are computed.
+    """Order in which tiles are computed.
 
     Attributes:
-        band: Rows that are computed together.
-        is_by_channels: Whether all rows of some channels come before the next ones, so that weights are read
-            once; threads share the channels then, else the bands.
+        band: Number of rows that are computed together.
+        is_by_channels: Whether all rows of a tile of channels come before the next tile, so that weights are
+            read once; threads then share the channels, else the bands.
         pads_bands: Whether the image is padded band by band, by the thread that reads it.
     """
 
@@ -171,9 +171,9 @@ class _Order(NamedTuple):
 
 
 def _order(form: ChannelsLastForm, tile: GemmTile, task: ScheduleTask, threads: int) -> _Order:
-    """What a band reads stays in a cache, and all threads get as much.
+    """Choose bands whose input stays in the cache and that keep all threads equally busy.
 
-    A band that is left at the end is code of its own, so that bands should divide the rows.
+    A shorter last band needs separate code, so bands should divide the rows.
     """
     rows, second = form.op.axes[-3].extent, task.isa.caches.second
     by_channels = share_of_time(-(-form.op.axes[-1].extent // tile.columns), threads)

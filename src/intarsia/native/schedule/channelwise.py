@@ -1,8 +1,9 @@
-"""Windows over each channel of a blocked tensor on its own: depthwise convolutions, and pools.
+"""Schedules of channelwise windows on blocked tensors: depthwise convolutions, and pools.
 
-The vector is a block of channels, and some pixels of a row are computed at once. The taps of a row are
-unrolled, so that an element which several windows hold is loaded once. There is no padded copy: the loops are
-cut where windows reach beyond the image, and taps that are no elements are left out there.
+The vector is a block of channels, and several pixels of a row are computed at once. The taps of a row are
+unrolled,
+so that overlapping windows load an element once. There is no padded copy: loops are partitioned where windows
+exceed the image, and taps outside it are left out.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from intarsia.native.schedule.blocked_chain import BlockedChain
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 
 _MOST_TAPS: Final = 5
-"""Taps of a row that are unrolled."""
+"""Maximum number of taps of a row that are unrolled."""
 _LONG_ROW: Final = 16
-"""Pixels of a row from which on a few of them at once are as fast as many; it is less code."""
+"""Number of pixels of a row from which a few at once are as fast as many, with less code."""
 _FEW_PIXELS: Final = 4
 _MOST_PIXELS: Final = 7
 _SUMS: Final = 8
-"""Sums over all pixels that are computed side by side, so that one need not wait for the last."""
+"""Number of independent sums over all pixels, which hide the latency of additions."""
 
 
 class ChannelwiseChoice(NamedTuple):
-    """What is decided of one operation on channels.
+    """Choice for one channelwise operation.
 
     Attributes:
-        rows: Of a tile.
-        pixels: Of a tile, in each row.
-        unrolled: How many loops over taps are written out, from the innermost one on.
+        rows: Number of rows of a tile.
+        pixels: Number of pixels in each row of a tile.
+        unrolled: Number of unrolled loops over taps, from the innermost one on.
         is_by_plane: Whether all rows of a block of channels are computed before the next one.
     """
 
@@ -40,7 +41,7 @@ class ChannelwiseChoice(NamedTuple):
 
 
 def channelwise_choice(chain: BlockedChain, task: ScheduleTask) -> ChannelwiseChoice:
-    """What the rule decides."""
+    """Return the default choice."""
     op = chain.reduction
     taps = op.reduce_axes[-1].extent
     unrolled = taps if taps <= _MOST_TAPS else 1
@@ -52,12 +53,12 @@ def channelwise_choice(chain: BlockedChain, task: ScheduleTask) -> ChannelwiseCh
 def channelwise_state(
     chain: BlockedChain, task: ScheduleTask, choice: ChannelwiseChoice | None = None
 ) -> LoopState:
-    """The state of a DAG around one depthwise convolution or pool of a blocked tensor.
+    """Return the state of a DAG around one depthwise convolution or pool of a blocked tensor.
 
     Args:
-        chain: The operation.
-        task: The machine.
-        choice: What is decided; if not given, what the rule decides.
+        chain: Chain around the operation.
+        task: DAG and machine.
+        choice: Choice to apply; the default choice if not given.
     """
     state = _with_pixels(chain, task, channelwise_choice(chain, task) if choice is None else choice)
     if chain.pad is not None:
@@ -66,7 +67,7 @@ def channelwise_state(
 
 
 def global_pool_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
-    """The state of a DAG around one pool over all pixels of a blocked tensor."""
+    """Return the state of a DAG around one pool over all pixels of a blocked tensor."""
     state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     side_by_side = next(count for count in range(_SUMS, 0, -1) if op.shape[1] % count == 0)
@@ -107,7 +108,7 @@ def _with_pixels(chain: BlockedChain, task: ScheduleTask, choice: ChannelwiseCho
 
 
 def _pixels(columns: int, taps: int, accumulators: int) -> int:
-    """A sum for each pixel, the elements that their windows hold, and a weight for each tap in registers."""
+    """Return how many pixels fit into registers, with their sums, their inputs, and a weight per tap."""
     few = _FEW_PIXELS if columns >= _LONG_ROW else _MOST_PIXELS
     most = max(1, min((accumulators - 2 * taps) // 2 + 1, columns, few))
     costs = {count: -(-columns // count) * 2 + columns % count for count in range(1, most + 1)}

@@ -1,4 +1,4 @@
-"""The schedules of operations on channels of blocked tensors that a search tries."""
+"""Schedule family of channelwise operations on blocked tensors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 
 _MOST_ROWS: Final = 4
 _MOST_WRITTEN_OUT: Final = 25
-"""Taps that may be written out, as those of a window of 5 by 5."""
+"""Maximum number of unrolled taps, as in a 5 x 5 window."""
 
 
 def channelwise_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `channelwise_state` that may be good: tiles of pixels, taps written out, order."""
+    """Return the family of `channelwise_state`: pixel tiles, unrolled taps, and loop order."""
     op, default = chain.reduction, channelwise_choice(chain, task)
     _, o, *rows, w, _ = [loop.name for loop in chain.state[chain.target].iters]
     height, columns = op.shape[-3] if rows else 1, op.shape[-2]
@@ -33,7 +33,7 @@ def channelwise_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamil
         return channelwise_state(chain, task, ChannelwiseChoice(*choice))
 
     def fits(choice: Choice) -> bool:
-        """The sums are in registers, and code is not too long."""
+        """Return whether sums fit into registers, and unrolled code is not too long."""
         tile_rows, pixels, unrolled, _ = ChannelwiseChoice(*choice)
         written_out = 1
         for extent in taps[len(taps) - unrolled :]:

@@ -1,13 +1,17 @@
-"""Convolutions of blocked tensors: a tile of pixels by blocks of channels stays in registers during its sums.
+"""Schedule of convolutions of blocked tensors: register tiles of pixels by blocks of channels.
 
-Each step of the reduction loads a vector of weights for each block and one number for each pixel. Of windows
-of several taps no steps are unrolled: neighbouring taps read the same numbers, and a compiler that sees that
-keeps more of them than there are registers. Pixels are outside of blocks in a tile, so that each number
+Each step of the reduction loads a vector of weights for each block and one input element for each pixel. The
+reduction of windows with several taps is not unrolled: neighbouring taps read the same elements, and a
+compiler that
+sees that keeps more of them than there are registers. Pixels are outside of blocks in a tile, so that each
+element
 is loaded where it is used.
 
-Around the tiles either all rows of some blocks are computed before the next blocks, so that weights are read
-once, or all blocks of a band of rows before the next band, so that the input is: see `ConvolutionOrder`. An
-input with padding is copied first: as a whole, or what a band reads, by the thread that reads it.
+Around the tiles, either all rows of some blocks are computed before the next blocks, so that weights are read
+once,
+or all blocks of a band of rows before the next band, so that the input is read once: see `ConvolutionOrder`.
+A padded
+input is copied first: as a whole, or band by band by the thread that reads it.
 """
 
 from __future__ import annotations
@@ -23,24 +27,24 @@ from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
 
 _LEAST_BAND: Final = 3
-"""Rows of a band that is copied on its own: of fewer, too many are copied twice."""
+"""Minimum number of rows of a band that is copied separately; shorter bands copy too many rows twice."""
 _STEPS: Final = 8
-"""Steps of a sum over channels alone that are written one after another, by measurement."""
+"""Unroll factor of reductions over channels alone (K-unroll), by measurement."""
 _IMAGE_RANK: Final = 5
-"""Of a blocked tensor with rows and columns."""
+"""Rank of a blocked tensor with rows and columns."""
 
 
 class ConvolutionChoice(NamedTuple):
-    """What is decided of one convolution.
+    """Choice for one convolution.
 
     Attributes:
-        rows: Of a tile.
-        pixels: Of a tile, in each row.
-        blocks: Of a tile.
-        is_by_blocks: The order of tiles, as in `ConvolutionOrder`.
-        band: Rows of tiles in a band.
+        rows: Number of rows of a tile.
+        pixels: Number of pixels in each row of a tile.
+        blocks: Number of blocks of channels of a tile.
+        is_by_blocks: Order of tiles, as in `ConvolutionOrder`.
+        band: Number of rows of tiles in a band.
         pads_bands: Whether the input is padded band by band.
-        steps: Of the reduction that are written one after another.
+        steps: Unroll factor of the reduction (K-unroll).
     """
 
     rows: int
@@ -53,7 +57,7 @@ class ConvolutionChoice(NamedTuple):
 
 
 def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionChoice:
-    """What the rule decides: the tile of the least cost, and the order that suits the caches."""
+    """Return the default choice: the tile of least cost, and the order that suits the caches."""
     op = chain.reduction
     spatial = op.shape[2:-1]
     rows = spatial[-2] if len(spatial) > 1 else 1
@@ -65,35 +69,40 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
 
 
 def _steps(op: ComputeOp) -> int:
-    """As many steps as are written one after another; one by one where neighbouring taps would meet."""
+    """Return the unroll factor of a reduction; 1 where neighbouring taps would share inputs."""
     _, *taps, channels = (axis.extent for axis in op.reduce_axes)
     return gcd(channels, _STEPS) if prod(taps) == 1 else 1
 
 
 def may_pad_bands(chain: BlockedChain) -> bool:
-    """Whether there is padding, and bands to copy it by."""
+    """Return whether there is padding that can be copied band by band."""
     return chain.pad is not None and len(chain.reduction.shape) == _IMAGE_RANK
 
 
 def convolution_state(
     chain: BlockedChain, task: ScheduleTask, choice: ConvolutionChoice | None = None
 ) -> LoopState:
-    """The state of a DAG around one convolution of a blocked tensor.
+    """Return the state of a DAG around one convolution of a blocked tensor.
 
     Args:
-        chain: The convolution.
-        task: The machine.
-        choice: What is decided; if not given, what the rule decides.
+        chain: Chain around the convolution.
+        task: DAG and machine.
+        choice: Choice to apply; the default choice if not given.
     """
-    made = convolution_choice(chain, task) if choice is None else choice
-    state = _with_tile(chain, task, made)
+    choice = choice or convolution_choice(chain, task)
+    state = _with_tile(chain, task, choice)
     if chain.pad is not None:
-        state = _with_padded_bands(state, chain) if made.pads_bands else with_padding(state, chain.pad, task)
+        state = (
+            _with_padded_bands(state, chain) if choice.pads_bands else with_padding(state, chain.pad, task)
+        )
     return chain.with_rest(state, task)
 
 
 def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice) -> LoopState:
-    """Rows and blocks are not fused: a quotient for each index would be computed in every step."""
+    """Tile the loops.
+
+    Rows and blocks are not fused, which would compute a quotient for each index per step.
+    """
     state, target = chain.state, chain.target
     n, o, *rows, w, v = [loop.name for loop in state[target].iters]
     state = state.split(target, o, [tile.blocks]).split(target, w, [tile.pixels])
@@ -116,13 +125,13 @@ def _with_tile(chain: BlockedChain, task: ScheduleTask, tile: ConvolutionChoice)
 
 
 def _is_shared(op: ComputeOp, tile: ConvolutionChoice) -> bool:
-    """Whether there is more than one row of tiles, or tile of blocks."""
+    """Return whether there is more than one row of tiles, or tile of blocks."""
     rows = op.shape[-3] if len(op.shape) >= _IMAGE_RANK else 1
     return rows > tile.rows or op.shape[1] > tile.blocks
 
 
 def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp, steps: int) -> LoopState:
-    """In a tile: each step of the reduction for all results, the blocks of a pixel next to each other."""
+    """Put the reduction loops outside the register tile, in which the blocks of a pixel are innermost."""
     axes = [loop.name for loop in state[anchor].iters]
     n, block, *rest, lane = axes[: len(op.axes)]
     tile, reduced = [*rest, block], axes[len(op.axes) :]
@@ -137,7 +146,7 @@ def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp, steps:
 
 
 def _with_padded_bands(state: LoopState, chain: BlockedChain) -> LoopState:
-    """With a padded copy of what a band reads, in the loop over bands."""
+    """Compute the padded copy of a band's input in the loop over bands."""
     assert chain.pad is not None, "the caller has looked"
     row = chain.state[chain.target].iters[2].name
     lane = state[chain.pad].iters[-1].name
@@ -145,7 +154,7 @@ def _with_padded_bands(state: LoopState, chain: BlockedChain) -> LoopState:
 
 
 def with_padding(state: LoopState, pad: str, task: ScheduleTask) -> LoopState:
-    """With the loops of a padded copy that is made before everything else: by rows, if blocks are few."""
+    """Schedule a padded copy that is computed before all else; parallel over rows if blocks are few."""
     loops = [loop.name for loop in state[pad].iters]
     if task.is_parallel(work_of([state[pad].op])):
         batch, block, row, *rest = loops

@@ -1,4 +1,4 @@
-"""The schedules of convolutions of blocked tensors that a search tries."""
+"""Schedule family of convolutions of blocked tensors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOST_BLOCKS: Final = 6
 _MOST_STEPS: Final = 8
 _MOST_BANDS: Final = 16
 _LEAST_SUMS: Final = 8
-"""Fewer sums in registers wait for each other, unless the rule has no more."""
+"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def convolution_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `convolution_state` that may be good: tiles, order, bands, padding, steps at once."""
+    """Return the family of `convolution_state`: tiles, order, bands, padding, K-unroll."""
     return _Family(chain, task).family
 
 
@@ -58,22 +58,22 @@ class _Family:
             range(2) if may_pad_bands(self.chain) else (),
             divisors_up_to(self.depth, _MOST_STEPS),
         )
-        each = zip(ConvolutionChoice._fields, values, self.default, strict=True)
-        knobs = tuple(Knob.of(*knob) for knob in each)
-        return ScheduleFamily(knobs, self.default, self._make, self._fits, self._read, self._settled)
+        fields = zip(ConvolutionChoice._fields, values, self.default, strict=True)
+        knobs = tuple(Knob.of(*knob) for knob in fields)
+        return ScheduleFamily(knobs, self.default, self._make, self._fits, self._read, self._canonical)
 
     def _make(self, choice: Choice) -> LoopState:
         return convolution_state(self.chain, self.task, ConvolutionChoice(*choice))
 
     def _fits(self, choice: Choice) -> bool:
-        """Sums and a vector of weights for each block are in registers, and there are enough sums."""
+        """Return whether sums and a weight vector per block fit into registers, and sums are enough."""
         tile = ConvolutionChoice(*choice)
         sums = tile.rows * tile.pixels * tile.blocks
         least = min(_LEAST_SUMS, self.default.rows * self.default.pixels * self.default.blocks)
         return least <= sums <= self.task.isa.vector_registers - tile.blocks
 
-    def _settled(self, choice: Choice) -> Choice:
-        """By blocks there are no bands; and none has more rows than there are."""
+    def _canonical(self, choice: Choice) -> Choice:
+        """Return the choice with unused decisions at their defaults: an order by blocks has no bands."""
         tile = ConvolutionChoice(*choice)
         if tile.is_by_blocks:
             return tile._replace(band=1, pads_bands=0)

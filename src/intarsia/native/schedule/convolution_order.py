@@ -1,4 +1,4 @@
-"""In which order the tiles of a convolution are computed, and what threads share."""
+"""Order of the tiles of a convolution, and the loop that threads share."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from intarsia.native.schedule.register_tiles import PixelTile
 from intarsia.native.te import ComputeOp
 
 _KEPT_SHARE: Final = 4
-"""One part in so many of a second-level cache is kept there beside what streams through it."""
+"""Divisor of the second-level cache size that gives the memory kept while other data stream through."""
 _COPY_SHARE: Final = 8
-"""One part in so many of a second-level cache is for the padded copy of a band."""
+"""Divisor of the second-level cache size that gives the memory for the padded copy of a band."""
 _CHUNKS: Final = 4
-"""How many pieces of work each thread should get, so that a late one holds up nobody for long."""
+"""Number of chunks of work per thread, so that a late chunk delays the others only briefly."""
 ENOUGH: Final = 0.95
-"""The part of the threads' time that may be used at least when work is shared."""
+"""Minimum utilisation of threads at which work counts as well balanced."""
 _REST_COST: Final = 8
-"""How many times larger a band must be to be worth a rest."""
+"""Factor by which a band must be larger to justify a remainder band."""
 
 
 class ConvolutionOrder(NamedTuple):
@@ -27,7 +27,7 @@ class ConvolutionOrder(NamedTuple):
     Attributes:
         is_by_blocks: All rows for some blocks of channels, before the next blocks; else all blocks for a band
             of rows, before the next band.
-        band: Rows of tiles in a band.
+        band: Number of rows of tiles in a band.
         is_parallel: Whether the outermost of them is parallel.
     """
 
@@ -39,16 +39,16 @@ class ConvolutionOrder(NamedTuple):
 def convolution_order(
     op: ComputeOp, tile: PixelTile, caches: CacheSizes, threads: int, is_padded: bool
 ) -> ConvolutionOrder:
-    """The order that reads the least from far away, and keeps all threads busy.
+    """Return the order that reads least from distant caches, and keeps all threads busy.
 
-    By blocks weights are read once, and the input again for each tile of blocks; by bands it is the other way
-    round. What is read again must stay in a cache.
+    By blocks, weights are read once, and the input again for each tile of blocks; by bands it is the reverse.
+    Data that are read again must stay in a cache.
 
     Args:
-        op: The reduction, of blocked tensors.
-        tile: What is computed in registers.
-        caches: Of a core.
-        threads: How many share the work.
+        op: Reduction over blocked tensors.
+        tile: Register tile.
+        caches: Sizes of a core's caches.
+        threads: Number of threads that share the work.
         is_padded: Whether the input is copied with its padding.
     """
     spatial = op.shape[2:-1]
@@ -72,9 +72,9 @@ def convolution_order(
 
 
 def _shared_band(rows: int, band: int, threads: int) -> int:
-    """A band with at most so many rows of which each thread gets some, and all get about as many.
+    """Return a band of at most `band` rows that balances the threads.
 
-    A band that is left at the end is code of its own, so that bands should divide the rows.
+    A shorter last band needs separate code, so bands should divide the rows.
     """
     most = band if threads == 1 else max(1, min(band, rows // (threads * _CHUNKS)))
 
@@ -86,22 +86,22 @@ def _shared_band(rows: int, band: int, threads: int) -> int:
 
 
 def share_of_time(count: int, threads: int) -> float:
-    """The part of the threads' time that is used when they share so many equal pieces of work."""
+    """Return the utilisation of threads, from 0 to 1, when they share `count` equal chunks of work."""
     return count / (-(-count // threads) * threads)
 
 
 def _row_bytes(op: ComputeOp) -> int:
-    """About: what the results of a row read of the input that those of the row before have not read."""
+    """Estimate the new input in bytes that a row of results reads, beyond that of the previous row."""
     rank = len(op.shape) - 3
     taps = [axis.extent for axis in op.reduce_axes[1 : 1 + rank]]
     channels = prod(axis.extent for axis in op.reduce_axes) // prod(taps)
-    made, read = op.shape[2:-1], op.inputs[0].shape[2 : 2 + rank]
-    pixels = made[-1] if taps[-1] == 1 else read[-1]
-    rows = read[-2] / max(1, made[-2]) if rank > 1 and taps[-2] > 1 else 1
+    result_shape, input_shape = op.shape[2:-1], op.inputs[0].shape[2 : 2 + rank]
+    pixels = result_shape[-1] if taps[-1] == 1 else input_shape[-1]
+    rows = input_shape[-2] / max(1, result_shape[-2]) if rank > 1 and taps[-2] > 1 else 1
     return max(1, int(channels * pixels * rows) * op.dtypes[0].numpy.itemsize)
 
 
 def _weight_bytes(op: ComputeOp) -> int:
-    """A weight for each channel of the result and each step of its reduction."""
+    """Return the size of the weights in bytes: one for each channel of the result and reduction step."""
     weights = prod((op.shape[1], op.shape[-1], *(axis.extent for axis in op.reduce_axes)))
     return weights * op.dtypes[0].numpy.itemsize

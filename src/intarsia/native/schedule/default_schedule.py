@@ -1,4 +1,4 @@
-"""The schedule of a DAG without search: the first rule that applies, or what is always right."""
+"""The default schedule of a DAG, without search: the first rule that applies, else plain loops."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.support.errors import UsageError
 
 Rule: TypeAlias = Callable[[ScheduleTask], LoopState | None]
-"""The state of a DAG for a machine; None where the rule does not apply.
+"""Function from a task to the state of its DAG; None where the rule does not apply.
 
-A rule lives in a file of its own, named after what it is for, and is added to RULES below. It starts from
-`LoopState.initial(task.dag)`, refers to stages by name (steps move their numbers), and may use
-`inlining.with_inlined`, and `stage_loops.with_loops` for stages that it does not care about.
+Each rule has a separate file, named after its subject, and is listed in RULES below. It starts from
+`LoopState.initial(task.dag)`, refers to stages by name (steps change their numbers), and may use
+`inlining.with_inlined`, and `stage_loops.with_loops` for other stages.
 """
 
 RULES: Final[tuple[Rule, ...]] = (blocked_state, attention_state, gemm_state, channels_last_state, row_state)
-"""In this order: the special ones first; `row_state` applies to every DAG."""
+"""Rules in order of preference: special ones first; `row_state` applies to every DAG."""
 
 
 def default_state(dag: ComputeDAG, isa: Isa, threads: int) -> LoopState:
-    """A good state of a DAG's loops, without any measurement.
+    """Return a good state of a DAG's loops, without any measurement.
 
     Args:
-        dag: What is computed.
-        isa: The vectors and registers of the machine.
-        threads: How many there are; with one no loop is parallel.
+        dag: DAG before any step.
+        isa: Instruction set of the machine, with its caches.
+        threads: Number of threads; with one no loop is parallel.
     """
     task = ScheduleTask(dag, isa, threads)
     for rule in RULES:
@@ -46,7 +46,7 @@ def default_state(dag: ComputeDAG, isa: Isa, threads: int) -> LoopState:
 
 
 def _legal(rule: Rule, task: ScheduleTask) -> LoopState | None:
-    """What a rule says, if that can be lowered: a step that is refused costs speed, and not the kernel."""
+    """Return the state of a rule; None if it cannot be lowered, so that the next rule applies."""
     try:
         state = rule(task)
         if state is not None:

@@ -1,4 +1,4 @@
-"""All that the rule of a DAG can decide: what a search starts from."""
+"""The schedule family of a DAG, from which a search starts."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _OF_CHAINS: Final[dict[str, Callable[[BlockedChain, ScheduleTask], ScheduleFamil
 
 
 def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily | None:
-    """The schedules that the rule of a DAG can make; `default_state` is the default among them.
+    """Return the schedules that the rule of a DAG can build; `default_state` is the default among them.
 
     Args:
-        dag: What is computed.
-        isa: The vectors and registers of the machine.
-        threads: How many there are.
+        dag: DAG before any step.
+        isa: Instruction set of the machine, with its caches.
+        threads: Number of threads.
 
     Returns:
         The family; None if the rule of the DAG leaves nothing open.
@@ -51,20 +51,20 @@ def schedule_family(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduleFamily |
 
 @lru_cache(maxsize=64)
 def _family(dag: ComputeDAG, isa: Isa, _caches: CacheSizes, threads: int) -> ScheduleFamily | None:
-    """Kept by the caches too: instruction sets are equal without them."""
+    """Cached by the cache sizes too, since the equality of instruction sets ignores them."""
     task = ScheduleTask(dag, isa, threads)
     for rule in (_blocked_family, attention_family, gemm_family, row_family):
         try:
-            found = rule(task)
+            family = rule(task)
         except UsageError:
             continue
-        if found is not None and found.state_of(found.default) is not None:
-            return found if found.size > 1 else None
+        if family is not None and family.state_of(family.default) is not None:
+            return family if family.size > 1 else None
     return None
 
 
 def _blocked_family(task: ScheduleTask) -> ScheduleFamily | None:
-    """Of one operation on a blocked tensor."""
+    """Return the family of one operation on a blocked tensor."""
     transformed = winograd_chain(task)
     if transformed is not None:
         return winograd_family(transformed, task)

@@ -1,4 +1,4 @@
-"""Products of matrices: register tiles, panels of the right matrix, what follows at the write-back of a tile.
+"""Schedule of matrix products: register tiles, packed panels of the right matrix, fused epilogues.
 
 for blocks of tiles, parallel
   for panels of the block
@@ -10,11 +10,11 @@ for blocks of tiles, parallel
             tile += left * right
       for rows, for columns: result = what follows(tile)
 
-If neither rows nor a panel stay in the second-level cache, sums are cut into pieces: the block is computed
-into scratch memory with pieces outermost, and what follows comes when it is complete.
-
-If a variable right matrix is given transposed and is too seldom used for a copy of it to pay, vectors run
-along the sums: see `gemm_lanes`.
+If neither rows nor a panel stay in the second-level cache, sums are cut into pieces (k-blocking): the block
+is
+computed in scratch memory with pieces outermost, and the epilogue runs when it is complete. If a variable
+right
+matrix is transposed and used too rarely for packing to pay off, vectors run along the sums: see `gemm_lanes`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp, Operation
 
 _LEAST_WORK = 64
-"""Products below which tiles are not worth it."""
+"""Number of multiplications from which tiles pay off."""
 _REUSED = 4
-"""Over how many tiles a panel must be used for a copy of it to pay."""
+"""Number of tiles that must use a panel for its packing to pay off."""
 _LANES_COST = 8
-"""What it takes to add up the lanes of one result, in elements of a matrix that are moved: by measurement."""
+"""Cost of the horizontal sum of one result, in moved elements of a matrix, by measurement."""
 _LEAST_VECTORS = 2
-"""Sums of fewer vectors are done before their lanes are added up."""
+"""Minimum number of vectors of a sum: of fewer, the horizontal sum takes longer than the products."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """What becomes of one product.
+    """The plan of one product.
 
     Attributes:
-        form: The product.
-        tile: What stays in registers.
-        block: How many tiles are computed together.
-        threads: How many there are for it.
-        copies: Whether panels of the right matrix are copied where they are used.
+        form: Product of matrices.
+        tile: Register tile.
+        block: Block of tiles that are computed together.
+        threads: Number of threads that share the product.
+        copies: Whether panels of the right matrix are packed where they are used.
         is_by_rows: Whether all tiles of some rows are computed before the next rows, not those of a panel.
-        steps: Of the sum that are written one after another.
+        steps: Unroll factor of the sum (K-unroll).
         is_along_sum: Whether the lanes of vectors are parts of the sum, not columns.
     """
 
@@ -69,23 +69,23 @@ class GemmPlan:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a tile has its turn before its sums are complete."""
+        """Whether a tile is left before its sums are complete."""
         return self.block.depth < self.form.depth
 
 
 def gemm_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG with products of matrices; what is not part of one is computed by rows."""
+    """Return the state of a DAG with products of matrices; other stages are computed by rows."""
     plans = gemm_plans(task)
     return state_of_plans(task, plans) if plans else None
 
 
 def gemm_plans(task: ScheduleTask) -> tuple[GemmPlan, ...]:
-    """What the rule decides, for each product of matrices that is worth it."""
+    """Return the default plan of each product of matrices for which tiles pay off."""
     return tuple(plan for op in task.dag.ops if (plan := _plan(op, task)) is not None)
 
 
 def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
-    """The state of a DAG with plans for its products, as `gemm_plans` gives them or with other decisions."""
+    """Return the state of a DAG with plans for its products, from `gemm_plans` or modified."""
     products = frozenset(plan.form.op.name for plan in plans)
     kept = {plan.form.right.name for plan in plans if plan.copies}
     state = with_inlined(LoopState.initial(task.dag), kept)
@@ -102,7 +102,7 @@ def state_of_plans(task: ScheduleTask, plans: Sequence[GemmPlan]) -> LoopState:
 
 
 def may_run_along_sum(form: GemmForm, task: ScheduleTask) -> bool:
-    """Whether the lanes of vectors can be parts of the sum, so that nothing has to be moved."""
+    """Return whether the lanes of vectors can be parts of the sum, so that no matrix has to be moved."""
     if form.right_is_packed or not form.runs_along_sum:
         return False
     if form.right_is_moved:  # then it is read where it was
@@ -142,13 +142,13 @@ def _tile(form: GemmForm, task: ScheduleTask, threads: int, is_along_sum: bool) 
 def with_product(
     state: LoopState, plan: GemmPlan, task: ScheduleTask, others: frozenset[str]
 ) -> tuple[LoopState, set[str]]:
-    """With the loops of a product and what is computed with it, and the names of these stages.
+    """Schedule a product and its epilogue; return the state, and the names of these stages.
 
     Args:
-        state: Where the product has its declared loops.
-        plan: Of the product.
-        task: The machine.
-        others: Names of stages that have their loops.
+        state: State in which the product has its declared loops.
+        plan: Plan of the product.
+        task: DAG and machine.
+        others: Names of stages that are scheduled already.
     """
     form = plan.form
     product = result = form.op.name
@@ -175,27 +175,27 @@ def with_product(
 
 
 def outer_loops(state: LoopState, name: str, plan: GemmPlan) -> int:
-    """How many loops of what a product ends in are around its block of tiles."""
+    """Return the number of loops around the block of tiles, in the stage that a product ends in."""
     return len(state[name].iters) - 2 * _count(plan.form)
 
 
 def product_sink(state: LoopState, op: ComputeOp, task: ScheduleTask) -> ComputeOp:
-    """What the elements of a product end in, at the same places; the product itself if there is nothing."""
-    found = op
-    while not task.dag.is_output(found) and len(task.dag.readers[found]) == 1:
-        (reader,) = task.dag.readers[found]
+    """Return the last stage of a product's elementwise epilogue; the product itself if it has none."""
+    sink = op
+    while not task.dag.is_output(sink) and len(task.dag.readers[sink]) == 1:
+        (reader,) = task.dag.readers[sink]
         if not (isinstance(reader, ComputeOp) and reader.combiner is None):
             break
-        if not task.analyzer.elementwise_match(found, reader):
+        if not task.analyzer.elementwise_match(sink, reader):
             break
-        found = reader
-        if state[found.name].compute_at is not ComputeAt.INLINED:
-            return found
+        sink = reader
+        if state[sink.name].compute_at is not ComputeAt.INLINED:
+            return sink
     return op
 
 
 def _with_result_loops(state: LoopState, name: str, plan: GemmPlan) -> LoopState:
-    """Blocks as one outermost loop, then panels, then tiles, then the elements of a tile."""
+    """Order the loops: blocks as one outermost loop, then panels, tiles, and the elements of a tile."""
     form, tile, block = plan.form, plan.tile, plan.block
     axes = [loop.name for loop in state[name].iters]
     column, row = axes[form.column], None if form.row is None else axes[form.row]
@@ -211,7 +211,7 @@ def _with_result_loops(state: LoopState, name: str, plan: GemmPlan) -> LoopState
     state = state.reorder(name, [*outer, *tiles, *inner]).vectorize(name, inner[-1])
     if plan.threads == 1:
         return state
-    first = next((place for place, loop in enumerate(outer) if extents[loop] > 1), len(outer) - 1)
+    first = next((position for position, loop in enumerate(outer) if extents[loop] > 1), len(outer) - 1)
     if first < len(outer) - 1:
         state = state.fuse(name, range(first, len(outer)))
     return state.parallel(name, first)
@@ -220,9 +220,9 @@ def _with_result_loops(state: LoopState, name: str, plan: GemmPlan) -> LoopState
 def _with_panel(
     state: LoopState, product: str, form: GemmForm, others: frozenset[str]
 ) -> tuple[LoopState, str]:
-    """A stage for what the tiles of a panel read of the right matrix, and its name.
+    """Add a stage for a panel of the right matrix, and return its name.
 
-    What is computed element by element for this product only is computed there, instead of a copy of it.
+    An elementwise stage that only this product reads is computed in panels itself, instead of a copy.
     """
     name = form.right.name
     right = state[name].op
@@ -235,9 +235,10 @@ def _with_panel(
 
 
 def _with_product_loops(state: LoopState, product: str, result: str, plan: GemmPlan) -> LoopState:
-    """The sum over a tile, inside the loop over tiles: the steps outside, the elements inside.
+    """Schedule the sum of a tile inside the loop over tiles: reduction outside, elements inside.
 
-    If sums are cut, those over a block, inside the loop over blocks: pieces outside, then panels and tiles.
+    If sums are cut: schedule those of a block inside the loop over blocks, pieces outside, then panels and
+    tiles.
     """
     form, tile = plan.form, plan.tile
     loops = [loop.name for loop in state[product].iters]
@@ -260,15 +261,15 @@ def _with_product_loops(state: LoopState, product: str, result: str, plan: GemmP
     if row is not None:
         state = state.unroll(product, inner[0])
     tiles = _count(form)
-    place = len(state[result].iters) - (2 * tiles if plan.is_cut else tiles) - 1
-    return state.compute_at(product, result, place)
+    position = len(state[result].iters) - (2 * tiles if plan.is_cut else tiles) - 1
+    return state.compute_at(product, result, position)
 
 
 def _panel_loop(state: LoopState, name: str, plan: GemmPlan) -> int:
-    """The loop of a stage inside of which a panel is used: outside of the loop over rows of tiles."""
+    """Return the loop of a stage in which a panel is used: the one outside the loop over rows of tiles."""
     return len(state[name].iters) - _count(plan.form) - (3 if plan.is_cut else 2)
 
 
 def _count(form: GemmForm) -> int:
-    """How many of the axes are cut into tiles."""
+    """Return the number of axes that are tiled."""
     return 1 if form.row is None else 2

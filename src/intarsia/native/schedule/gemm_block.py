@@ -1,4 +1,4 @@
-"""How many tiles of a product are computed together: what the second-level cache holds, and threads need."""
+"""Blocks of a product's tiles, by the size of the second-level cache and the number of threads."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from intarsia.native.schedule.gemm_form import GemmForm
 from intarsia.native.schedule.gemm_tile import GemmTile
 
 _LEFT_SHARE: Final = 2
-"""The part of the second-level cache, 1 of so many, for rows of the left matrix that are used again."""
+"""Divisor of the second-level cache size that gives the memory for reused rows of the left matrix."""
 _PANEL_SHARE: Final = 8
-"""The same for one panel of the right matrix."""
+"""Divisor of the second-level cache size for one panel of the right matrix."""
 _STEPS_SHARE: Final = 16
-"""The same for a panel where sums are cut: two of them, rows and results have to fit."""
+"""Divisor of the second-level cache size for a panel of cut sums: two of them, rows and results must fit."""
 _TILE_SHARE: Final = 2
-"""The part of the first-level cache for rows of a tile where sums are cut."""
+"""Divisor of the first-level cache size for rows of a tile of cut sums."""
 _RESULT_SHARE: Final = 4
-"""The same for results, and for rows, where sums are cut."""
+"""Divisor of the second-level cache size for results, and for rows, of cut sums."""
 PIECES: Final = 4
-"""How many pieces of work each thread gets at least, so that a late one does not hold up the others."""
+"""Minimum number of chunks of work per thread, so that a late chunk delays the others only briefly."""
 _MOST_PIECES: Final = 2 * PIECES
-# Costs as parts of the time of a tile, by measurement.
+# Costs relative to the time of a tile, by measurement.
 _PANEL_COST: Final = 8.0
-"""What the first use of a panel takes with tiles of one row, as it comes from memory."""
+"""Cost of the first use of a panel, which is loaded from memory, for tiles of one row."""
 _ROWS_COST: Final = 13.0
-"""What the first use of rows takes with tiles of one column."""
+"""Cost of the first use of rows, for tiles of one column."""
 _PIECE_COST: Final = 0.15
-"""What one piece of work for each thread takes more than many."""
+"""Extra cost of a single chunk of work per thread, compared with many."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmBlock:
-    """A block of tiles, of whose rows and columns parts are in the second-level cache.
+    """A block of tiles whose rows and columns share the second-level cache.
 
     Attributes:
-        rows: Tiles from top to bottom.
-        columns: Tiles from left to right.
-        depth: How many products are summed before the next tile has its turn.
+        rows: Number of tiles from top to bottom.
+        columns: Number of tiles from left to right.
+        depth: Number of products that a tile adds up before the next tile is computed.
     """
 
     rows: int
@@ -51,15 +51,15 @@ class GemmBlock:
 def gemm_block(
     form: GemmForm, tile: GemmTile, caches: CacheSizes, threads: int, *, may_cut: bool = True
 ) -> GemmBlock:
-    """The block of a product.
+    """Return the block of a product.
 
     Sums are cut only if neither the rows of the left matrix nor a panel of the right one stay in the cache.
 
     Args:
-        form: The product.
-        tile: What stays in registers.
-        caches: Of a core.
-        threads: How many there are.
+        form: Product of matrices.
+        tile: Register tile.
+        caches: Sizes of a core's caches.
+        threads: Number of threads.
         may_cut: Whether sums may be cut.
     """
     size = form.op.dtypes[0].numpy.itemsize
@@ -81,7 +81,7 @@ def gemm_block(
 
 
 def _even(extent: int, most: int) -> int:
-    """The size of equal pieces of at most so many, as far as they can be equal."""
+    """Return the size of pieces of at most `most`, as equal as possible."""
     count = -(-extent // max(1, most))
     return -(-extent // count)
 
@@ -90,12 +90,12 @@ def _even(extent: int, most: int) -> int:
 def _of_threads(
     batch: int, tile: GemmTile, tiles: tuple[int, int], most: tuple[int, int], threads: int
 ) -> tuple[int, int]:
-    """Rows and columns of a block, at most those given, for which all threads are done first."""
+    """Return the rows and columns of a block, at most those given, that minimise the time of all threads."""
     heights, widths = (_sizes(extent, size, threads) for extent, size in zip(tiles, most, strict=True))
     choices = [(rows, columns) for rows in heights for columns in widths]
 
     def time(block: tuple[int, int]) -> float:
-        """Tiles that the busiest thread computes, with what comes on top."""
+        """Estimate the time of the busiest thread, in tiles."""
         rows, columns = block
         pieces = batch * -(-tiles[0] // rows) * -(-tiles[1] // columns)
         rounds = -(-pieces // threads)
@@ -106,7 +106,7 @@ def _of_threads(
 
 
 def _sizes(extent: int, most: int, threads: int) -> list[int]:
-    """Sizes of equal pieces, up to so many pieces that all threads have enough."""
+    """Return sizes of equal pieces, down to pieces that give all threads enough work."""
     least = -(-extent // most)
     return sorted(
         {-(-extent // count) for count in range(least, min(extent, least + threads * _MOST_PIECES) + 1)}

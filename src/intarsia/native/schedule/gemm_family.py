@@ -1,4 +1,4 @@
-"""The schedules of products of matrices that a search tries."""
+"""Schedule family of matrix products."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from intarsia.native.schedule.schedule_task import ScheduleTask
 _MOST_VECTORS: Final = 8
 _MOST_STEPS: Final = 4
 _LEAST_SUMS: Final = 8
-"""Fewer sums in registers wait for each other, unless the rule has no more."""
+"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 _AS_IT_LIES, _COPIED, _ALONG_SUM = range(3)
-"""How a right matrix may be read."""
+"""Modes of reading the right matrix."""
 _PIECES: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-"""Into how many pieces tiles, and sums, are cut."""
+"""Numbers of pieces into which tiles and sums may be cut."""
 
 
 class GemmChoice(NamedTuple):
-    """What is decided of one product.
+    """Choice for one product.
 
     Attributes:
-        rows: Of a tile.
-        columns: Of a tile, a vector for each column if they run along the sum.
-        down: Into how many blocks the tiles are cut from top to bottom.
-        across: Into how many from left to right.
-        deep: Into how many pieces sums are cut.
-        reads: How the right matrix is read: as it lies, from copied panels, or along the sum.
-        is_by_rows: As in `GemmPlan`.
-        steps: As in `GemmPlan`; along the sum there is one, and no sum is cut.
+        rows: Number of rows of a tile.
+        columns: Number of columns of a tile; along the sum, `lanes` times as many.
+        down: Number of blocks from top to bottom.
+        across: Number of blocks from left to right.
+        deep: Number of pieces into which sums are cut.
+        reads: Mode of reading the right matrix: in place, from packed panels, or along the sum.
+        is_by_rows: Field of the same name in `GemmPlan`.
+        steps: Field of the same name in `GemmPlan`; 1 along the sum, where no sum is cut.
     """
 
     rows: int
@@ -57,7 +57,7 @@ class GemmChoice(NamedTuple):
 
 
 def gemm_family(task: ScheduleTask) -> ScheduleFamily | None:
-    """All schedules of `gemm_state` that may be good: tiles, blocks, order, copies, steps at once."""
+    """Return the family of `gemm_state`: tiles, blocks, order, packing, K-unroll."""
     plans = gemm_plans(task)
     if not plans:
         return None
@@ -65,7 +65,7 @@ def gemm_family(task: ScheduleTask) -> ScheduleFamily | None:
     count = len(GemmChoice._fields)
 
     def parts(choice: Choice) -> list[GemmChoice]:
-        return [GemmChoice(*choice[place * count : (place + 1) * count]) for place in range(len(products))]
+        return [GemmChoice(*choice[i * count : (i + 1) * count]) for i in range(len(products))]
 
     def make(choice: Choice) -> LoopState:
         pairs = zip(products, parts(choice), strict=True)
@@ -74,27 +74,27 @@ def gemm_family(task: ScheduleTask) -> ScheduleFamily | None:
     def fits(choice: Choice) -> bool:
         return all(product.fits(part) for product, part in zip(products, parts(choice), strict=True))
 
-    def settled(choice: Choice) -> Choice:
+    def canonical(choice: Choice) -> Choice:
         pairs = zip(products, parts(choice), strict=True)
-        return tuple(value for product, part in pairs for value in product.settled(part))
+        return tuple(value for product, part in pairs for value in product.canonical(part))
 
     def read(state: LoopState) -> Choice | None:
-        found = [product.read(state) for product in products]
-        return None if None in found else tuple(value for part in found for value in part or ())
+        choices = [product.read(state) for product in products]
+        return None if None in choices else tuple(value for part in choices for value in part or ())
 
     knobs = tuple(knob for product in products for knob in product.knobs(named=len(products) > 1))
     default = tuple(value for product in products for value in product.default)
-    return ScheduleFamily(knobs, default, make, fits, read, settled)
+    return ScheduleFamily(knobs, default, make, fits, read, canonical)
 
 
 class _Product:
-    """The part of a family that is about one product.
+    """The part of a family for one product.
 
     Attributes:
-        plan: What the rule decides.
-        form: The product.
-        lanes: Elements of a vector.
-        default: What the rule decides, as a choice.
+        plan: Default plan.
+        form: Product of matrices.
+        lanes: Number of elements of a vector.
+        default: Default plan as a choice.
     """
 
     def __init__(self, plan: GemmPlan, task: ScheduleTask) -> None:
@@ -105,7 +105,7 @@ class _Product:
         self.default = self._choice_of(plan)
 
     def knobs(self, *, named: bool) -> list[Knob]:
-        """The knobs; their names begin with that of the operation if asked for."""
+        """Return the knobs; with `named`, their names begin with the name of the operation."""
         form, lanes = self.form, self.lanes
         most = form.columns if self._may_run_along_sum else -(-form.columns // lanes)
         widths = [count * lanes for count in range(1, min(_MOST_VECTORS, most) + 1)]
@@ -125,11 +125,11 @@ class _Product:
             divisors_up_to(form.depth, _MOST_STEPS),
         )
         start = f"{form.op.name}." if named else ""
-        each = zip(GemmChoice._fields, values, self.default, strict=True)
-        return [Knob.of(start + name, of_knob, default) for name, of_knob, default in each]
+        fields = zip(GemmChoice._fields, values, self.default, strict=True)
+        return [Knob.of(start + name, of_knob, default) for name, of_knob, default in fields]
 
     def fits(self, choice: GemmChoice) -> bool:
-        """Sums and a step's vectors are in registers, and there are enough sums."""
+        """Return whether sums and the vectors of a step fit into registers, and sums are enough."""
         if choice == self.default:
             return True
         plan = self.plan_of(choice)
@@ -139,17 +139,17 @@ class _Product:
         return least <= rows * vectors and is_small and plan.block.depth % plan.steps == 0
 
     def _vectors(self, plan: GemmPlan) -> int:
-        """How many vectors a row of a tile has."""
+        """Return the number of vectors in a row of a tile."""
         return plan.tile.columns if plan.is_along_sum else -(-plan.tile.columns // self.lanes)
 
-    def settled(self, choice: GemmChoice) -> GemmChoice:
-        """As many pieces as there are really; only loops that stand in each other have an order."""
+    def canonical(self, choice: GemmChoice) -> GemmChoice:
+        """Return the choice with actual numbers of pieces, and without an order of unnested loops."""
         plan = self.plan_of(choice)
         has_order = not plan.copies and not plan.is_cut
         return self._choice_of(replace(plan, is_by_rows=has_order and plan.is_by_rows))
 
     def plan_of(self, choice: GemmChoice) -> GemmPlan:
-        """The plan of a choice."""
+        """Return the plan of a choice."""
         form, is_along_sum = self.form, choice.reads == _ALONG_SUM
         columns = -(-choice.columns // self.lanes) if is_along_sum else choice.columns
         tile = GemmTile(choice.rows, min(columns, form.columns))
@@ -175,7 +175,7 @@ class _Product:
         return GemmChoice(tile.rows, columns, *pieces, reads, int(plan.is_by_rows), plan.steps)
 
     def read(self, state: LoopState) -> GemmChoice | None:
-        """What the loops of a state tell."""
+        """Read the choice from the loops of a state; None if they are of another form."""
         form, right = self.form, self.form.right.name
         names = {stage.op.name for stage in state.stages}
         tile_name = f"{form.op.name}.tile"
@@ -202,7 +202,7 @@ class _Product:
         )
 
     def _with_depth(self, plan: GemmPlan, sums: Mapping[str, int], axes: Sequence[str]) -> GemmPlan:
-        """With how sums are cut, and how many of their steps are written one after another."""
+        """Return the plan with the depth and unroll factor that the loops of the sum show."""
         k = axes[-1]
         if f"{axes[self.form.column]}.0" not in sums:
             return replace(plan, steps=sums.get(f"{k}.1", 1))
@@ -212,5 +212,5 @@ class _Product:
 
 
 def _axis_names(state: LoopState, stage_id: int) -> list[str]:
-    """The names that the loops of a stage had at first."""
+    """Return the original names of a stage's loops."""
     return [loop_name(axis.name) for axis in axes_of(state.stages[stage_id].op)]

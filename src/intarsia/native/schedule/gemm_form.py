@@ -1,4 +1,4 @@
-"""Products of matrices among the operations of a DAG."""
+"""Matching of matrix products among the operations of a DAG."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ class GemmForm:
     """A sum over one axis of products of two elements.
 
     Attributes:
-        op: The operation.
-        row: Place of the axis that the left matrix only has, None if all such axes have one element.
-        column: Place of the axis that the right matrix only has; it is vectorised.
-        left: What is read once for each row.
-        right: What is read once for each column.
-        right_is_packed: Whether the right one is a constant that may be laid out as it is read.
-        right_runs_along_columns: Whether elements of the right one for neighbouring columns are neighbours.
-        right_is_moved: Whether the right one is made of elements in another order, as a transposed matrix is.
-        runs_along_sum: Whether neighbouring elements of both are summed, those of the right one where they
-            were before they are moved.
+        op: Operation that computes the product.
+        row: Index of the axis that only the left matrix has, None if all such axes have one element.
+        column: Index of the axis that only the right matrix has; it is vectorised.
+        left: Operation that produces the left matrix.
+        right: Operation that produces the right matrix.
+        right_is_packed: Whether the right matrix is a constant that may be packed ahead of time.
+        right_runs_along_columns: Whether neighbouring columns of the right matrix are contiguous.
+        right_is_moved: Whether the right matrix is a reordered copy, such as a transposed matrix.
+        runs_along_sum: Whether both matrices are contiguous along the sum, the right one before it is moved.
     """
 
     op: ComputeOp
@@ -39,37 +38,37 @@ class GemmForm:
 
     @property
     def rows(self) -> int:
-        """How many rows one of the products has."""
+        """Number of rows of one product."""
         return 1 if self.row is None else self.op.axes[self.row].extent
 
     @property
     def columns(self) -> int:
-        """How many columns it has."""
+        """Number of columns of one product."""
         return self.op.axes[self.column].extent
 
     @property
     def depth(self) -> int:
-        """How many products are summed."""
+        """Number of products that are summed."""
         return self.op.reduce_axes[0].extent
 
 
 def gemm_form(op: Operation, analyzer: AccessAnalyzer) -> GemmForm | None:
-    """An operation as a product of matrices; None if it is none."""
+    """Match an operation as a product of matrices; None if it is none."""
     if not isinstance(op, ComputeOp) or op.combiner is None or len(op.reduce_axes) != 1:
         return None
     factors = _factors(op)
     if factors is None:
         return None
-    axes = [place for place, axis in enumerate(op.axes) if axis.extent > 1]
+    axes = [i for i, axis in enumerate(op.axes) if axis.extent > 1]
     vars_ = [frozenset(_axis_places(op, load)) for load in factors]
-    columns = [place for place in axes if (place in vars_[0]) != (place in vars_[1])]
+    columns = [i for i in axes if (i in vars_[0]) != (i in vars_[1])]
     if not columns or columns[-1] != axes[-1]:
         return None
     column = columns[-1]
     left, right = factors if column in vars_[1] else (factors[1], factors[0])
-    own = _axis_places(op, left)
-    rows = [place for place in own if place in columns]
-    row = max(rows, key=lambda place: op.axes[place].extent) if rows else None
+    left_axes = _axis_places(op, left)
+    rows = [i for i in left_axes if i in columns]
+    row = max(rows, key=lambda i: op.axes[i].extent) if rows else None
     producers = {tensor.buffer: tensor.op for tensor in op.inputs}
     right_op = producers[right.buffer]
     return GemmForm(
@@ -86,7 +85,7 @@ def gemm_form(op: Operation, analyzer: AccessAnalyzer) -> GemmForm | None:
 
 
 def _runs_along_sum(op: ComputeOp, left: Load, left_op: Operation, right: Load, right_op: Operation) -> bool:
-    """Whether neighbours in memory are summed: of the right matrix, or of what it is a transposed copy of."""
+    """Return whether sums run along contiguous elements, of the right matrix or of the source of its copy."""
     k = op.reduce_axes[0].var
     if left.indices[-1] != k or _is_moved(left_op):
         return False
@@ -103,7 +102,7 @@ def _runs_along_sum(op: ComputeOp, left: Load, left_op: Operation, right: Load, 
 
 
 def _is_moved(op: Operation) -> bool:
-    """Whether neighbouring elements are not made of neighbours."""
+    """Return whether neighbouring elements come from elements that are not contiguous."""
     if not isinstance(op, ComputeOp) or op.combiner is not None or not op.axes:
         return False
     parts = (part for body in op.bodies for part, _ in scalar_post_order(body))
@@ -114,7 +113,7 @@ def _is_moved(op: Operation) -> bool:
 
 
 def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
-    """The two loads whose products are summed; both depend on the reduction axis."""
+    """Return the two loads whose products are summed; both depend on the reduction axis."""
     assert op.combiner is not None
     if op.combiner.name != "sum" or len(op.bodies) != 1:
         return None
@@ -127,7 +126,7 @@ def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
 
 
 def _axis_places(op: ComputeOp, load: Load) -> list[int]:
-    """The axes with more than one element that a load depends on."""
+    """Return the indices of the axes with more than one element that a load depends on."""
     found = _vars(*load.indices)
     return [place for place, axis in enumerate(op.axes) if axis.extent > 1 and axis.var in found]
 
@@ -150,6 +149,6 @@ def _is_packed(op: ComputeOp, right: Operation, analyzer: AccessAnalyzer) -> boo
 
 
 def _is_made_of(op: ComputeOp, constant: Operation, analyzer: AccessAnalyzer) -> bool:
-    """Whether each element is made of the one at the same place of a constant that nothing else reads."""
-    own = tuple(axis.var for axis in op.axes)
-    return analyzer.dag.readers[constant] == (op,) and list(analyzer.read_from[op][constant]) == [own]
+    """Return whether an operation is elementwise in a constant that nothing else reads."""
+    identity = tuple(axis.var for axis in op.axes)
+    return analyzer.dag.readers[constant] == (op,) and list(analyzer.read_from[op][constant]) == [identity]

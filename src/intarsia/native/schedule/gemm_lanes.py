@@ -1,4 +1,4 @@
-"""Products of matrices whose vectors run along the sums: partial sums in lanes, added up for each tile.
+"""Matrix products whose vectors run along the sums: partial sums in lanes, added up for each tile.
 
 for blocks of tiles, for tiles
   for vectors of k
@@ -10,8 +10,8 @@ for blocks of tiles, for tiles
       halves = sums + sums
   for rows, for columns: result = what follows(the last)
 
-Both matrices are read as they lie: nothing of a transposed right matrix is moved. What that saves grows with
-the elements of the matrix, and what the lanes cost with the elements of the result.
+Both matrices are read in place, so a transposed right matrix is not packed. The saving grows with the
+elements of the matrix, and the cost of the horizontal sums with the elements of the result.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from intarsia.native.schedule.gemm_form import GemmForm
 
 
 def lane_parts(state: LoopState, product: str, lanes: int) -> tuple[LoopState, tuple[str, ...]]:
-    """With the partial sums of a product in stages of their own, each half as long as the one before.
+    """Add stages for the partial sums of a product, each half as long as the previous one.
 
     Args:
-        state: Where the product has its declared loops.
-        product: Its stage.
-        lanes: Elements of a vector.
+        state: State in which the product has its declared loops.
+        product: Name of the product's stage.
+        lanes: Number of elements of a vector.
 
     Returns:
-        The state, and the names of these stages, that of whole vectors first.
+        The state, and the names of the new stages, that of whole vectors first.
     """
     names, width = list[str](), lanes
     while width > 1:
@@ -46,21 +46,21 @@ def lane_parts(state: LoopState, product: str, lanes: int) -> tuple[LoopState, t
 def with_lane_loops(
     state: LoopState, product: str, parts: Sequence[str], form: GemmForm, result: str
 ) -> LoopState:
-    """With the loops of partial sums and of the product, inside the loop over tiles of the result.
+    """Schedule partial sums and the product inside the loop over tiles of the result.
 
     Args:
-        state: As `lane_parts` leaves it; the result has its loops.
-        product: Its stage.
-        parts: The stages of partial sums.
-        form: The product.
-        result: The stage that has the loops over tiles; what follows is computed there.
+        state: State after `lane_parts`, in which the result is scheduled.
+        product: Name of the product's stage.
+        parts: Names of the stages of partial sums.
+        form: Product of matrices.
+        result: Name of the stage that has the loops over tiles and computes the epilogue.
     """
     rank = len(form.op.axes)
-    tile = [place for place in (form.row, form.column) if place is not None]
+    tile = [position for position in (form.row, form.column) if position is not None]
     for name in (*parts, product):
         loops = [loop.name for loop in state[name].iters]
-        outer = [loops[place] for place in range(rank) if place not in tile]
-        inner, (*lane, k) = [loops[place] for place in tile], loops[rank:]
+        outer = [loops[position] for position in range(rank) if position not in tile]
+        inner, (*lane, k) = [loops[position] for position in tile], loops[rank:]
         is_first = name == parts[0]
         order = [k, *inner, *lane] if is_first else [*inner, k, *lane]
         state = state.reorder(name, [*outer, *order])
@@ -68,7 +68,7 @@ def with_lane_loops(
             state = state.unroll(name, loop)
         for loop in lane:
             state = state.vectorize(name, loop)
-    place = len(state[result].iters) - len(tile) - 1
+    position = len(state[result].iters) - len(tile) - 1
     for name in (product, *reversed(parts)):
-        state = state.compute_at(name, result, place)
+        state = state.compute_at(name, result, position)
     return state

@@ -1,4 +1,4 @@
-"""The part of a product that stays in registers while its sums run."""
+"""Register tiles of matrix products."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from functools import cache
 
 _CHAINS = 10
-"""Sums that must run side by side to keep the adders busy: latency 4 times two units, and some slack."""
+"""Number of independent sums that keep the FMA units busy: latency 4 times two units, plus slack."""
 _STEP, _ROW, _VECTOR = 2.0, 0.4, 1.0
-"""What a step, an element of the left and a vector of the right matrix cost in multiplications.
+"""Costs of a reduction step (its loop), a load of the left matrix, and a vector of the right matrix.
 
-The first is the loop, the last comes from the second-level cache.
+In multiplications; the vector comes from the second-level cache.
 """
 _FAR_VECTOR = 20.0
-"""What a vector of the right matrix costs at its first use, if it comes from behind the second cache."""
+"""Cost of the first use of a vector of the right matrix beyond the second-level cache, in multiplications."""
 _HIDDEN = 0.9
-"""The part of a tile's own time that waiting for its vectors hides."""
+"""Share of a tile's compute time that overlaps with the wait for its vectors."""
 _MOST_VECTORS = 8
 _OPERANDS = 3
-"""Registers that are not for sums: those of a step's vectors and of one element must be there besides."""
+"""Number of registers not used for sums; the vectors of a step and one element need registers too."""
 _VARIANT = 0.03
-"""What another shape of the tile for a rest costs, as a part of the whole."""
+"""Cost of each extra tile shape for a remainder, relative to the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class GemmTile:
     """Rows and columns of a tile.
 
     Attributes:
-        rows: How many.
-        columns: How many, a multiple of the lanes of a vector unless there are fewer.
+        rows: Number of rows.
+        columns: Number of columns, a multiple of the vector lanes unless the product has fewer.
     """
 
     rows: int
@@ -46,19 +46,22 @@ def gemm_tile(
     is_far: bool = False,
     is_along_sum: bool = False,
 ) -> GemmTile:
-    """The tile for which a machine takes the least time.
+    """Return the register tile with the least estimated time.
 
-    A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; both
-    run two at a time. Rests take steps of their own shape. By measurement the best tiles have more rows than
-    vectors: 6 by 2 vectors where there are 16 registers, 8 by 3 or 14 by 2 where there are 32. If the right
-    matrix comes from far, tiles that have all of a few rows wait less for it: 16 by 1.
+    A step of the sum over a tile of m rows and n vectors takes m * n multiplications, and n + m loads; the
+    machine
+    runs two of each per cycle. Remainders take steps of other shapes. Measurements show that the best tiles
+    have more
+    rows than vectors: 6 x 2 vectors with 16 registers, 8 x 3 or 14 x 2 with 32. If the right matrix is beyond
+    the
+    second-level cache, tiles with more rows wait less for it: 16 x 1.
 
     Args:
-        rows: Of the whole product.
-        columns: Of the whole product.
-        lanes: Elements of a vector.
-        accumulators: How many vector registers may hold sums.
-        pieces: Into how many the columns of a single row are cut, so that all threads are busy.
+        rows: Number of rows of the whole product.
+        columns: Number of columns of the whole product.
+        lanes: Number of elements of a vector.
+        accumulators: Number of vector registers that may contain sums.
+        pieces: Number of pieces of the columns of a single row, so that all threads are busy.
         is_far: Whether the right matrix is too large for the second-level cache.
         is_along_sum: Whether vectors run along the sums, so that a column has a vector of its own, and an
             element of the left matrix is one too.
@@ -78,10 +81,10 @@ def gemm_tile(
 
 
 def _time(tile: GemmTile, rows: int, columns: int, lanes: int, far: float, row: float) -> float:
-    """Half cycles for each step of the sums, plus a little for each shape of the code.
+    """Estimate the time of a reduction step over the whole product, in half cycles.
 
-    The first tile of each panel waits for its vectors, `far` half cycles each; what is loaded of a row takes
-    `row` of them.
+    The first tile of each panel waits `far` half cycles for each of its vectors; a load of the left matrix
+    takes `row` half cycles.
     """
     down, across = _pieces(rows, tile.rows), _pieces(columns, tile.columns)
     total = 0.0
@@ -98,6 +101,6 @@ def _step(rows: int, vectors: int, row: float) -> float:
 
 
 def _pieces(extent: int, size: int) -> list[tuple[int, int]]:
-    """Sizes of pieces, and how many there are of each."""
+    """Return pairs of the size and the number of pieces."""
     whole, rest = divmod(extent, size)
-    return [each for each in ((size, whole), (rest, 1)) if each[0] and each[1]]
+    return [piece for piece in ((size, whole), (rest, 1)) if piece[0] and piece[1]]

@@ -1,7 +1,7 @@
-"""Convolutions in groups of blocked tensors: a tile of pixels by blocks of one group stays in registers.
+"""Schedule of grouped convolutions of blocked tensors: register tiles of pixels by blocks of one group.
 
-The blocks of a group share what they read. Where channels lie anywhere, each step of the reduction looks up
-where its channel is, once for the whole tile.
+The blocks of a group share their input. If channels have any order, each step of the reduction looks up the
+offset of its channel, once for the whole tile.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 
 _MOST_BLOCKS: Final = 5
-"""More weights than these are not at hand for each step."""
+"""Maximum number of blocks of a tile; more weight vectors per step cannot be loaded in time."""
 _CACHED_BYTES: Final = 32 * 1024
-"""Weights of all groups up to this size stay in the nearest cache while a row is computed."""
+"""Size in bytes up to which the weights of all groups stay in the first-level cache during a row."""
 _KEPT_FREE: Final = 1
-# Costs in products, by measurement on images of 7 to 28 pixels in a row.
+# Costs in multiplications, measured on images of 7 to 28 pixels per row.
 _PIXEL_COST: Final = 2
-"""What a number of the input costs: it often comes from the second cache."""
+"""Cost of an input element, which often comes from the second-level cache."""
 _STEP_COST: Final = 4
-"""What a step of the reduction costs besides: counters, jumps, and where the channel is."""
+"""Overhead of a reduction step: counters, branches, and the offset of the channel."""
 
 
 class GroupedChoice(NamedTuple):
-    """What is decided of one convolution in groups.
+    """Choice for one grouped convolution.
 
     Attributes:
-        blocks: Of a tile, all of one group.
-        pixels: Of a tile.
+        blocks: Number of blocks of a tile, all of one group.
+        pixels: Number of pixels of a tile.
         is_by_group: Whether all rows of a group are computed before the next one.
     """
 
@@ -43,25 +43,27 @@ class GroupedChoice(NamedTuple):
 
 
 def grouped_choice(chain: BlockedChain, task: ScheduleTask) -> GroupedChoice:
-    """What the rule decides."""
+    """Return the default choice."""
     op = chain.reduction
     tile = _tile(own_blocks(op), op.shape[-2], task.isa.vector_registers)
     return GroupedChoice(*tile, int(_is_by_group(op, task)))
 
 
 def grouped_state(chain: BlockedChain, task: ScheduleTask, choice: GroupedChoice | None = None) -> LoopState:
-    """The state of a DAG around one convolution in groups.
+    """Return the state of a DAG around one grouped convolution.
 
     Args:
-        chain: The convolution.
-        task: The machine.
-        choice: What is decided; if not given, what the rule decides.
+        chain: Chain around the convolution.
+        task: DAG and machine.
+        choice: Choice to apply; the default choice if not given.
     """
     op, target, anchor = chain.reduction, chain.target, chain.anchor
-    own = own_blocks(op)
+    group_blocks = own_blocks(op)
     block_count, pixel_count, is_by_group = grouped_choice(chain, task) if choice is None else choice
     n, o, *rows, w, v = [loop.name for loop in chain.state[target].iters]
-    state = chain.state.split(target, o, [own // block_count, block_count]).split(target, w, [pixel_count])
+    state = chain.state.split(target, o, [group_blocks // block_count, block_count]).split(
+        target, w, [pixel_count]
+    )
     blocks, pixels = f"{o}.2", f"{w}.1"
     chunks = [f"{o}.0", f"{o}.1", *rows] if is_by_group else [*rows, f"{o}.0", f"{o}.1"]
     state = state.reorder(target, [n, *chunks, f"{w}.0", blocks, pixels, v])
@@ -87,14 +89,14 @@ def _with_reduction_outside(state: LoopState, anchor: str, op: ComputeOp) -> Loo
 
 
 def own_blocks(op: ComputeOp) -> int:
-    """How many blocks of channels of the result a group has."""
-    own = op.attrs[OWN_BLOCKS]
-    assert isinstance(own, int), "the declaration says so"
-    return own
+    """Return the number of blocks of result channels of a group."""
+    blocks = op.attrs[OWN_BLOCKS]
+    assert isinstance(blocks, int), "the declaration says so"
+    return blocks
 
 
 def _is_by_group(op: ComputeOp, task: ScheduleTask) -> bool:
-    """Whether threads compute whole groups, so that their weights stay in the cache."""
+    """Return whether threads compute whole groups, so that the weights of a group stay in the cache."""
     groups = op.shape[1] // own_blocks(op)
     is_balanced = groups % task.threads == 0 or groups >= 4 * task.threads
     return is_balanced and _weight_bytes(op) > _CACHED_BYTES
@@ -104,23 +106,23 @@ def _weight_bytes(op: ComputeOp) -> int:
     return prod((op.shape[1], op.shape[-1], *(axis.extent for axis in op.reduce_axes))) * 4
 
 
-def _tile(own: int, columns: int, registers: int) -> tuple[int, int]:
-    """How many blocks of a group by how many pixels of a row are computed at once, with the least cost.
+def _tile(group_blocks: int, columns: int, registers: int) -> tuple[int, int]:
+    """Return the register tile with the least cost: blocks of a group by pixels of a row.
 
-    A sum for each, a number for each pixel if several blocks share it, and a vector of weights in registers.
+    Registers contain the sums, an element for each pixel if several blocks share it, and a vector of weights.
     """
-    found = {
+    costs = {
         (blocks, pixels): _cost(blocks, pixels, columns)
-        for blocks in range(1, min(own, _MOST_BLOCKS) + 1)
-        if own % blocks == 0
+        for blocks in range(1, min(group_blocks, _MOST_BLOCKS) + 1)
+        if group_blocks % blocks == 0
         for pixels in range(1, columns + 1)
         if (blocks + (blocks > 1)) * pixels + _KEPT_FREE <= registers
     }
-    return min(found, key=lambda tile: (found[tile], tile)) if found else (1, 1)
+    return min(costs, key=lambda tile: (costs[tile], tile)) if costs else (1, 1)
 
 
 def _cost(blocks: int, pixels: int, columns: int) -> float:
-    """For each result; what is left at the end of a row is a smaller tile."""
+    """Return the cost per result; the remainder of a row is a smaller tile."""
     across, rest = divmod(columns, pixels)
     widths = [(across, pixels), (1, rest)] if rest else [(across, pixels)]
     steps = sum(many * (width * (blocks + _PIXEL_COST) + blocks + _STEP_COST) for many, width in widths)

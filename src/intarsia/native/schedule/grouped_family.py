@@ -1,4 +1,4 @@
-"""The schedules of convolutions in groups of blocked tensors that a search tries."""
+"""Schedule family of grouped convolutions of blocked tensors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOST_BLOCKS: Final = 8
 
 
 def grouped_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `grouped_state` that may be good: tiles, and what is outside of them."""
+    """Return the family of `grouped_state`: register tiles, and the loops outside of them."""
     op, default = chain.reduction, grouped_choice(chain, task)
-    own, columns, registers = own_blocks(op), op.shape[-2], task.isa.vector_registers
+    group_blocks, columns, registers = own_blocks(op), op.shape[-2], task.isa.vector_registers
     _, o, *rows, w, _ = [loop.name for loop in chain.state[chain.target].iters]
 
     def make(choice: Choice) -> LoopState:
@@ -41,7 +41,7 @@ def grouped_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
         return GroupedChoice(extents[f"{o}.2"], extents[f"{w}.1"], int(is_by_group))
 
     knobs = (
-        Knob.of("blocks", divisors_up_to(own, _MOST_BLOCKS), default.blocks),
+        Knob.of("blocks", divisors_up_to(group_blocks, _MOST_BLOCKS), default.blocks),
         Knob.of("pixels", range(1, min(columns, registers) + 1), default.pixels),
         Knob.of("is_by_group", (0, 1), default.is_by_group),
     )

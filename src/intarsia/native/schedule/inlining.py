@@ -1,4 +1,4 @@
-"""Which stages are computed where they are read."""
+"""Inlining of stages into their readers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.te import ComputeOp, Operation
 
 _MOST_GENERATED = 40
-"""As `_MOST_PARTS`, of what is computed from indices only."""
+"""The same limit for stages that are computed from indices only."""
 _MOST_PARTS = 200
-"""Scalars of an element that grows by inlining beyond this are kept apart."""
+"""Maximum number of scalars in the expression of an inlined element."""
 
 
 def with_inlined(state: LoopState, kept: Container[str] = ()) -> LoopState:
-    """With all stages inlined that cost nothing there.
+    """Return the state with all stages inlined whose inlining is free.
 
-    These are stages that are strictly inlineable, and those that one reader reads element by element, so that
-    nothing is computed twice.
+    These are strictly inlineable stages, and those that one reader reads elementwise, so that nothing is
+    computed twice.
 
     Args:
-        state: Where no loop has been changed yet.
-        kept: Names of operations that are not inlined.
+        state: State in which no loop has been changed yet.
+        kept: Names of operations that must not be inlined.
     """
     dag = state.current_dag
     analyzer = AccessAnalyzer(dag)
@@ -62,7 +62,7 @@ def _is_free(analyzer: AccessAnalyzer, op: ComputeOp) -> bool:
 
 
 def _uses(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -> int:
-    """How often elements of an operation are read by another one."""
+    """Return how many elements of an operation another one reads, counting repetitions."""
     assert isinstance(reader, ComputeOp), "the caller has looked"
     count = prod(axis.extent for axis in (*reader.axes, *reader.reduce_axes))
     return count * len(dict.fromkeys(analyzer.read_from[reader][op]))
@@ -75,7 +75,7 @@ def _reads_plainly(analyzer: AccessAnalyzer, reader: Operation, op: Operation) -
 
 
 def _is_costly(body: Scalar) -> bool:
-    """Whether there is more than sums, products and comparisons."""
+    """Return whether a body has operations other than sums, products and comparisons."""
     for scalar, _ in scalar_post_order(body):
         match scalar:
             case Intrinsic() | Arith(op=ArithOp.DIV | ArithOp.FLOOR_DIV | ArithOp.FLOOR_MOD):

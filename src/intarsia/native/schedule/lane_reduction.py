@@ -1,4 +1,4 @@
-"""Reductions along rows: partial results in the lanes of vectors, put together at the end."""
+"""Reductions along rows: partial results in vector lanes, combined at the end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from intarsia.native.te import ComputeOp
 
 
 def with_lane_reductions(state: LoopState, task: ScheduleTask, but: Container[str] = ()) -> LoopState:
-    """With partial results for all reductions that read along their reduction axis.
+    """Return the state with partial results for all reductions along contiguous elements.
 
     Args:
-        state: Where no loop has been changed yet.
-        task: The machine.
-        but: Names of stages that stay as they are.
+        state: State in which no loop has been changed yet.
+        task: DAG and machine.
+        but: Names of stages that stay unchanged.
     """
     names = [stage.op.name for stage in state.stages if stage.compute_at is not ComputeAt.INLINED]
     for name in names:
@@ -28,7 +28,7 @@ def with_lane_reductions(state: LoopState, task: ScheduleTask, but: Container[st
 
 
 def runs_along_rows(op: ComputeOp) -> bool:
-    """Whether the last reduction axis is the last index of what is read, and no spatial axis is."""
+    """Return whether the last reduction axis, and no spatial axis, is the last index of the reads."""
     if not op.reduce_axes or op.combiner is None:
         return False
     last = op.reduce_axes[-1].var
@@ -47,7 +47,7 @@ def runs_along_rows(op: ComputeOp) -> bool:
 
 
 def _is_one_run(op: ComputeOp) -> bool:
-    """Whether what is reduced over several axes lies in a row in memory, so that they are as good as one."""
+    """Return whether several reduction axes cover contiguous memory, so that they can be fused."""
     axes = [axis.var for axis in op.reduce_axes]
     inner = tuple(axis.extent for axis in op.reduce_axes[1:])
     if len(axes) < 2:
@@ -62,11 +62,16 @@ def _is_one_run(op: ComputeOp) -> bool:
 
 
 def _with_partial_results(state: LoopState, name: str, op: ComputeOp, task: ScheduleTask) -> LoopState:
-    """Vectors of partial results, then one, then half of it, until there is one element."""
+    """Add stages: several vectors of partial results, one vector, half of it, ...
+
+    until one element is left.
+    """
     if _is_one_run(op):
         rank = len(op.axes)
         state = state.fuse(name, range(rank, rank + len(op.reduce_axes)))
     extent, lanes = state[name].iters[-1].extent or 1, task.lanes(op)
+    # A masked vector is worth it from just over half of its lanes on; without masks the remainder loop needs
+    # more.
     least = lanes // 2 + 1 if task.has_masks else 2 * lanes
     if lanes < 2 or extent < least:
         return state

@@ -1,4 +1,4 @@
-"""The schedules of stages by rows that a search tries."""
+"""Schedule family of stages by rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNKS: Final = (1, 2, 4, 8, 16, 32)
 
 
 def row_family(task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `row_state`: how many vectors at once, and pieces of work, where these matter."""
+    """Return the family of `row_state`: numbers of vectors and of chunks, where they change the loops."""
     default = task.by_rows
 
     def make(choice: Choice) -> LoopState:
@@ -25,23 +25,23 @@ def row_family(task: ScheduleTask) -> ScheduleFamily:
 
     steps = make(default).transform_steps
 
-    def matters(place: int, value: int) -> bool:
-        """Whether it changes anything, where the other decisions are those of the default."""
-        choice = (*default[:place], value, *default[place + 1 :])
+    def matters(position: int, value: int) -> bool:
+        """Return whether a value changes the steps, with all other decisions at their defaults."""
+        choice = (*default[:position], value, *default[position + 1 :])
         return make(choice).transform_steps != steps
 
     knobs = tuple(
-        Knob.of(name, [value for value in values if matters(place, value)], default[place])
-        for place, (name, values) in enumerate(zip(RowChoice._fields, _values(task), strict=True))
+        Knob.of(name, [value for value in values if matters(position, value)], default[position])
+        for position, (name, values) in enumerate(zip(RowChoice._fields, _values(task), strict=True))
     )
-    known: dict[tuple[TransformStep, ...], Choice] = {steps: default}
+    choices: dict[tuple[TransformStep, ...], Choice] = {steps: default}
 
     def read(state: LoopState) -> Choice | None:
-        """Compares with all: they are few."""
-        if len(known) == 1:
+        """Compare with the states of all choices, which are few."""
+        if len(choices) == 1:
             for choice in product(*(knob.values for knob in knobs)):
-                known.setdefault(make(choice).transform_steps, choice)
-        return known.get(state.transform_steps)
+                choices.setdefault(make(choice).transform_steps, choice)
+        return choices.get(state.transform_steps)
 
     return ScheduleFamily(knobs, default, make, lambda _: True, read)
 

@@ -1,4 +1,4 @@
-"""Schedules of everything: stages that share outer axes in one nest of loops, rows at a time.
+"""Schedule of any DAG: stages that share outer axes form one loop nest, which computes row by row.
 
 Softmax of a matrix becomes one parallel loop over rows, in which maximum, exponentials, sum and quotient are
 loops over that row; what is between them is a row long, and stays in the cache. A single stage is its loops.
@@ -18,18 +18,18 @@ from intarsia.native.te import ComputeOp, Operation
 
 
 def row_state(task: ScheduleTask) -> LoopState:
-    """The state of any DAG: what can be inlined is, and the rest is computed by rows, or on its own."""
+    """Return the state of any DAG: stages are inlined if possible, else computed by rows or separately."""
     state = with_lane_reductions(with_inlined(LoopState.initial(task.dag)), task)
     return with_rows(state, task)
 
 
 def with_rows(state: LoopState, task: ScheduleTask, done: frozenset[str] = frozenset()) -> LoopState:
-    """All stages that are not inlined, from the last to the first: each in the rows of a later one, or root.
+    """Schedule all stages that are not inlined: each in the rows of a later one, or separately.
 
     Args:
-        state: Where no loop has been changed yet, but for those of `done`.
-        task: The machine.
-        done: Names of stages that have their loops.
+        state: State in which no loop has been changed yet, except those of `done`.
+        task: DAG and machine.
+        done: Names of stages that are scheduled already.
     """
     for target, members in _groups(state, done).items():
         work = work_of([state[name].op for name in (target, *members)])
@@ -45,7 +45,7 @@ def with_rows(state: LoopState, task: ScheduleTask, done: frozenset[str] = froze
 
 
 def _with_rows_of(state: LoopState, target: str, depth: int, task: ScheduleTask, work: int) -> LoopState:
-    """The loops of a stage whose outermost one is the rows, `depth` axes as one."""
+    """Schedule a stage whose outermost loop is over rows, with `depth` axes fused."""
     if depth > 1:
         state = state.fuse(target, range(depth))
     state = with_vectors(state, target, task, first=1)
@@ -55,7 +55,7 @@ def _with_rows_of(state: LoopState, target: str, depth: int, task: ScheduleTask,
 
 
 def _groups(state: LoopState, done: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
-    """Stages that stand for themselves, each with those that are computed in its rows."""
+    """Return the root stages, each with the stages that are computed in its rows."""
     dag = state.current_dag
     analyzer = AccessAnalyzer(dag)
     home: dict[Operation, Operation] = {}
@@ -70,15 +70,17 @@ def _groups(state: LoopState, done: frozenset[str]) -> Mapping[str, tuple[str, .
         target = next(iter(homes)) if len(homes) == 1 and not dag.is_output(op) else op
         is_apart = target.name in done or not analyzer.num_common_outer_iterators(op, target)
         home[op] = op if is_apart else target
-    found: dict[str, tuple[str, ...]] = {op.name: () for op in home if home[op] is op and op.name not in done}
+    groups: dict[str, tuple[str, ...]] = {
+        op.name: () for op in home if home[op] is op and op.name not in done
+    }
     for op, target in home.items():
         if op is not target:
-            found[target.name] = (*found[target.name], op.name)
-    return found
+            groups[target.name] = (*groups[target.name], op.name)
+    return groups
 
 
 def _real_readers(state: LoopState, op: Operation) -> Iterable[Operation]:
-    """Who reads an operation, those that read it through inlined ones among them."""
+    """Return the operations that read an operation, directly or through inlined ones."""
     inlined = {stage.op for stage in state.stages if stage.compute_at is ComputeAt.INLINED}
     readers, stack = dict[Operation, None](), [op]
     while stack:
@@ -91,21 +93,22 @@ def _real_readers(state: LoopState, op: Operation) -> Iterable[Operation]:
 
 
 def _depth(state: LoopState, target: str, members: tuple[str, ...]) -> int:
-    """How many outer axes a stage shares with all that are computed in its rows; 0 if it stands alone.
+    """Return how many outer axes a stage shares with all stages in its rows; 0 if it is alone.
 
-    One axis is left to be vectorised, unless the rows are those of reductions along them, or of partial
-    results, which have an axis of their own for that.
+    One axis is left to vectorise, unless the rows are reduced along, or contain partial results, which have a
+    separate axis to vectorise.
     """
     analyzer = AccessAnalyzer(state.current_dag)
     op = state[target].op
     ops = [state[name].op for name in members]
-    shared = min((analyzer.num_common_outer_iterators(each, op) for each in ops), default=0)
+    shared = min((analyzer.num_common_outer_iterators(op_in_rows, op) for op_in_rows in ops), default=0)
     has_tiles = any(
-        isinstance(each, ComputeOp) and len(each.axes) <= shared and _is_across(each) for each in ops
+        isinstance(op_in_rows, ComputeOp) and len(op_in_rows.axes) <= shared and _is_across(op_in_rows)
+        for op_in_rows in ops
     )
     return min(shared, len(op.buffers[0].shape) - 1) if has_tiles else shared
 
 
 def _is_across(op: ComputeOp) -> bool:
-    """Whether an operation is a reduction whose results, not its arguments, lie side by side."""
+    """Return whether an operation is a reduction with contiguous results rather than arguments."""
     return op.combiner is not None and bool(op.axes) and not runs_along_rows(op)

@@ -1,4 +1,4 @@
-"""Schedules that a search has found, by what they compute: a file that says how kernels are to be made."""
+"""Schedule logs: files with the schedules that a search has found, by structural key of the computation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from intarsia.support.errors import CompileError, UsageError
 from intarsia.support.files import output_error, write_text
 
 VERSION: Final = 1
-"""Of the file; raised when older software could misread it."""
+"""Version of the file format; raised when older software could misread it."""
 _DIGITS: Final = 16
 _DIGEST: Final = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
 _HELP: Final = (
@@ -31,10 +31,10 @@ _HELP: Final = (
 
 @dataclass(frozen=True)
 class ScheduleBook:
-    """Histories of loops by what is computed; names of tensors and axes do not count.
+    """A schedule log: histories of loops by structural key, which ignores names of tensors and axes.
 
     Attributes:
-        histories: By the structural key of a DAG, the JSON text of the steps from its initial state.
+        histories: JSON texts of the steps from the initial state, by structural key of the DAG.
     """
 
     histories: Mapping[str, str]
@@ -44,61 +44,61 @@ class ScheduleBook:
 
     @classmethod
     def of_states(cls, states: Iterable[LoopState]) -> Self:
-        """The book of states of loops, each of another DAG; a later one takes the place of an equal DAG's."""
+        """Return the log of loop states; of equal DAGs the last one counts."""
         return cls({structural_key(state.initial_dag): history_text(state) for state in states})
 
     @classmethod
     def from_text(cls, text: str, where: str) -> Self:
-        """The book that `to_text` wrote.
+        """Parse the result of `to_text`.
 
         Args:
-            text: What was read.
-            where: From where, for errors.
+            text: Text of the file.
+            where: Name of the source, for errors.
 
         Raises:
-            CompileError: It is something else, or of another version.
+            CompileError: The text is damaged, or of another version.
         """
         try:
             data = json.loads(text)
             if data["version"] != VERSION:
-                problem = f"the schedule book {where} has version {data['version']!r:.40}, expected {VERSION}"
+                problem = f"the schedule log {where} has version {data['version']!r:.40}, expected {VERSION}"
                 raise CompileError(problem, help=_HELP)
             return cls({str(key): _text(steps) for key, steps in data["schedules"].items()})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CompileError(f"the schedule book {where} is damaged: {error}", help=_HELP) from error
+            raise CompileError(f"the schedule log {where} is damaged: {error}", help=_HELP) from error
 
     @classmethod
     def load(cls, folder: Path, digest: str) -> Self:
-        """A book that `save` has written.
+        """Load a log that `save` has written.
 
         Args:
-            folder: Where books are.
-            digest: Of the book.
+            folder: Folder of logs.
+            digest: Digest of the log.
 
         Raises:
-            CompileError: It is not there, or is not what was written.
+            CompileError: The file is missing or damaged.
         """
         path = folder / f"{digest}.json"
         if not _DIGEST.fullmatch(digest):
             expected = f"expected {_DIGITS} hexadecimal digits"
-            raise CompileError(f"{digest!r:.80} names no schedule book; {expected}", help=_HELP)
+            raise CompileError(f"{digest!r:.80} names no schedule log; {expected}", help=_HELP)
         try:
             text = path.read_text("utf-8")
         except FileNotFoundError:
-            raise CompileError(f"there is no schedule book {path}", help=_HELP) from None
+            raise CompileError(f"there is no schedule log {path}", help=_HELP) from None
         except (OSError, ValueError) as error:
-            raise CompileError(f"cannot read the schedule book {path}: {error}", help=_HELP) from error
+            raise CompileError(f"cannot read the schedule log {path}: {error}", help=_HELP) from error
         book = cls.from_text(text, str(path))
         if book.digest != digest:
-            problem = f"the schedule book {path} is damaged: its digest is {book.digest}"
+            problem = f"the schedule log {path} is damaged: its digest is {book.digest}"
             raise CompileError(problem, help=_HELP)
         return book
 
     def save(self, folder: Path) -> Path:
-        """Write the book as `<digest>.json`, whole or not at all; its place.
+        """Write the log as `<digest>.json`, whole or not at all, and return its path.
 
         Args:
-            folder: Where books are; it is made if it is missing.
+            folder: Folder of logs, created if it is missing.
 
         Raises:
             OutputError: The file system refused.
@@ -112,13 +112,13 @@ class ScheduleBook:
         return path
 
     def to_text(self) -> str:
-        """As JSON, a schedule on a line."""
+        """Return the log as JSON, with one schedule per line."""
         lines = (f"{json.dumps(key)}: {text}" for key, text in self.histories.items())
         return f'{{"version": {VERSION}, "schedules": {{\n' + ",\n".join(lines) + "\n}}\n"
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal, other for other contents."""
+        """Hexadecimal digest of the contents."""
         return digest_text([self.to_text()])[:_DIGITS]
 
     def __hash__(self) -> int:
@@ -128,13 +128,14 @@ class ScheduleBook:
         return len(self.histories)
 
     def history(self, key: str) -> str | None:
-        """The JSON text of the steps for a structural key; None if the book does not have it."""
+        """Return the JSON text of the steps for a structural key; None if the log does not contain it."""
         return self.histories.get(key)
 
     def lookup(self, dag: ComputeDAG) -> LoopState | None:
-        """The state of a DAG's loops; None if the book has none, or one that is not possible here.
+        """Return the logged state of a DAG's loops; None if there is none, or it is not possible here.
 
-        That a history is no longer possible costs speed, and not the kernel: other versions know other steps.
+        Steps differ between versions. A history that is no longer possible is ignored, which only costs
+        speed.
         """
         text = self.history(structural_key(dag))
         if text is None:
@@ -148,7 +149,7 @@ class ScheduleBook:
 
 
 def history_text(state: LoopState) -> str:
-    """The steps of a state as JSON."""
+    """Return the steps of a state as JSON."""
     return _text([step_to_json(step) for step in state.transform_steps])
 
 

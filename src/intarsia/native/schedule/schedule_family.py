@@ -1,4 +1,4 @@
-"""Related schedules of a DAG: what its rule decides, with the other ways in which it could be decided."""
+"""Schedule families: the default decisions of a DAG's rule, and the alternatives."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from intarsia.native.lowering import infer_bound
 from intarsia.support.errors import UsageError
 
 Choice: TypeAlias = tuple[int, ...]
-"""A decision for each knob; yes is 1, no is 0."""
+"""One value for each knob; yes is 1, no is 0."""
 
 
 class Knob(NamedTuple):
-    """A decision that is open.
+    """An open decision.
 
     Attributes:
-        name: What is decided, and of which operation where there are several: "C.rows".
-        values: What may be decided, ascending; the default is one of them.
+        name: Name of the decision, after that of the operation if there are several: "C.rows".
+        values: Possible values, ascending; the default is one of them.
     """
 
     name: str
@@ -28,25 +28,25 @@ class Knob(NamedTuple):
 
     @classmethod
     def of(cls, name: str, values: Iterable[int], default: int) -> Knob:
-        """A knob for these values, and the default."""
+        """Return a knob for these values and the default."""
         return cls(name, tuple(sorted({*values, default})))
 
 
 @dataclass(frozen=True)
 class ScheduleFamily:
-    """The schedules that one rule can make of a DAG.
+    """The schedules that one rule can build for a DAG.
 
     `default_state` is the state of the default; a search tries the others too.
 
     Attributes:
-        knobs: What is open.
-        default: What the rule decides, a value for each knob.
-        make: The state of a choice, which may be refused with a UsageError.
-        fits: Whether a choice makes sense for the machine: sums stay in registers, and there is enough to do
-            in a tile.
-        read: What was decided, as far as the loops of a state tell, or None. It may read nonsense from the
-            states of others: `choice_of` looks twice.
-        settled: The choice that stands for all that make the same loops as one.
+        knobs: Open decisions.
+        default: Default choice, a value for each knob.
+        make: Function that builds the state of a choice, or raises UsageError.
+        fits: Predicate: whether a choice suits the machine, so that sums fit into registers and a tile has
+            enough work.
+        read: Function that reads the choice from the loops of a state, or returns None. The choice may be
+            wrong for states of other rules: `choice_of` checks it.
+        canonical: Function that returns the canonical one of all choices with the same loops.
     """
 
     knobs: tuple[Knob, ...]
@@ -54,55 +54,57 @@ class ScheduleFamily:
     make: Callable[[Choice], LoopState]
     fits: Callable[[Choice], bool]
     read: Callable[[LoopState], Choice | None]
-    settled: Callable[[Choice], Choice] = tuple
+    canonical: Callable[[Choice], Choice] = tuple
 
     @property
     def size(self) -> int:
-        """How many choices there are, those that do not fit included."""
+        """Number of choices, including those that do not fit."""
         return prod(len(knob.values) for knob in self.knobs)
 
     def state_of(self, choice: Choice) -> LoopState | None:
-        """The state of a choice, with the ranges of all loops; None if its steps are not possible."""
+        """Return the state of a choice, with the ranges of all loops; None if its steps are not possible."""
         try:
             state = self.make(choice)
-            made = infer_bound(state.initial_dag, state)
+            ranged = infer_bound(state.initial_dag, state)
         except UsageError:
             return None
-        made.notes[self] = choice
-        return made
+        ranged.notes[self] = choice
+        return ranged
 
     def choice_of(self, state: LoopState) -> Choice | None:
-        """The choice that makes a state, equal in all steps; None if there is none."""
+        """Return the choice that builds an equal state; None if there is none."""
         try:
             choice = self.read(state)
         except UsageError:
             return None
-        if choice is None or choice == state.notes.get(self):  # then this choice has made it
+        if choice is None or choice == state.notes.get(
+            self
+        ):  # the note shows that this choice has built the state
             return choice
-        made = self.state_of(choice)
-        if made is None or made.text != state.text:
+        rebuilt = self.state_of(choice)
+        if rebuilt is None or rebuilt.text != state.text:
             return None
         state.notes[self] = choice
         return choice
 
 
 def loop_extents(state: LoopState, stage: str | int) -> dict[str, int]:
-    """The extents of a stage's loops by name, in their order."""
+    """Return the extents of a stage's loops by name, in their order."""
     return {loop.name: loop.extent or 1 for loop in state[stage].iters}
 
 
 def stands_outside(loops: Iterable[str], first: str, second: str) -> bool:
-    """Whether there are two loops, and the first one stands outside of the second one."""
+    """Return whether both loops exist, and the first one is outside of the second one."""
     order = list(loops)
     return first in order and second in order and order.index(first) < order.index(second)
 
 
 def sizes_of_pieces(extent: int, most_pieces: int) -> tuple[int, ...]:
-    """The sizes of 1 to so many pieces that are as equal as they can be, and the smallest sizes."""
+    """Return the sizes of 1 to `most_pieces` pieces, as equal as possible, and the sizes 1 to 4."""
     small = range(1, min(4, extent) + 1)
     return tuple(sorted({-(-extent // count) for count in range(1, min(extent, most_pieces) + 1)} | {*small}))
 
 
 def divisors_up_to(extent: int, most: int) -> tuple[int, ...]:
-    """The divisors of an extent up to a number."""
-    return tuple(each for each in range(1, min(extent, most) + 1) if extent % each == 0)
+    """Return the divisors of an extent up to a number."""
+    return tuple(divisor for divisor in range(1, min(extent, most) + 1) if extent % divisor == 0)

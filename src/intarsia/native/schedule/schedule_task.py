@@ -1,4 +1,4 @@
-"""What a rule for a schedule is given."""
+"""The task of a schedule rule: a DAG and a machine."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from intarsia.native.machine.isa import Isa
 from intarsia.native.te import ComputeOp, Operation
 
 _KEPT_FREE = 3
-"""Vector registers that are left for operands."""
+"""Number of vector registers that are left for operands."""
 _LEAST_WORK = 16384
-"""Elements below which threads cost more than they bring."""
+"""Number of elements from which threads pay off."""
 
 
 class RowChoice(NamedTuple):
-    """What is decided of stages that are computed by rows, or on their own.
+    """Choice for stages that are computed by rows, or separately.
 
     Attributes:
-        lane_vectors: Vectors of partial results of a reduction along a row, so that one need not wait for
-            the last.
-        vectors: Vectors of a reduction across rows that are accumulated side by side.
-        chunks: How many pieces of work each thread gets, so that a late one holds up nobody for long.
+        lane_vectors: Number of vectors of partial results of a reduction along a row, which hide its latency.
+        vectors: Number of vectors that a reduction across rows accumulates side by side.
+        chunks: Number of chunks of work per thread, so that a late chunk delays the others only briefly.
     """
 
     lane_vectors: int = 4
@@ -38,10 +37,10 @@ class ScheduleTask:
     """A DAG, and the machine that it is scheduled for.
 
     Attributes:
-        dag: What is computed, before any step.
-        isa: Its vectors and registers.
-        threads: How many there are; with one no loop is parallel.
-        by_rows: What is decided of stages without a rule of their own.
+        dag: DAG before any step.
+        isa: Instruction set of the machine, with its caches.
+        threads: Number of threads; with one no loop is parallel.
+        by_rows: Choice for stages without a special rule.
     """
 
     dag: ComputeDAG
@@ -56,30 +55,30 @@ class ScheduleTask:
 
     @property
     def accumulators(self) -> int:
-        """How many vector registers results may take that stay there during a loop."""
+        """Number of vector registers for accumulators."""
         return self.isa.vector_registers - _KEPT_FREE
 
     @property
     def has_masks(self) -> bool:
-        """Whether a vector of which only some lanes count is as fast as a whole one."""
+        """Whether masked vectors are as fast as whole ones."""
         return "avx512vl" in self.isa.features
 
     def is_parallel(self, work: int) -> bool:
-        """Whether threads are worth it for so many elements."""
+        """Return whether threads pay off for a number of elements."""
         return self.threads > 1 and work >= _LEAST_WORK
 
     def lanes(self, op: ComputeOp) -> int:
-        """How many of an operation's widest elements a vector register holds; at least 1."""
+        """Return how many of an operation's widest elements a vector register contains; at least 1."""
         widest = max(dtype.numpy.itemsize for dtype in op.dtypes)
         return max(1, self.isa.vector_bytes // widest)
 
 
 def work_of(ops: Iterable[Operation]) -> int:
-    """About how many elements operations compute, those of a reduction counted each time they change."""
-    found = 0
+    """Estimate the work of operations in elements; each update of a reduction counts as one."""
+    work = 0
     for op in ops:
         if isinstance(op, ComputeOp):
-            found += prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
+            work += prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
         else:
-            found += sum(prod(buffer.shape) for buffer in op.buffers)
-    return found
+            work += sum(prod(buffer.shape) for buffer in op.buffers)
+    return work

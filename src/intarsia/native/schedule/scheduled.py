@@ -1,4 +1,4 @@
-"""A DAG as it is compiled: with a state of its loops, and with constants laid out as these read them."""
+"""Scheduled DAGs: a DAG with a loop state, and constants packed in the order of the loops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from intarsia.native.schedule.streamed import streamed_names
 
 @dataclass(frozen=True)
 class ScheduledDag:
-    """What `lower(dag, state)` compiles.
+    """A DAG and the state of its loops, ready for `lower`.
 
     Attributes:
-        dag: What is computed; its placeholders that are packed have the packed shape.
-        state: Of its loops.
-        packings: What has to be done to constants before they are passed, at most one for each placeholder.
+        dag: DAG whose packed placeholders have the packed shape.
+        state: State of the DAG's loops.
+        packings: Packings to apply to constants before a call, at most one for each placeholder.
     """
 
     dag: ComputeDAG
@@ -30,9 +30,9 @@ class ScheduledDag:
     packings: tuple[Packing, ...]
 
     def lowered(self) -> PrimFunc:
-        """The loop function, in which products and sums may be one operation (attribute `contract`).
+        """Lower to a loop function in which a product and a sum may become an FMA (attribute `contract`).
 
-        The attribute `streamed` names buffers that are asked for before they are read.
+        The attribute `streamed` names buffers that are prefetched.
         """
         function = lower(self.dag, self.state)
         attrs = function.attrs.updated(contract=True, streamed=streamed_names(self.dag) or None)
@@ -40,12 +40,12 @@ class ScheduledDag:
 
 
 def scheduled(dag: ComputeDAG, isa: Isa, threads: int) -> ScheduledDag:
-    """A DAG with its default state; constants listed as `layout_free_placeholders` may be packed.
+    """Return a DAG with its default state; constants in `layout_free_placeholders` may be packed.
 
     Args:
-        dag: What is computed.
-        isa: The vectors and registers of the machine.
-        threads: How many there are.
+        dag: DAG before any step.
+        isa: Instruction set of the machine, with its caches.
+        threads: Number of threads.
     """
     return with_state(dag, default_state(dag, isa, threads))
 
@@ -55,18 +55,18 @@ def with_state(
     state: LoopState,
     option: LayoutRewriteOption = LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED,
 ) -> ScheduledDag:
-    """A DAG with a state of its loops, the placeholders whose layout is free as the loops read them.
+    """Return a DAG with a state of its loops, and free placeholders packed in the order of the loops.
 
     Args:
-        dag: What is computed.
-        state: Of the DAG's loops.
-        option: What happens to placeholders listed as `layout_free_placeholders`.
+        dag: DAG before any step.
+        state: State of the DAG's loops.
+        option: Treatment of the placeholders in `layout_free_placeholders`.
 
     Raises:
-        IllegalStepError: The state places a stage where it cannot be.
+        IllegalStepError: The state puts a stage in an impossible position.
     """
-    known = infer_bound(dag, state)
-    rewritten = rewrite_layout(known, option)
-    if rewritten.state is known:
+    ranged = infer_bound(dag, state)
+    rewritten = rewrite_layout(ranged, option)
+    if rewritten.state is ranged:
         return ScheduledDag(dag, state, ())
     return ScheduledDag(rewritten.state.initial_dag, rewritten.state, rewritten.packings)

@@ -1,4 +1,4 @@
-"""The loops of one stage: parallel outside, vectorised inside."""
+"""Loops of one stage: parallel outside, vectorised inside."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from intarsia.native.te import ComputeOp, IterKind
 from intarsia.native.te.functions import IF_THEN_ELSE
 
 _MOST_UNROLLED = 4
-"""Steps of a reduction that are written out."""
+"""Maximum number of steps of a reduction that is unrolled."""
 
 
 def with_loops(state: LoopState, name: str, task: ScheduleTask, work: int | None = None) -> LoopState:
-    """A stage that stands for itself, its outer loops parallel if there is work, the innermost vectorised.
+    """Schedule a root stage: outer loops parallel if there is enough work, the innermost vectorised.
 
     Args:
-        state: Where the stage has its declared loops.
-        name: Of the stage.
-        task: The machine.
-        work: How many elements are computed in its loops; its own if not given.
+        state: State in which the stage has its declared loops.
+        name: Name of the stage.
+        task: DAG and machine.
+        work: Number of elements computed in its loops; those of the stage alone if not given.
     """
     op = state[name].op
     if not isinstance(op, ComputeOp):
@@ -35,35 +35,35 @@ def with_loops(state: LoopState, name: str, task: ScheduleTask, work: int | None
 
 
 def with_vectors(state: LoopState, name: str, task: ScheduleTask, first: int = 0) -> LoopState:
-    """A stage with its last spatial loop innermost and vectorised; the rest of a long one is outside.
+    """Vectorise the last spatial loop of a stage as the innermost one; a long loop is split first.
 
     Args:
-        state: Where no loop from `first` on has been changed.
-        name: Of the stage.
-        task: The machine.
-        first: The outermost loop that may be taken.
+        state: State in which no loop from `first` on has been changed.
+        name: Name of the stage.
+        task: DAG and machine.
+        first: Number of the outermost loop that may be vectorised.
     """
     op = state[name].op
     assert isinstance(op, ComputeOp), "others have no loops"
     loops = state[name].iters
-    place = _vector_place(state, name, first)
-    if place is None:
+    position = _vector_place(state, name, first)
+    if position is None:
         return _with_few_unrolled(state, name)
-    inner = loops[place].name
+    inner = loops[position].name
     state = _with_few_unrolled(state, name)
     if not op.reduce_axes:
-        return state.vectorize(name, inner) if place == len(loops) - 1 else _last(state, name, inner)
+        return state.vectorize(name, inner) if position == len(loops) - 1 else _last(state, name, inner)
     block = task.lanes(op) * task.by_rows.vectors
-    if (loops[place].extent or 0) > block:
+    if (loops[position].extent or 0) > block:
         state = state.split(name, inner, [block])
         inner = f"{inner}.1"
     return _last(state, name, inner)
 
 
 def _with_few_unrolled(state: LoopState, name: str) -> LoopState:
-    """Short reductions written out, so that what they read can stay in registers.
+    """Unroll short reductions, so that their inputs can stay in registers.
 
-    Those with a guard stay loops: a loop can be cut into a part without a guard, and a tail.
+    Guarded reductions stay loops, which can be partitioned into a part without guard and a remainder.
     """
     op = state[name].op
     loops = [loop for loop in state[name].iters if loop.kind is IterKind.REDUCTION]
@@ -76,18 +76,20 @@ def _with_few_unrolled(state: LoopState, name: str) -> LoopState:
 
 
 def _has_guard(body: Scalar) -> bool:
-    return any(isinstance(one, Intrinsic) and one.name == IF_THEN_ELSE for one, _ in scalar_post_order(body))
+    return any(
+        isinstance(part, Intrinsic) and part.name == IF_THEN_ELSE for part, _ in scalar_post_order(body)
+    )
 
 
 def _vector_place(state: LoopState, name: str, first: int) -> int | None:
-    """The last spatial loop that counts more than once, None if there is none."""
+    """Return the number of the last spatial loop of several iterations, None if there is none."""
     loops = state[name].iters
-    places = [
-        place
-        for place in range(first, len(loops))
-        if loops[place].kind is IterKind.SPATIAL and (loops[place].extent or 0) > 1
+    positions = [
+        position
+        for position in range(first, len(loops))
+        if loops[position].kind is IterKind.SPATIAL and (loops[position].extent or 0) > 1
     ]
-    return places[-1] if places else None
+    return positions[-1] if positions else None
 
 
 def _last(state: LoopState, name: str, inner: str) -> LoopState:
@@ -96,7 +98,7 @@ def _last(state: LoopState, name: str, inner: str) -> LoopState:
 
 
 def _parallel(state: LoopState, name: str, task: ScheduleTask) -> LoopState:
-    """As many outer loops as one parallel loop as give every thread some pieces."""
+    """Fuse outer loops into a parallel loop until every thread has enough chunks."""
     wanted = task.threads * task.by_rows.chunks
     loops = state[name].iters
     outer = _outer(state, name)
@@ -110,7 +112,7 @@ def _parallel(state: LoopState, name: str, task: ScheduleTask) -> LoopState:
 
 
 def _outer(state: LoopState, name: str) -> int:
-    """How many loops from the outermost one on are spatial, and not the innermost of all."""
+    """Return the number of outer loops that are spatial, without the innermost loop."""
     loops = state[name].iters
     count = 0
     while count < len(loops) - 1 and loops[count].kind is IterKind.SPATIAL:
@@ -119,12 +121,13 @@ def _outer(state: LoopState, name: str) -> int:
 
 
 def _chunked(state: LoopState, name: str, wanted: int) -> LoopState:
-    """A single loop as pieces, which are parallel."""
+    """Split a single loop into parallel chunks."""
     loops = state[name].iters
     if not loops or loops[0].kind is not IterKind.SPATIAL:
         return state
     extent = loops[0].extent or 1
     size = max(1, -(-extent // wanted))
+    # Multiples of 64 elements keep chunks on whole vectors and cache lines.
     size = -(-size // 64) * 64
     first = loops[0].name
     return state.split(name, first, [size]).parallel(name, f"{first}.0").vectorize(name, f"{first}.1")

@@ -1,4 +1,4 @@
-"""Which buffers of a kernel come from memory, one vector after another, while it has much else to do."""
+"""Streamed buffers: those for which a kernel issues software prefetches."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from intarsia.native.dag import AccessAnalyzer, ComputeDAG, simple_access
 from intarsia.native.te import ComputeOp, Operation, Tensor
 
 _STREAMED_BYTES: Final = 128 * 1024
-"""Tensors from this size on do not stay in a first-level cache."""
+"""Size in bytes from which tensors do not stay in a first-level cache."""
 
 _FAR_BYTES: Final = 1024 * 1024
-"""Tensors from this size on do not stay in a second-level cache either."""
+"""Size in bytes from which tensors do not stay in a second-level cache."""
 
 
 def streamed_names(dag: ComputeDAG) -> tuple[str, ...]:
-    """Names of long tensors of which a kernel needs little at a time.
+    """Return the names of long tensors of which a kernel needs little at a time.
 
-    These are constants, tensors that are combined element by element with a reduction, and rows that are gone
-    over more than once: no pattern of reads shows the machine early what will be needed next.
+    These are constants, tensors that are combined elementwise with a reduction, and rows that are read more
+    than
+    once: the hardware prefetcher does not recognise these patterns in time.
     """
     analyzer = AccessAnalyzer(dag)
     return tuple(
@@ -39,7 +40,7 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _is_beside_reduction(analyzer: AccessAnalyzer, op: Operation) -> bool:
-    """Whether all readers take single elements, and one of them takes results of reductions too."""
+    """Return whether all readers are elementwise, and one of them also reads the result of a reduction."""
     readers = [reader for reader in analyzer.dag.readers[op] if isinstance(reader, ComputeOp)]
     plain = all(
         reader.combiner is None
@@ -54,18 +55,20 @@ def _is_beside_reduction(analyzer: AccessAnalyzer, op: Operation) -> bool:
 
 
 def _is_read_again(analyzer: AccessAnalyzer, op: Operation) -> bool:
-    """Whether reductions read it, and others do as well."""
+    """Return whether both reductions and other operations read an operation."""
     readers = [reader for reader in analyzer.dag.readers[op] if isinstance(reader, ComputeOp)]
     reductions = [reader for reader in readers if reader.combiner is not None]
     return 0 < len(reductions) < len(readers)
 
 
 def _is_reduced(op: ComputeOp) -> bool:
-    """Whether it is a reduction, or what is made of one element by element."""
+    """Return whether an operation is a reduction, or an elementwise function of one."""
     seen: list[ComputeOp] = [op]
-    for each in seen:
-        if each.combiner is not None:
+    for reached in seen:
+        if reached.combiner is not None:
             return True
-        inputs = [tensor.op for tensor in each.inputs]
-        seen += [one for one in inputs if isinstance(one, ComputeOp) and one.shape == each.shape]
+        inputs = [tensor.op for tensor in reached.inputs]
+        seen += [
+            source for source in inputs if isinstance(source, ComputeOp) and source.shape == reached.shape
+        ]
     return False

@@ -1,11 +1,11 @@
-"""Transposed convolutions of blocked tensors: for each phase a dense convolution, written interleaved.
+"""Schedule of transposed convolutions of blocked tensors: a dense convolution per phase, written interleaved.
 
 for blocks of channels, for phases
   for tiles of rows and pixels
     the sums of the tile in registers, as in a convolution
     write the pixels of the tile where the phase has them
 
-Weights of a block and phase are read in one go, once for each tile of rows.
+Weights of a block and phase are read contiguously, once for each tile of rows.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from intarsia.native.te import ComputeOp
 from intarsia.native.te.operators.blocked_layout import BLOCKED, CONVOLUTION, OVERLAPPING, PADDING, TRANSPOSED
 
 _CHUNKS: Final = 4
-"""Pieces of work that each thread gets, if there are so many."""
+"""Number of chunks of work per thread, if there are enough."""
 
 
 def transposed_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG around one transposed convolution of a blocked tensor; None for others."""
+    """Return the state of a DAG around one transposed convolution of a blocked tensor; None for others."""
     chain = transposed_chain(task)
     return None if chain is None else state_of_transposed(chain, task, transposed_tile(chain, task))
 
 
 def transposed_tile(chain: BlockedChain, task: ScheduleTask) -> PixelTile:
-    """The tile that the rule decides for, of the results of a phase."""
+    """Return the default register tile of the results of a phase."""
     op = chain.reduction
     rows = op.shape[-3] if _rank(op) > 1 else 1
     return pixel_tile(rows, op.shape[-2], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
@@ -43,7 +43,7 @@ def _rank(op: ComputeOp) -> int:
 
 
 def state_of_transposed(chain: BlockedChain, task: ScheduleTask, tile: PixelTile) -> LoopState:
-    """The state of a DAG around one transposed convolution with a tile."""
+    """Return the state of a DAG around one transposed convolution with a tile."""
     op = chain.reduction
     rank = _rank(op)
     state = _with_result(chain, task, op.shape[2 : 2 + rank], tile)
@@ -54,14 +54,14 @@ def state_of_transposed(chain: BlockedChain, task: ScheduleTask, tile: PixelTile
 
 
 def transposed_chain(task: ScheduleTask) -> BlockedChain | None:
-    """The chain of a DAG: what follows element by element the stage that puts phases together."""
+    """Return the chain of a DAG, with the epilogue of the stage that interleaves phases."""
     anchors = [op for op in task.dag.ops if op.attrs.get(BLOCKED) not in (None, PADDING)]
     op = anchors[0] if len(anchors) == 1 else None
     if not isinstance(op, ComputeOp) or op.attrs[BLOCKED] != TRANSPOSED:
         return None
     (joined,) = task.dag.readers[op]
     assert isinstance(joined, ComputeOp), "so it is declared"
-    pad = next((each.op.name for each in op.inputs if each.op.attrs.get(BLOCKED) == PADDING), None)
+    pad = next((tensor.op.name for tensor in op.inputs if tensor.op.attrs.get(BLOCKED) == PADDING), None)
     target = chain_end(task, joined)
     state = with_inlined(LoopState.initial(task.dag), {op.name, target.name, *([pad] if pad else [])})
     return BlockedChain(state, TRANSPOSED, op.name, target.name, pad)
@@ -70,7 +70,7 @@ def transposed_chain(task: ScheduleTask) -> BlockedChain | None:
 def _with_result(
     chain: BlockedChain, task: ScheduleTask, strides: tuple[int, ...], tile: PixelTile
 ) -> LoopState:
-    """Each spatial loop as tiles, what is inside of a tile, and phases; these go outside."""
+    """Split each spatial loop into tiles, elements of a tile, and phases, which go outside."""
     state, target = chain.state, chain.target
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     sizes = _sizes(tile, len(spatial))
@@ -92,7 +92,7 @@ def _with_result(
 
 
 def _with_threads(state: LoopState, target: str, chunks: list[str], task: ScheduleTask) -> LoopState:
-    """The first loop parallel that threads share well, moved outside of the others; else the longest."""
+    """Make the first well balanced loop, else the longest, parallel and outermost."""
     extents = {loop.name: loop.extent or 1 for loop in state[target].iters}
     chosen = next((loop for loop in chunks if _is_shared_well(extents[loop], task.threads)), None)
     chosen = chosen or max(chunks, key=lambda loop: extents[loop])
@@ -102,12 +102,12 @@ def _with_threads(state: LoopState, target: str, chunks: list[str], task: Schedu
 
 
 def _is_shared_well(extent: int, threads: int) -> bool:
-    """Whether there are many pieces for each thread, or as many for each."""
+    """Return whether there are many chunks per thread, or equally many for each."""
     return extent >= threads * _CHUNKS or (extent >= 2 * threads and extent % threads == 0)
 
 
 def _with_sums(state: LoopState, anchor: str, rank: int, op: ComputeOp) -> LoopState:
-    """In a tile: each step of the reduction for all results, the blocks of a pixel next to each other."""
+    """Put the reduction loops outside the register tile, in which the blocks of a pixel are innermost."""
     axes = [loop.name for loop in state[anchor].iters]
     n, block, *rest, lane = axes[: len(op.axes)]
     phases, tile = rest[:rank], [*rest[rank:], block]
@@ -118,7 +118,7 @@ def _with_sums(state: LoopState, anchor: str, rank: int, op: ComputeOp) -> LoopS
 
 
 def projection_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
-    """The state of a DAG around one transposed convolution of a pixel: weights are read in order, once."""
+    """Return the state of a DAG around one transposed convolution of a pixel, which reads weights once."""
     state, target, anchor, op = chain.state, chain.target, chain.anchor, chain.reduction
     n, o, *spatial, v = [loop.name for loop in state[target].iters]
     rows = op.shape[-3] if len(spatial) > 1 else 1
@@ -138,17 +138,17 @@ def projection_state(chain: BlockedChain, task: ScheduleTask) -> LoopState:
 
 
 def _sizes(tile: PixelTile, rank: int) -> tuple[int, ...]:
-    """Of a tile in each spatial dimension."""
+    """Return the size of a tile in each spatial dimension."""
     return ((1,) * (rank - 2) + (tile.rows, tile.pixels))[-rank:]
 
 
 def overlapping_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG of a convolution, and of sums of what reaches each of the results; None for others.
+    """Return the state of a DAG with a convolution and overlapping sums of its results; None for others.
 
-    A row of sums is made at a time; those of a phase read what is equally far apart, and are vectorised.
+    One row of sums is computed at a time; the sums of a phase have a constant stride, and are vectorised.
     """
-    found = [op for op in task.dag.ops if OVERLAPPING in op.attrs]
-    op = found[0] if len(found) == 1 else None
+    overlapping = [op for op in task.dag.ops if OVERLAPPING in op.attrs]
+    op = overlapping[0] if len(overlapping) == 1 else None
     chain = _products(op, task) if isinstance(op, ComputeOp) else None
     if not isinstance(op, ComputeOp) or chain is None:
         return None
@@ -164,7 +164,7 @@ def overlapping_state(task: ScheduleTask) -> LoopState | None:
 
 
 def _products(op: ComputeOp, task: ScheduleTask) -> BlockedChain | None:
-    """The chain of the convolution that sums are made of."""
+    """Return the chain of the convolution whose results are summed."""
     (products,) = op.inputs
     if products.op.attrs.get(BLOCKED) != CONVOLUTION:
         return None
@@ -176,7 +176,7 @@ def _products(op: ComputeOp, task: ScheduleTask) -> BlockedChain | None:
 
 
 def _with_phases(state: LoopState, op: ComputeOp, task: ScheduleTask) -> LoopState:
-    """The last dimension as phases, and a vector of results of each."""
+    """Split the last dimension into phases, and a vector of results of each."""
     strides = op.attrs[OVERLAPPING]
     assert isinstance(strides, tuple), "so it is declared"
     assert isinstance(strides[-1], int), "so it is declared"

@@ -1,4 +1,4 @@
-"""The schedules of transposed convolutions of blocked tensors that a search tries."""
+"""Schedule family of transposed convolutions of blocked tensors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from intarsia.native.schedule.transposed_convolution import state_of_transposed,
 _MOST_ROWS: Final = 4
 _MOST_BLOCKS: Final = 6
 _LEAST_SUMS: Final = 8
-"""Fewer sums in registers wait for each other, unless the rule has no more."""
+"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `transposed_state` whose tile may be good."""
+    """Return the family of `transposed_state` with all register tiles."""
     op, default, registers = chain.reduction, transposed_tile(chain, task), task.isa.vector_registers
     least = min(_LEAST_SUMS, default.rows * default.pixels * default.blocks)
     _, o, *spatial, _ = [loop.name for loop in chain.state[chain.target].iters]
@@ -28,7 +28,7 @@ def transposed_family(chain: BlockedChain, task: ScheduleTask) -> ScheduleFamily
         return state_of_transposed(chain, task, PixelTile(*choice))
 
     def fits(choice: Choice) -> bool:
-        """Sums and a vector of weights for each block are in registers, and there are enough of them."""
+        """Return whether sums and a weight vector per block fit into registers, and sums are enough."""
         tile = PixelTile(*choice)
         sums = tile.rows * tile.pixels * tile.blocks
         return least <= sums <= registers - tile.blocks

@@ -1,4 +1,4 @@
-"""Convolutions by Winograd's transforms: blocks of tiles whose transformed numbers stay in a cache.
+"""Schedule of convolutions by Winograd's transforms: blocks of tiles whose transforms stay in the cache.
 
 for bands of rows of tiles, parallel
   transformed inputs of the band
@@ -7,8 +7,9 @@ for bands of rows of tiles, parallel
       for blocks of channels of the chunk, for tiles: products, summed over channels in registers
     for blocks of channels, for tiles: transformed back, what follows, results
 
-By blocks it is the other way round: inputs of all tiles are transformed first, and chunks of blocks are
-parallel, so that each weight is read once, by one thread.
+By blocks the order is reversed: inputs of all tiles are transformed first, and chunks of blocks are parallel,
+so
+that one thread reads each weight once.
 """
 
 from __future__ import annotations
@@ -21,28 +22,27 @@ from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.winograd_chain import WinogradChain, winograd_chain
 
 _WEIGHT_COST: Final = 16
-"""Reading weights from far away takes as long as the products of so many tiles, by measurement."""
+"""Cost of loading weights from memory, in tiles of products, by measurement."""
 _ENOUGH: Final = 0.92
-"""The part of the best speed that the smallest good band reaches at least."""
+"""Minimum speed of the smallest good band, relative to the best band."""
 _TURN: Final = 2
-"""Blocks whose weights are read together: more streams of memory are not asked for in time."""
+"""Number of blocks whose weights are read together; prefetchers do not keep up with more streams."""
 _LEAST_SUMS: Final = 8
-"""Fewer sums in registers wait for each other."""
+"""Minimum number of sums in registers; fewer expose the latency of FMA."""
 _MANY_WEIGHTS: Final = 4
-"""Weights that are so many times larger than all transformed inputs are read once only."""
+"""Ratio of weights to transformed inputs from which weights are read only once."""
 _SHARING: Final = 0.5
-"""Reading the transformed inputs of a tile that other threads have made takes as long as its products, times
-this, by measurement."""
+"""Cost of reading a tile's inputs that another thread transformed, relative to its products (measured)."""
 
 
 class WinogradChoice(NamedTuple):
-    """What is decided of one convolution.
+    """Choice for one convolution.
 
     Attributes:
-        tiles: Whose sums are in registers at once.
-        blocks: Of how many blocks of channels.
-        rows: Of tiles in a band.
-        chunk: How many blocks of channels are transformed back together.
+        tiles: Number of tiles whose sums are in registers at once.
+        blocks: Number of blocks of channels whose sums are in registers at once.
+        rows: Number of rows of tiles in a band.
+        chunk: Number of blocks of channels that are transformed back together.
         is_by_blocks: Whether chunks are outside of bands, not inside.
     """
 
@@ -54,18 +54,18 @@ class WinogradChoice(NamedTuple):
 
 
 def winograd_state(task: ScheduleTask) -> LoopState | None:
-    """The state of a DAG around one convolution by Winograd's transforms; None for others."""
+    """Return the state of a DAG around one convolution by Winograd's transforms; None for others."""
     chain = winograd_chain(task)
     return None if chain is None else state_of_choice(chain, task, winograd_choice(chain, task))
 
 
 def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
-    """What the rule decides: weights are read as seldom as can be, from where they are.
+    """Return the default choice, which reads weights as rarely as possible.
 
-    Weights that a cache holds are read once for each tile of registers that a band has, so that a band has
-    one, and what it makes stays in the cache beside them. Weights from far away are read once for each band,
-    which is large, or once in all, by blocks, if there are many. Of several threads each then reads inputs
-    that others have transformed, which takes longer than reading weights again where there are many tiles.
+    Cached weights are read once for each register tile of a band, so a band has one, whose results stay in
+    the cache beside them. Weights from memory are read once for each band, which is large, or once in total,
+    by blocks, if there are many. Then threads read inputs that others have transformed, which takes longer
+    than reading weights again if there are many tiles.
     """
     threads = task.threads if task.is_parallel(work_of([chain.sums])) else 1
     (down, across), blocks = chain.image, chain.sums.shape[3]
@@ -83,52 +83,52 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
 
 
 def _shares_well(image: tuple[int, int], threads: int) -> bool:
-    """Whether threads are faster by blocks than with a band each; in times of a tile's products."""
+    """Return whether threads are faster by blocks than with a band each; estimated in tiles of products."""
     down, across = image
     by_blocks = down * across * (1 / threads + _SHARING) + _WEIGHT_COST / threads
     return by_blocks <= -(-down // threads) * across + _WEIGHT_COST
 
 
 def _rows_of_band(image: tuple[int, int], most: int, threads: int) -> int:
-    """The fewest rows of tiles with which the threads are busy, and not with reading weights."""
+    """Return the fewest rows of tiles for which threads are busy, and not with loading weights."""
     down, across = image
 
     def speed(rows: int) -> float:
-        """Relative to all threads being busy with products all the time."""
+        """Estimate the speed relative to threads that compute products all the time."""
         steps = -(-down // rows)
         balance = down / (threads * -(-steps // threads) * rows)
         return balance / (1 + _WEIGHT_COST / (rows * across))
 
     speeds = [speed(rows) for rows in range(1, min(most, down) + 1)]
-    return next(n for n, found in enumerate(speeds, 1) if found >= _ENOUGH * max(speeds))
+    return next(n for n, speed_of_rows in enumerate(speeds, 1) if speed_of_rows >= _ENOUGH * max(speeds))
 
 
 def _register_tile(tiles: int, blocks: int, is_far: bool, task: ScheduleTask) -> tuple[int, int]:
-    """Tiles and blocks: all tiles of a band of one block, or as many of a few blocks as registers hold."""
+    """Return the register tile: all tiles of a band by one block, or fewer tiles by several blocks."""
     if tiles <= task.accumulators and tiles >= _LEAST_SUMS:
         return tiles, 1
     if is_far and blocks % _TURN == 0:
         return _even(tiles, task.accumulators // _TURN), _TURN
-    found = pixel_tile(1, tiles, blocks, task.accumulators, task.isa.vector_registers - 1)
-    return found.pixels, found.blocks
+    tile = pixel_tile(1, tiles, blocks, task.accumulators, task.isa.vector_registers - 1)
+    return tile.pixels, tile.blocks
 
 
 def _even(extent: int, most: int) -> int:
-    """The size of equal pieces of at most so many, as far as they can be equal."""
+    """Return the size of pieces of at most `most`, as equal as possible."""
     count = -(-extent // max(1, most))
     return -(-extent // count)
 
 
 def state_of_choice(chain: WinogradChain, task: ScheduleTask, choice: WinogradChoice) -> LoopState:
-    """The state of a chain with what is decided."""
+    """Return the state of a chain with a choice."""
     is_parallel = task.is_parallel(work_of([chain.sums]))
     state, outer = _with_result_loops(chain.state, chain, choice, is_parallel)
     state = _with_product_loops(state, chain, choice)
     state = state.compute_at(chain.product, chain.target, outer[-1])
     state = _with_input_loops(state, chain)
     if choice.is_by_blocks:
-        made = [each for each in (chain.pad, chain.inputs) if each]
-        for name in made if is_parallel else ():
+        transformed = [stage for stage in (chain.pad, chain.inputs) if stage]
+        for name in transformed if is_parallel else ():
             state = state.parallel(name, 1)
     else:
         state = state.compute_at(chain.inputs, chain.target, outer[-2])
@@ -140,7 +140,7 @@ def state_of_choice(chain: WinogradChain, task: ScheduleTask, choice: WinogradCh
 def _with_result_loops(
     state: LoopState, chain: WinogradChain, choice: WinogradChoice, is_parallel: bool
 ) -> tuple[LoopState, list[str]]:
-    """Bands and chunks as the outermost loops, then blocks, then tiles, then the elements of a tile."""
+    """Order the loops: bands and chunks, then blocks, tiles, and the elements of a tile."""
     target, half = chain.target, chain.half
     n, o, h, w, v = [loop.name for loop in state[target].iters]
     state = state.split(target, h, [choice.rows, chain.tile]).split(target, w, [chain.tile])
@@ -156,7 +156,7 @@ def _with_result_loops(
 
 
 def _with_product_loops(state: LoopState, chain: WinogradChain, choice: WinogradChoice) -> LoopState:
-    """For each point tiles by blocks of channels, whose sums stay in registers."""
+    """Schedule the products: for each point register tiles of tiles by blocks of channels."""
     product = chain.product
     state = state.cache_write(product, "local")
     n, i, j, o, t, v = [loop.name for loop in state[product].iters]
@@ -171,7 +171,7 @@ def _with_product_loops(state: LoopState, chain: WinogradChain, choice: Winograd
 
 
 def _with_input_loops(state: LoopState, chain: WinogradChain) -> LoopState:
-    """For each block of channels, for each tile: rows of its numbers, then columns."""
+    """Schedule the input transforms: for each block of channels and tile, rows, then columns."""
     inputs, rows = chain.inputs, chain.rows
     n, i, j, c, t, v = [loop.name for loop in state[inputs].iters]
     state = state.reorder(inputs, [n, c, t, i, j, v])

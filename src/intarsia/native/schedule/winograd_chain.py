@@ -1,4 +1,4 @@
-"""DAGs around one convolution by Winograd's transforms: its stages, and what is done to its results."""
+"""DAGs around one convolution by Winograd's transforms: its stages and its epilogue."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from intarsia.native.te.operators.blocked_layout import BLOCKED, WINOGRAD
 
 @dataclass(frozen=True)
 class WinogradChain:
-    """The operations of `te.operators.winograd`, and the stage that ends with their results.
+    """The stages of `te.operators.winograd`, and the last stage of the epilogue.
 
     Attributes:
-        state: All that is cheap is inlined; no loop has been changed yet.
-        pad: The stage of the padded input, if there is one.
-        rows: Makes rows of transformed inputs.
-        inputs: Makes transformed inputs.
-        product: Sums over channels.
-        half: Makes rows of results.
-        target: The stage that makes results, does the rest to an element, and writes it.
+        state: State with cheap stages inlined, and no loop changed yet.
+        pad: Name of the stage of the padded input, None without one.
+        rows: Name of the stage that transforms inputs along rows.
+        inputs: Name of the stage of transformed inputs.
+        product: Name of the stage that sums over channels.
+        half: Name of the stage that transforms results along rows.
+        target: Name of the stage that computes the epilogue and writes the results.
     """
 
     state: LoopState
@@ -38,21 +38,21 @@ class WinogradChain:
 
     @property
     def sums(self) -> ComputeOp:
-        """The operation that sums over channels: (N, i, j, blocks, tiles, lanes)."""
+        """Operation that sums over channels, of shape (N, i, j, blocks, tiles, lanes)."""
         op = self.state[self.product].op
         assert isinstance(op, ComputeOp), "it is a reduction"
         return op
 
     @property
     def tile(self) -> int:
-        """How many results a tile has along each dimension."""
+        """Number of results of a tile along each dimension."""
         op = self.state[self.half].op
         assert isinstance(op, ComputeOp), "it combines elements"
         return op.shape[3]
 
     @property
     def image(self) -> tuple[int, int]:
-        """Rows and columns of tiles."""
+        """Numbers of rows and columns of tiles."""
         op = self.state[self.target].op
         assert isinstance(op, ComputeOp), "it makes the results"
         down, across = (-(-extent // self.tile) for extent in op.shape[2:4])
@@ -60,29 +60,29 @@ class WinogradChain:
 
     @property
     def weight_bytes(self) -> int:
-        """Of transformed weights."""
+        """Size of transformed weights, in bytes."""
         return prod(self.sums.inputs[1].shape) * self.sums.dtypes[0].numpy.itemsize
 
     @property
     def input_bytes(self) -> int:
-        """Of all transformed inputs."""
+        """Size of all transformed inputs, in bytes."""
         return prod(self.sums.inputs[0].shape) * self.sums.dtypes[0].numpy.itemsize
 
     def with_rest(self, state: LoopState, task: ScheduleTask) -> LoopState:
-        """With loops for the stages that no rule has taken."""
-        own = {self.pad, self.rows, self.inputs, self.product, self.half, self.target}
+        """Return the state with loops for all other stages."""
+        scheduled = {self.pad, self.rows, self.inputs, self.product, self.half, self.target}
         for stage in self.state.stages:
-            if stage.compute_at is ComputeAt.ROOT and stage.op.name not in own:
+            if stage.compute_at is ComputeAt.ROOT and stage.op.name not in scheduled:
                 state = with_loops(state, stage.op.name, task)
         return state
 
 
 def winograd_chain(task: ScheduleTask) -> WinogradChain | None:
-    """The chain of a DAG; None if there is none, or several."""
-    found: list[Operation] = [op for op in task.dag.ops if op.attrs.get(BLOCKED) == WINOGRAD]
-    if len(found) != 1 or not isinstance(found[0], ComputeOp):
+    """Return the chain of a DAG; None if it has none, or several."""
+    results: list[Operation] = [op for op in task.dag.ops if op.attrs.get(BLOCKED) == WINOGRAD]
+    if len(results) != 1 or not isinstance(results[0], ComputeOp):
         return None
-    result: ComputeOp = found[0]
+    result: ComputeOp = results[0]
     op: Operation = result
     target, names = chain_end(task, result), []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""The schedules of convolutions by Winograd's transforms that a search tries."""
+"""Schedule family of convolutions by Winograd's transforms."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from intarsia.native.schedule.winograd_chain import WinogradChain
 _MOST_BLOCKS: Final = 4
 _MOST_PIECES: Final = 16
 _LEAST_SUMS: Final = 8
-"""Fewer sums in registers wait for each other, unless the rule has no more."""
+"""Minimum number of sums in registers, unless the default has fewer: fewer expose the latency of FMA."""
 
 
 def winograd_family(chain: WinogradChain, task: ScheduleTask) -> ScheduleFamily:
-    """All schedules of `state_of_choice` that may be good: tiles in registers, bands, chunks, their order."""
+    """Return the family of `state_of_choice`: register tiles, bands, chunks, and their order."""
     default = winograd_choice(chain, task)
     down, _ = chain.image
     blocks = chain.sums.shape[3]
@@ -37,13 +37,13 @@ def winograd_family(chain: WinogradChain, task: ScheduleTask) -> ScheduleFamily:
         sizes_of_pieces(blocks, _MOST_PIECES),
         (0, 1),
     )
-    knobs = tuple(Knob.of(*each) for each in zip(WinogradChoice._fields, values, default, strict=True))
+    knobs = tuple(Knob.of(*field) for field in zip(WinogradChoice._fields, values, default, strict=True))
 
     def fits(choice: Choice) -> bool:
-        """Sums, a vector of weights for each block, and an input are in registers, and sums are enough."""
-        made = WinogradChoice(*choice)
-        sums = made.tiles * made.blocks
-        return least <= sums < registers - made.blocks and made.blocks <= made.chunk
+        """Return whether sums, a weight vector per block and an input fit registers, and sums suffice."""
+        winograd = WinogradChoice(*choice)
+        sums = winograd.tiles * winograd.blocks
+        return least <= sums < registers - winograd.blocks and winograd.blocks <= winograd.chunk
 
     def make(choice: Choice) -> LoopState:
         return state_of_choice(chain, task, WinogradChoice(*choice))
@@ -52,7 +52,7 @@ def winograd_family(chain: WinogradChain, task: ScheduleTask) -> ScheduleFamily:
 
 
 def _read(state: LoopState, chain: WinogradChain) -> Choice | None:
-    """What was decided, as the loops tell."""
+    """Read the choice from the loops of a state; None if they are of another form."""
     _, o, h, *_ = [loop.name for loop in chain.state[chain.target].iters]
     _, _, _, block, tile, *_ = [loop.name for loop in chain.state[chain.product].iters]
     outer, product = loop_extents(state, chain.target), loop_extents(state, chain.product)

@@ -40,7 +40,7 @@ def test_the_default_choice_makes_the_default_state(name: str, threads: int) -> 
     made = family.make(family.default)
     assert made.transform_steps == default.transform_steps
     assert family.choice_of(infer_bound(dag, default)) == family.default
-    assert family.settled(family.default) == family.default
+    assert family.canonical(family.default) == family.default
     assert family.fits(family.default)
 
 
@@ -63,9 +63,9 @@ def test_knobs_of_several_products_have_their_names() -> None:
 def test_a_convolution_by_blocks_has_no_bands() -> None:
     family = family_of("convolution")
     by_blocks = ConvolutionChoice(1, 4, 2, 1, 3, 1)
-    assert family.settled(by_blocks) == ConvolutionChoice(1, 4, 2, 1, 1, 0)
+    assert family.canonical(by_blocks) == ConvolutionChoice(1, 4, 2, 1, 1, 0)
     by_bands = ConvolutionChoice(2, 4, 1, 0, 9, 1)
-    assert family.settled(by_bands) == by_bands._replace(band=5)
+    assert family.canonical(by_bands) == by_bands._replace(band=5)
 
 
 def test_a_choice_beyond_the_registers_does_not_fit_but_is_a_state() -> None:
@@ -80,7 +80,7 @@ def test_a_choice_beyond_the_registers_does_not_fit_but_is_a_state() -> None:
 def test_a_product_is_cut_into_as_many_blocks_as_there_are() -> None:
     family = family_of("packed_product")
     many = GemmChoice(*family.default)._replace(rows=10, down=24)
-    settled = GemmChoice(*family.settled(many))
+    settled = GemmChoice(*family.canonical(many))
     assert settled == many._replace(down=3)
     assert family.state_of(many) == family.state_of(settled)
 

@@ -133,7 +133,7 @@ def test_a_search_may_decide_otherwise(reads: int) -> None:
     assert family is not None
     start = GemmChoice(*family.default)
     assert start.reads == 2
-    other = GemmChoice(*family.settled(start._replace(rows=3, columns=24, reads=reads)))
+    other = GemmChoice(*family.canonical(start._replace(rows=3, columns=24, reads=reads)))
     state = family.state_of(other)
     assert state is not None
     assert family.fits(other)
@@ -145,4 +145,4 @@ def test_along_the_sum_nothing_is_cut() -> None:
     family = schedule_family(ComputeDAG(turned_product(6, 21, 50)), SMALL, 2)
     assert family is not None
     start = GemmChoice(*family.default)
-    assert family.settled(start._replace(deep=3, steps=2)) == start
+    assert family.canonical(start._replace(deep=3, steps=2)) == start

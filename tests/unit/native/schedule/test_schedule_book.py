@@ -97,15 +97,15 @@ def test_where_nothing_can_be_written_an_error_says_so(tmp_path: Path) -> None:
 def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     book = ScheduleBook.of_states([tiled(product())])
     path = book.save(tmp_path)
-    with pytest.raises(CompileError, match=r"there is no schedule book .*0{16}\.json"):
+    with pytest.raises(CompileError, match=r"there is no schedule log .*0{16}\.json"):
         ScheduleBook.load(tmp_path, "0" * 16)
-    with pytest.raises(CompileError, match=r"'\.\./x' names no schedule book; expected 16 hexadecimal"):
+    with pytest.raises(CompileError, match=r"'\.\./x' names no schedule log; expected 16 hexadecimal"):
         ScheduleBook.load(tmp_path, "../x")
     path.write_text(book.to_text().replace("[4]", "[8]"))
     with pytest.raises(CompileError, match=r"is damaged: its digest is .*\n.*help: make it again with"):
         ScheduleBook.load(tmp_path, book.digest)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(CompileError, match="cannot read the schedule book"):
+    with pytest.raises(CompileError, match="cannot read the schedule log"):
         ScheduleBook.load(tmp_path, book.digest)
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> Non
     ids=["cut", "list", "empty", "no schedules", "no steps", "version"],
 )
 def test_damaged_text(text: str, message: str) -> None:
-    with pytest.raises(CompileError, match=f"the schedule book here {message}"):
+    with pytest.raises(CompileError, match=f"the schedule log here {message}"):
         ScheduleBook.from_text(text, "here")
 
 

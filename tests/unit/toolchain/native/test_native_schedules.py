@@ -178,7 +178,7 @@ def test_a_region_is_built_by_the_book_that_its_target_names(source_of: SourceOf
 
 @pytest.mark.parametrize(
     ("digest", "problem"),
-    [("0123456789abcdef", "there is no schedule book "), ("up/../..", "'up/../..' names no schedule book")],
+    [("0123456789abcdef", "there is no schedule log "), ("up/../..", "'up/../..' names no schedule log")],
     ids=["missing", "path"],
 )
 def test_an_unknown_book_is_an_error(digest: str, problem: str) -> None:
