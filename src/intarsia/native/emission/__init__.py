@@ -1,1 +1,1 @@
-"""LLVM IR emitted for loop functions."""
+"""Emission of LLVM IR for loop functions."""

@@ -1,4 +1,4 @@
-"""Indices as sums, `constant + step * lane + coefficient * symbol + ...`, folded as far as ranges tell."""
+"""Indices as sums, `constant + step * lane + coefficient * symbol + ...`, folded as far as ranges allow."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 class AffineIndex(NamedTuple):
-    """An int64 that is a sum.
+    """An int64 as an affine sum.
 
     Attributes:
-        const: The constant part.
-        lane: What is added from one lane to the next; 0 where all lanes share the number.
-        terms: Numbers of symbols, ascending, each with its coefficient, which is not 0.
+        const: Constant part.
+        lane: Step from one lane to the next; 0 if all lanes share the value.
+        terms: Pairs of a symbol's number, ascending, and its nonzero coefficient.
     """
 
     const: int
@@ -30,13 +30,13 @@ class AffineIndex(NamedTuple):
 
 @dataclass(slots=True)
 class Symbol:
-    """An int64 that is known only when the code runs.
+    """An int64 that is known only at run time.
 
     Attributes:
-        text: Its name in LLVM.
-        low: Its least value, if known.
-        high: Its greatest value, if known.
-        frame: The loop that counts it, or the function for which it is a parameter; None for other values.
+        text: Name of the LLVM value.
+        low: Least value, None if unknown.
+        high: Greatest value, None if unknown.
+        frame: Loop that counts it, or function that has it as a parameter; None for other values.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Symbol:
 
 
 def add(left: AffineIndex, right: AffineIndex, factor: int = 1) -> AffineIndex:
-    """`left + factor * right`."""
+    """Return `left + factor * right`."""
     const = left.const + factor * right.const
     lane = left.lane + factor * right.lane
     if not right.terms:
@@ -64,7 +64,7 @@ def _merged(
 
 
 def scale(value: AffineIndex, factor: int) -> AffineIndex:
-    """`factor * value`."""
+    """Return `factor * value`."""
     if factor == 0:
         return AffineIndex(0)
     terms = tuple((symbol, coefficient * factor) for symbol, coefficient in value.terms)
@@ -72,7 +72,7 @@ def scale(value: AffineIndex, factor: int) -> AffineIndex:
 
 
 def bounds(value: AffineIndex, symbols: Sequence[Symbol], lanes: int) -> tuple[int, int] | None:
-    """The least and the greatest value over all lanes; None if unknown or beyond int64."""
+    """Return the least and the greatest value over all lanes; None if unknown or beyond int64."""
     low = high = value.const
     parts = [(value.lane, 0, max(lanes - 1, 0))] if value.lane else []
     for number, coefficient in value.terms:
@@ -89,23 +89,21 @@ def bounds(value: AffineIndex, symbols: Sequence[Symbol], lanes: int) -> tuple[i
 def divided(
     value: AffineIndex, divisor: int, symbols: Sequence[Symbol], lanes: int
 ) -> tuple[AffineIndex, AffineIndex] | None:
-    """Floor quotient and remainder by a positive constant, where both are sums again; otherwise None."""
+    """Return floor quotient and remainder by a positive constant if both are affine, else None."""
     whole = tuple((symbol, factor // divisor) for symbol, factor in value.terms if factor % divisor == 0)
     rest_terms = tuple((symbol, factor) for symbol, factor in value.terms if factor % divisor)
     whole_lane = value.lane // divisor if value.lane % divisor == 0 else 0
     rest = AffineIndex(value.const, value.lane - whole_lane * divisor, rest_terms)
-    found = bounds(rest, symbols, lanes)
-    if found is None or found[0] // divisor != found[1] // divisor:
+    span = bounds(rest, symbols, lanes)
+    if span is None or span[0] // divisor != span[1] // divisor:
         return None
-    carry = found[0] // divisor
+    carry = span[0] // divisor
     return AffineIndex(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
 
 
-def decided(
-    op: ArithOp, found: tuple[int, int], left: AffineIndex, right: AffineIndex
-) -> Value | AffineIndex | None:
-    """A comparison, or the lesser or greater of two, by the range of their difference."""
-    low, high = found
+def decided(op: ArithOp, span: tuple[int, int], left: AffineIndex, right: AffineIndex) -> Value | AffineIndex | None:
+    """Fold a comparison, minimum or maximum by the range of the difference; None if it is undecided."""
+    low, high = span
     if op in (ArithOp.MIN, ArithOp.MAX):
         if high <= 0 or low >= 0:
             return left if (high <= 0) == (op is ArithOp.MIN) else right

@@ -1,4 +1,4 @@
-"""Operators on values that are no sums of symbols: floats, bools, integers, and int64 that differ by lane."""
+"""Operators on values that are not affine: floats, bools, integers, and int64 vectors."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _NEUTRAL: Final = {
     "ogt": (scalar_constant(-math.inf, "float"), scalar_constant(-math.inf, "float") + ")"),
     "olt": (scalar_constant(math.inf, "float"), scalar_constant(math.inf, "float") + ")"),
 }
-"""The ends of constants that are never the greater (the lesser) of two."""
+"""Suffixes of the constants that are neutral for a maximum (a minimum)."""
 _ZEROS: Final = ("0x0000000000000000", "zeroinitializer")
 _HALVES: Final = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def single_instruction(op: ArithOp, dtype: DType, contract: str) -> str:
-    """The name of the instruction that an operator on floats is; empty if it is not one."""
+    """Return the LLVM instruction of an operator on floats; "" if it is not a single one."""
     if op not in _FLOAT or not dtype.is_float or dtype in _HALVES:
         return ""
     return _FLOAT[op] + contract
 
 
 def binary(builder: Builder, op: ArithOp, left: Value, right: Value, has_f16c: bool) -> Value:
-    """An operator on two values of one type."""
+    """Emit an operator on two values of one type."""
     lanes = left.lanes or right.lanes
     first, second = builder.splat(left, lanes), builder.splat(right, lanes)
     dtype = left.dtype
@@ -70,7 +70,7 @@ def _test(builder: Builder, op: ArithOp, dtype: DType, kind: str, first: str, se
 
 
 def select(builder: Builder, cond: Value, first: Value, second: Value) -> Value:
-    """`first if cond else second`, lane by lane."""
+    """Emit `first if cond else second` for each lane."""
     if not cond.lanes and not cond.text.startswith("%"):
         return first if cond.text == "true" else second
     lanes = cond.lanes or first.lanes or second.lanes
@@ -82,13 +82,13 @@ def select(builder: Builder, cond: Value, first: Value, second: Value) -> Value:
 
 
 def constant_mask(lanes: tuple[bool, ...]) -> Value:
-    """Bools that differ by lane."""
+    """Return a constant mask."""
     parts = ", ".join(f"i1 {'true' if lane else 'false'}" for lane in lanes)
     return Value(f"<{parts}>", DType.BOOL, len(lanes))
 
 
 def mask_lanes(mask: Value) -> tuple[bool, ...] | None:
-    """The bools of a vector if they are constants."""
+    """Return the lanes of a constant mask; None for other masks."""
     if mask.text.startswith("splat"):
         return (" true" in mask.text,) * mask.lanes
     if not mask.text.startswith("<"):
@@ -97,7 +97,7 @@ def mask_lanes(mask: Value) -> tuple[bool, ...] | None:
 
 
 def bool_not(builder: Builder, value: Value) -> Value:
-    """The other bool."""
+    """Emit the negation of a bool."""
     known = mask_lanes(value) if value.lanes else None
     if known is not None:
         return constant_mask(tuple(not lane for lane in known))
@@ -136,7 +136,9 @@ def _extreme(float_test: str, integer_test: str) -> Callable[[Builder, Value, Va
 
 
 def _float_extreme(builder: Builder, test: str, left: Value, right: Value) -> Value:
-    """`left if left > right else right` is one instruction, which gives the right one if there is a NaN."""
+    """Emit a minimum or maximum that returns NaN if one operand is NaN."""
+    # fcmp and select become one instruction, which returns the right operand if one is NaN: a constant goes
+    # left,\nso that a NaN of the other operand stays, and no test for NaN is needed.
     if is_number(right.text):
         left, right = right, left
     if left.text.endswith(_NEUTRAL[test]):
@@ -151,17 +153,17 @@ def _float_extreme(builder: Builder, test: str, left: Value, right: Value) -> Va
 
 
 def is_number(text: str) -> bool:
-    """Whether a float is a constant other than NaN."""
+    """Return whether the text of a float is a constant other than NaN."""
     return not text.startswith("%") and "0x7FF8000000000000" not in text
 
 
 def is_zero(text: str) -> bool:
-    """Whether a float is the constant 0 in all lanes, and not -0."""
+    """Return whether the text of a float is the constant 0 (not -0) in all lanes."""
     return text in _ZEROS or text.endswith(" 0x0000000000000000)")
 
 
 def constant_of(text: str, dtype: DType) -> int | None:
-    """The number of an integer constant that all lanes share, as the type has it; None for other values."""
+    """Return the value of an integer constant that all lanes share; None for other values."""
     if text.startswith("splat"):
         text = text[text.rindex(" ") + 1 : -1]
     try:
@@ -180,7 +182,7 @@ def _floor_mod(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def _floor(builder: Builder, left: Value, right: Value) -> tuple[Value, Value]:
-    """Quotient and remainder, rounded towards minus infinity; code generation drops what is not used."""
+    """Emit floor quotient and remainder; code generation drops the unused one."""
     divisor = constant_of(right.text, right.dtype)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         return _by_power_of_two(builder, left, divisor)
@@ -191,6 +193,7 @@ def _floor(builder: Builder, left: Value, right: Value) -> tuple[Value, Value]:
 
 def _by_power_of_two(builder: Builder, left: Value, divisor: int) -> tuple[Value, Value]:
     kind, element = held_type(left.dtype, left.lanes), held_type(left.dtype)
+    # An arithmetic shift rounds towards minus infinity, and so does the mask of a two's complement number.
     shift = "ashr" if is_signed(left.dtype) else "lshr"
     count = constant(divisor.bit_length() - 1, element, left.lanes)
     mask = constant(divisor - 1, element, left.lanes)
@@ -211,7 +214,7 @@ def _unsigned(builder: Builder, left: Value, right: Value, divisor: int | None) 
 
 
 def _unless(builder: Builder, value: Value, number: int, other: str) -> str:
-    """The value, or the other one where it is that number."""
+    """Emit `other` where a value equals a number, else the value."""
     kind, element = held_type(value.dtype, value.lanes), held_type(value.dtype)
     mask = vector_type("i1", value.lanes)
     test = builder.pure(f"icmp eq {kind} {value.text}, {constant(number, element, value.lanes)}")
@@ -219,22 +222,27 @@ def _unless(builder: Builder, value: Value, number: int, other: str) -> str:
 
 
 def _signed(builder: Builder, left: Value, right: Value, divisor: int | None) -> tuple[Value, Value]:
-    """Machines round towards zero, and stop at a division by zero or the least number by -1."""
+    """Emit signed floor quotient and remainder.
+
+    Machines round towards zero, and trap at a division by zero and of the least number by -1.
+    """
     kind, element, lanes = held_type(left.dtype, left.lanes), held_type(left.dtype), left.lanes
-    one, nothing = constant(1, element, lanes), constant(0, element, lanes)
+    unit, nothing = constant(1, element, lanes), constant(0, element, lanes)
     mask, pure, dtype = vector_type("i1", lanes), builder.pure, left.dtype
     by = right.text
     if divisor in (None, 0, -1):
-        by = _unless(builder, right, 0, one)
-        by = _unless(builder, Value(by, dtype, lanes), -1, one)
+        by = _unless(builder, right, 0, unit)
+        by = _unless(builder, Value(by, dtype, lanes), -1, unit)
     towards_zero = pure(f"sdiv {kind} {left.text}, {by}")
     product = pure(f"mul {kind} {towards_zero}, {by}")
     rest = pure(f"sub {kind} {left.text}, {product}")
+    # The truncated quotient is 1 too high if the remainder is nonzero and its sign differs from the
+    # divisor's.
     signs = pure(f"xor {kind} {rest}, {by}")
     differ = pure(f"icmp slt {kind} {signs}, {nothing}")
     some = pure(f"icmp ne {kind} {rest}, {nothing}")
     too_high = pure(f"and {mask} {differ}, {some}")
-    lower = pure(f"sub {kind} {towards_zero}, {one}")
+    lower = pure(f"sub {kind} {towards_zero}, {unit}")
     quotient = pure(f"select {mask} {too_high}, {kind} {lower}, {kind} {towards_zero}")
     higher = pure(f"add {kind} {rest}, {by}")
     remainder = pure(f"select {mask} {too_high}, {kind} {higher}, {kind} {rest}")

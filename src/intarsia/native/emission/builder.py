@@ -1,4 +1,4 @@
-"""The text of one LLVM function while it grows: fresh names, values that are there already, blocks."""
+"""Builder of the text of one LLVM function: fresh names, value numbering, blocks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from intarsia.native.emission.types import Value, held_type, shuffle_mask
 
 Lines = list["str | Lines"]
-"""Lines, and lists of lines that are still open when what follows them is written."""
+"""Lines, and nested lists of lines that may grow after the lines behind them were written."""
 
 
 @dataclass(slots=True)
 class ModuleText:
-    """What the functions of one module share.
+    """The text of one module, which its functions share.
 
     Attributes:
-        declarations: Declarations of functions that are called, by name.
+        declarations: Declarations of called functions, by name.
         functions: Finished functions, in order.
-        symbols: Functions of the process that are called (`expf`), a subset of the declared ones.
+        symbols: Called functions of the process (`expf`), a subset of the declared ones.
     """
 
     declarations: dict[str, str] = field(default_factory=dict)
@@ -28,17 +28,17 @@ class ModuleText:
     symbols: set[str] = field(default_factory=set)
 
     def text(self) -> str:
-        """The module."""
+        """Return the text of the module."""
         return "\n".join((*self.declarations.values(), *self.functions)) + "\n"
 
 
 @dataclass(slots=True)
 class Builder:
-    """Appends instructions; an instruction without effect that is there already is not written again.
+    """Appends instructions, and reuses equal instructions without effects (value numbering).
 
     Attributes:
         module: The module of the function.
-        lines: What has been written.
+        lines: Lines written so far.
         block: Label of the current block.
         contract: " contract" if products and sums may be fused, else "".
     """
@@ -47,77 +47,77 @@ class Builder:
     contract: str = ""
     lines: Lines = field(default_factory=list)
     block: str = "entry"
-    _known: dict[str, str] = field(default_factory=dict)
+    _values: dict[str, str] = field(default_factory=dict)
     _added: list[list[str]] = field(default_factory=list)
     _noted: dict[Hashable, Any] = field(default_factory=dict)
     _notes: list[list[Hashable]] = field(default_factory=list)
     _count: int = 0
 
     def fresh(self, stem: str = "v") -> str:
-        """A new name."""
+        """Return a new name."""
         self._count += 1
         return f"%{stem}{self._count}"
 
     def pure(self, text: str) -> str:
-        """The value of an instruction that has no effect and reads no memory."""
-        found = self._known.get(text)
-        if found is None:
+        """Return the value of an instruction that has no effect and reads no memory."""
+        name = self._values.get(text)
+        if name is None:
             self._count += 1
-            found = f"%v{self._count}"
-            self.lines.append(f"  {found} = {text}")
-            self._known[text] = found
+            name = f"%v{self._count}"
+            self.lines.append(f"  {name} = {text}")
+            self._values[text] = name
             if self._added:
                 self._added[-1].append(text)
-        return found
+        return name
 
     def read(self, text: str, version: str) -> str:
-        """The value of an instruction that reads memory, which has been written to `version` times."""
+        """Return the value of an instruction that reads memory which was written `version` times."""
         key = f"{version}:{text}"
-        found = self._known.get(key)
-        if found is None:
-            found = self.value_of(text)
-            self._known[key] = found
+        name = self._values.get(key)
+        if name is None:
+            name = self.value_of(text)
+            self._values[key] = name
             if self._added:
                 self._added[-1].append(key)
-        return found
+        return name
 
     def value_of(self, text: str) -> str:
-        """The value of an instruction with effects."""
+        """Emit an instruction with effects, and return its value."""
         self._count += 1
         found = f"%v{self._count}"
         self.lines.append(f"  {found} = {text}")
         return found
 
     def do(self, text: str) -> None:
-        """An instruction without a value."""
+        """Emit an instruction without a value."""
         self.lines.append(f"  {text}")
 
     def once(self, text: str) -> None:
-        """An instruction without a value that need not be repeated."""
-        if text not in self._known:
-            self._known[text] = ""
+        """Emit an instruction without a value, unless it was emitted here before."""
+        if text not in self._values:
+            self._values[text] = ""
             self.do(text)
             if self._added:
                 self._added[-1].append(text)
 
     def noted(self, key: Hashable) -> Any:
-        """What `note` was told here, or around here; None if nothing."""
+        """Return the value that `note` recorded here or in an enclosing block; None if there is none."""
         return self._noted.get(key)
 
     def note(self, key: Hashable, value: object) -> None:
-        """Remember what instructions that are there already compute, as long as they are known."""
+        """Record the result of emitted instructions, valid in this block and those it dominates."""
         self._noted[key] = value
         if self._notes:
             self._notes[-1].append(key)
 
     def hole(self) -> Lines:
-        """A place for lines that are written later."""
+        """Insert a list for lines that are written later, and return it."""
         lines: Lines = []
         self.lines.append(lines)
         return lines
 
     def label(self, stem: str) -> str:
-        """A new label, without the percent sign."""
+        """Return a new label, without the percent sign."""
         self._count += 1
         return f"{stem}{self._count}"
 
@@ -127,41 +127,41 @@ class Builder:
         self.block = label
 
     def jump(self, label: str) -> None:
-        """End the block."""
+        """End the block with a jump."""
         self.lines.append(f"  br label %{label}")
 
     def branch(self, cond: str, then: str, otherwise: str) -> None:
-        """End the block by a condition."""
+        """End the block with a conditional branch."""
         self.lines.append(f"  br i1 {cond}, label %{then}, label %{otherwise}")
 
     @contextmanager
     def conditional(self) -> Iterator[None]:
-        """Code that does not always run: what is computed in it is not known after it."""
+        """Mark code that does not always run: its values do not dominate the code after it."""
         self._added.append([])
         self._notes.append([])
         yield
         for key in self._added.pop():
-            del self._known[key]
+            del self._values[key]
         for note in self._notes.pop():
             del self._noted[note]
 
     @contextmanager
     def writing_into(self, lines: Lines) -> Iterator[None]:
-        """Write into a hole instead; what is computed there is not known elsewhere."""
+        """Write into a hole; its values are not reused elsewhere."""
         current, self.lines = self.lines, lines
         with self.conditional():
             yield
         self.lines = current
 
     def splat(self, value: Value, lanes: int) -> str:
-        """The text of a value in so many lanes; a vector stays as it is."""
+        """Return the text of a value broadcast to lanes; a vector stays unchanged."""
         if value.lanes == lanes:
             return value.text
         scalar = held_type(value.dtype)
         return self.splat_text(value.text, scalar, lanes)
 
     def splat_text(self, text: str, element: str, lanes: int) -> str:
-        """A scalar of an LLVM type in all lanes."""
+        """Broadcast a scalar of an LLVM type to all lanes."""
         if not text.startswith("%"):
             return f"splat ({element} {text})"
         vector = f"<{lanes} x {element}>"
@@ -170,14 +170,14 @@ class Builder:
         return self.pure(f"shufflevector {vector} {first}, {vector} poison, {mask}")
 
     def lane(self, value: Value, lane: int) -> Value:
-        """One lane of a value."""
+        """Return one lane of a value."""
         if not value.lanes:
             return value
         text = f"extractelement {held_type(value.dtype, value.lanes)} {value.text}, i64 {lane}"
         return Value(self.pure(text), value.dtype, 0)
 
     def joined(self, lanes: list[str], element: str) -> str:
-        """Scalars of an LLVM type as one vector."""
+        """Build a vector of scalars of an LLVM type."""
         vector = f"<{len(lanes)} x {element}>"
         text = "poison"
         for number, lane in enumerate(lanes):
@@ -185,18 +185,18 @@ class Builder:
         return text
 
     def call(self, result: str, name: str, args: str) -> str:
-        """The value of a call of a function without effects; `args` are written with their types."""
+        """Return the value of a call without effects; `args` contain types."""
         self.declare(result, name, args)
         return self.pure(f"call {result} @{name}({args})")
 
     def declare(self, result: str, name: str, args: str) -> None:
-        """Declare a function that is called with such arguments."""
+        """Declare a function by the arguments of a call."""
         if name not in self.module.declarations:
             types = ", ".join(_argument_type(arg) for arg in _split(args))
             self.module.declarations[name] = f"declare {result} @{name}({types})"
 
     def text(self) -> str:
-        """All lines, holes filled."""
+        """Return all lines, with filled holes."""
         return "\n".join(_flat(self.lines))
 
 
@@ -209,13 +209,13 @@ def _flat(lines: Lines) -> Iterator[str]:
 
 
 def _split(args: str) -> list[str]:
-    """Arguments apart: commas inside brackets do not count."""
+    """Split arguments at commas outside of brackets."""
     parts, depth, start = [], 0, 0
-    for place, char in enumerate(args):
+    for position, char in enumerate(args):
         depth += (char in "<(") - (char in ">)")
         if char == "," and depth == 0:
-            parts.append(args[start:place].strip())
-            start = place + 1
+            parts.append(args[start:position].strip())
+            start = position + 1
     return [*parts, args[start:].strip()]
 
 

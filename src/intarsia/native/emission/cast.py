@@ -11,7 +11,7 @@ _HALVES = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def cast(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> Value:
-    """A value as another type."""
+    """Emit a cast of a value to another type."""
     if value.dtype is dtype:
         return value
     return Value(_text(builder, value, dtype, has_f16c), dtype, value.lanes)
@@ -76,20 +76,22 @@ def _to_float(builder: Builder, value: Value, dtype: DType, has_f16c: bool) -> s
 
 
 def _to_odd(builder: Builder, text: str, lanes: int) -> str:
-    """A double as a float whose last bit tells that something was lost, so that it can be rounded again."""
+    """Round a double to odd: towards zero, with the last bit set if the result is inexact."""
     double, single = vector_type("double", lanes), vector_type("float", lanes)
     bits_type, mask, pure = vector_type("i32", lanes), vector_type("i1", lanes), builder.pure
-    one = constant(1, "i32", lanes)
+    unit = constant(1, "i32", lanes)
+    # Rounding twice (double to float to half) can round a tie the wrong way. A float rounded to odd has
+    # enough bits\nto break every tie of the second rounding.
     near = pure(f"fptrunc {double} {text} to {single}")
     back = pure(f"fpext {single} {near} to {double}")
     bits = pure(f"bitcast {single} {near} to {bits_type}")
     size = pure(f"call {double} @{_fabs(builder, double, lanes)}({double} {text})")
-    found = pure(f"call {double} @{_fabs(builder, double, lanes)}({double} {back})")
-    lost = pure(f"fcmp one {double} {found}, {size}")
-    is_above = pure(f"fcmp ogt {double} {found}, {size}")
-    lower = pure(f"sub {bits_type} {bits}, {one}")
+    near_size = pure(f"call {double} @{_fabs(builder, double, lanes)}({double} {back})")
+    lost = pure(f"fcmp one {double} {near_size}, {size}")
+    is_above = pure(f"fcmp ogt {double} {near_size}, {size}")
+    lower = pure(f"sub {bits_type} {bits}, {unit}")
     towards_zero = pure(f"select {mask} {is_above}, {bits_type} {lower}, {bits_type} {bits}")
-    odd = pure(f"or {bits_type} {towards_zero}, {one}")
+    odd = pure(f"or {bits_type} {towards_zero}, {unit}")
     kept = pure(f"select {mask} {lost}, {bits_type} {odd}, {bits_type} {bits}")
     return pure(f"bitcast {bits_type} {kept} to {single}")
 

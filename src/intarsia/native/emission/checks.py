@@ -1,4 +1,4 @@
-"""Checks of indices in bounds-checked code, where everything runs in one thread, one lane at a time.
+"""Index checks of bounds-checked code, which runs in one thread, one lane at a time.
 
 At the first index out of bounds the kernel writes the number of the check, from 1, and the index into its
 runtime record, at `FAILED_SITE` and `FAILED_INDEX`, and returns. The caller sets the number to 0 before.
@@ -15,15 +15,18 @@ from intarsia.native.emission.state import AccessSite, FunctionState
 from intarsia.native.emission.types import Value
 
 FAILED_SITE: Final = 48
-"""Where in the runtime record the int64 number of the failed check is; 0 means that none failed."""
+"""Offset of the int64 number of the failed check in the runtime record, in bytes.
+
+0 means that none failed.
+"""
 FAILED_INDEX: Final = 56
-"""Where in the runtime record the int64 index is that was out of bounds."""
+"""Offset of the int64 index that was out of bounds in the runtime record, in bytes."""
 
 
 def check_indices(
     state: FunctionState, access: Load | Store, texts: Sequence[str], indices: Sequence[AffineIndex | Value]
 ) -> None:
-    """Check the indices of one access, but for those that are known to be right."""
+    """Emit checks of the indices of one access, except those proven in bounds."""
     builder = state.builder
     for dimension, (text, index) in enumerate(zip(texts, indices, strict=True)):
         extent = access.buffer.shape[dimension]

@@ -1,13 +1,13 @@
-"""LLVM IR text of a loop function.
+"""Emission of a loop function as LLVM IR text.
 
 The kernel is `void name(ptr args, ptr runtime)`. `args` points to the addresses of the buffers in the order
-of the parameters; the runtime's record begins with the function that runs parallel loops, the address of
-this thread's scratch and its bytes. That function is called as `parallel_for(runtime, body, closure, extent)`
-and calls `body(closure, begin, end, scratch)` for ranges, begin < end, that make up 0 to extent, with the
-scratch of the thread that calls. Buffers are promised not to overlap, and to lie at multiples of the size of
-their elements, or of the attribute `alignment` (bytes) of the loop function. The attribute `contract` allows
+of the parameters; the runtime's record begins with the function that runs parallel loops, the address of this
+thread's scratch and its bytes. That function is called as `parallel_for(runtime, body, closure, extent)` and
+calls `body(closure, begin, end, scratch)` for ranges, begin < end, that make up 0 to extent, with the scratch
+of the thread that calls. Buffers are promised not to overlap, and to lie at multiples of the size of their
+elements, or of the attribute `alignment` (bytes) of the loop function. The attribute `contract` allows
 products and sums to be fused, and 0 to be left out of a sum, which then may be -0; `streamed` names buffers
-whose vectors are asked for before they are read.
+whose vectors are prefetched.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class EmittedKernel:
     """A kernel as LLVM IR.
 
     Attributes:
-        text: The module; it defines the kernel and has no other visible names.
-        scratch_bytes: Scratch that each thread must be given, at a multiple of 64.
-        symbols: Functions of the C library's mathematics that it calls, sorted.
-        sites: In bounds-checked code, what each check is about; the number in the record counts from 1.
+        text: LLVM module, in which only the kernel is visible.
+        scratch_bytes: Scratch memory that each thread needs, in bytes, at an address that is a multiple of
+            64.
+        symbols: Called functions of the C mathematics library, sorted.
+        sites: Checks of bounds-checked code; the number in the runtime record counts from 1.
     """
 
     text: str
@@ -46,10 +47,10 @@ class EmittedKernel:
 def emit_llvm(
     prim_func: PrimFunc, name: str, isa: Isa, *, bounds_checked: bool = False, prefetch: bool = True
 ) -> EmittedKernel:
-    """LLVM IR of a verified loop function as a kernel of that name, which asks for weights ahead or not.
+    """Emit a verified loop function as a kernel of that name, with or without software prefetches.
 
-    In bounds-checked code everything runs in one thread and one by one; see `checks` for what it does at
-    an index out of bounds.
+    Bounds-checked code runs in one thread, one lane at a time; `checks` describes what it does at an index
+    out of bounds.
     """
     contract = " contract" if prim_func.attrs.get("contract") else ""
     kernel = KernelState(name, isa, Facts(prim_func), ModuleText(), contract, bounds_checked)

@@ -1,4 +1,4 @@
-"""What is known about a loop function before it is emitted: what it accesses, what fits in registers."""
+"""Facts on a loop function before emission: its accesses, and the buffers that fit into registers."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from intarsia.native.emission.reads import Reads, reads_of
 from intarsia.native.emission.types import held_bytes
 
 _MOST_REGISTERS: Final = 1024
-"""Elements of the largest buffer that is held in registers."""
+"""Maximum number of elements of a buffer that is kept in registers."""
 
 _MOST_EXPANDED: Final = 4 * _MOST_REGISTERS
-"""Iterations of the loops that are expanded for one access to such a buffer.
+"""Maximum number of iterations that are expanded for one access to such a buffer.
 
 Few elements may be read in many iterations: `held[i floordiv 524288]` of two elements in a million.
 """
 
 
 class Contents(NamedTuple):
-    """What stands inside a statement.
+    """Contents of a statement.
 
     Attributes:
-        stores: Names of the buffers that are written.
-        loads: Names of the buffers that are read.
-        allocates: Names of the buffers that begin there.
+        stores: Names of written buffers.
+        loads: Names of read buffers.
+        allocates: Names of allocated buffers.
         has_vectors: Whether there is a vectorised loop.
-        widest: Bytes of the widest element that is computed with.
+        widest: Size in bytes of the widest element in arithmetic.
     """
 
     stores: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class Contents(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What is known about one loop function; nodes are known by identity, so it must be kept alive."""
+    """Facts on one loop function; keyed by the identity of nodes, so the function must be kept alive."""
 
     prim_func: PrimFunc
     registers: frozenset[str] = frozenset()
@@ -82,60 +82,60 @@ class Facts:
         self.registers, self.constant_loops = _registers(self.prim_func, self._reads)
 
     def contents(self, statement: Statement) -> Contents:
-        """What stands inside a statement."""
-        known = self._contents.get(id(statement))
-        if known is None:
-            known = self._contents[id(statement)] = self._find(statement)
-        return known
+        """Return the contents of a statement."""
+        contents = self._contents.get(id(statement))
+        if contents is None:
+            contents = self._contents[id(statement)] = self._find(statement)
+        return contents
 
     def _find(self, statement: Statement) -> Contents:
-        found = self._own_contents(statement)
+        contents = self._own_contents(statement)
         match statement:
             case Block():
                 for inner in statement.statements:
-                    found = found | self.contents(inner)
+                    contents = contents | self.contents(inner)
             case For():
-                found = found | self.contents(statement.body)
+                contents = contents | self.contents(statement.body)
                 if statement.kind is ForKind.VECTORIZED and statement.extent > 1:
-                    found = found._replace(has_vectors=True)
+                    contents = contents._replace(has_vectors=True)
             case Store():
-                own = frozenset({statement.buffer.name})
-                found = found | Contents(stores=own, widest=held_bytes(statement.buffer.dtype))
+                names = frozenset({statement.buffer.name})
+                contents = contents | Contents(stores=names, widest=held_bytes(statement.buffer.dtype))
             case Allocate():
-                own = frozenset({statement.buffer.name})
-                found = found | self.contents(statement.body) | Contents(allocates=own)
+                names = frozenset({statement.buffer.name})
+                contents = contents | self.contents(statement.body) | Contents(allocates=names)
             case IfThenElse():
-                found = found | self.contents(statement.then)
+                contents = contents | self.contents(statement.then)
                 if statement.otherwise is not None:
-                    found = found | self.contents(statement.otherwise)
-        return found
+                    contents = contents | self.contents(statement.otherwise)
+        return contents
 
     def _own_contents(self, statement: Statement) -> Contents:
-        """What a statement's own scalars read."""
+        """Return the reads of a statement's scalars, without nested statements."""
         found = [reads_of(scalar, self._reads) for scalar in scalars(statement)]
         loads = frozenset(load.buffer.name for each in found for load in each.loads)
         return Contents(loads=loads, widest=max((each.widest for each in found), default=1))
 
     def loads(self, statement: Statement) -> list[Load]:
-        """What a statement's own scalars read, with indices."""
+        """Return the loads of a statement's scalars, including those in indices."""
         return [load for scalar in scalars(statement) for load in reads_of(scalar, self._reads).loads]
 
     def plan(self, access: Load | Store) -> AccessPlan | None:
-        """Where the element of an access lies, if its indices are sums of multiples of loop variables."""
+        """Return the plan of an access whose indices are affine in loop variables, else None."""
         key = id(access)
         if key not in self._plans:
             self._plans[key] = access_plan(access.buffer, access.indices, self._forms)
         return self._plans[key]
 
     def counters(self, index: Scalar) -> tuple[str, ...] | None:
-        """The names of the counters in an index; None if there is anything but arithmetic on them."""
+        """Return the counters in an index; None if it has anything but arithmetic on counters."""
         key = id(index)
         if key not in self._counters:
             self._counters[key] = _counters((index,))
         return self._counters[key]
 
     def can_run_in_lanes(self, loop: For) -> bool:
-        """Whether iterations may run together: none reads what another one writes at the same time."""
+        """Return whether iterations may run in lanes: none reads what another one writes."""
         inside = self.contents(loop.body)
         shared = (inside.stores & inside.loads) - inside.allocates
         if not shared:
@@ -151,7 +151,7 @@ class Facts:
 
 
 def _registers(prim_func: PrimFunc, reads: Reads) -> tuple[frozenset[str], frozenset[int]]:
-    """Buffers that are held in registers, and the loops (by identity) that are expanded for that."""
+    """Return the buffers kept in registers, and the loops (by identity) that are expanded for them."""
     loops: list[For] = []
     born: dict[str, int] = {}
     refused: set[str] = set()
@@ -191,48 +191,48 @@ def _may_be_register(buffer: Buffer) -> bool:
 
 
 def _accesses(statement: Statement, reads: Reads) -> list[Load | Store]:
-    found: list[Load | Store] = [statement] if isinstance(statement, Store) else []
+    accesses: list[Load | Store] = [statement] if isinstance(statement, Store) else []
     for scalar in scalars(statement):
-        found += reads_of(scalar, reads).loads
-    return found
+        accesses += reads_of(scalar, reads).loads
+    return accesses
 
 
 def _loops_to_expand(
     indices: tuple[Scalar, ...], around: dict[str, For], counters: dict[int, tuple[str, ...] | None]
 ) -> set[int] | None:
-    """The loops whose variables the indices name; None if they are not constant once those are expanded.
+    """Return the loops to expand so that indices are constant; None if that is impossible.
 
     None as well if they have more than `_MOST_EXPANDED` iterations.
 
     Args:
-        indices: Of the access.
-        around: The loops around it by their variables' names.
-        counters: For indices by identity the names in them; None if there is more. Those found are added.
+        indices: Indices of the access.
+        around: Loops around the access by the names of their variables.
+        counters: Cache of the counters in indices, by identity; None for other indices.
     """
     if id(indices) not in counters:
         counters[id(indices)] = _counters(indices)
     names = counters[id(indices)]
     if names is None:
         return None
-    found, iterations = set(), 1
+    expanded, iterations = set(), 1
     for name in names:
         loop = around[name]
         if loop.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
-            found.add(id(loop))
+            expanded.add(id(loop))
             iterations *= loop.extent
         elif loop.extent > 1:
             return None
-    return found if iterations <= _MOST_EXPANDED else None
+    return expanded if iterations <= _MOST_EXPANDED else None
 
 
 def _counters(indices: tuple[Scalar, ...]) -> tuple[str, ...] | None:
-    """The names of the counters in indices; None if there is anything but arithmetic on them."""
-    found: dict[str, None] = {}
+    """Return the counters in indices; None if they have anything but arithmetic on counters."""
+    counters: dict[str, None] = {}
     for root in indices:
         for scalar, _ in scalar_post_order(root):
             match scalar:
                 case LoopVar():
-                    found[scalar.name] = None
+                    counters[scalar.name] = None
                 case Load() | Intrinsic() | Cast():
                     return None
-    return tuple(found)
+    return tuple(counters)

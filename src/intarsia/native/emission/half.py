@@ -1,4 +1,4 @@
-"""float16 and bfloat16: held as float32 values that are rounded to them."""
+"""float16 and bfloat16, represented as rounded float32 values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from intarsia.native.emission.types import constant, vector_type
 
 
 def rounded(builder: Builder, text: str, dtype: DType, lanes: int, has_f16c: bool) -> str:
-    """A float32 rounded to nearest even in float16 or bfloat16, as a float32 again."""
+    """Round a float32 to nearest even in float16 or bfloat16, and return it as float32."""
     if dtype is DType.BFLOAT16:
         return from_bfloat_bits(builder, bfloat_bits(builder, text, lanes), lanes)
     return from_half_bits(builder, half_bits(builder, text, lanes, has_f16c), lanes, has_f16c)
 
 
 def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
-    """The i16 of a float32 rounded to bfloat16; NaN stays NaN."""
+    """Return the i16 of a float32 rounded to bfloat16; NaN stays NaN."""
     float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
 
     def number(value: int) -> str:
@@ -24,9 +24,11 @@ def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
     bits = builder.pure(f"bitcast {float_type} {text} to {int_type}")
     high = builder.pure(f"lshr {int_type} {bits}, {number(16)}")
     odd = builder.pure(f"and {int_type} {high}, {number(1)}")
+    # Round to nearest even on the bits: add 0x7FFF, plus 1 if the kept part is odd, then cut 16 bits.
     half = builder.pure(f"add {int_type} {odd}, {number(0x7FFF)}")
     sum_ = builder.pure(f"add {int_type} {bits}, {half}")
     nearest = builder.pure(f"lshr {int_type} {sum_}, {number(16)}")
+    # Rounding could carry a NaN into infinity, so a NaN is cut and made quiet instead.
     quiet = builder.pure(f"or {int_type} {high}, {number(0x40)}")
     is_nan = builder.pure(f"fcmp uno {float_type} {text}, {text}")
     mask_type = vector_type("i1", lanes)
@@ -35,7 +37,7 @@ def bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
 
 
 def from_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
-    """The float32 of a bfloat16's i16."""
+    """Return the float32 of a bfloat16's i16."""
     int_type = vector_type("i32", lanes)
     wide = builder.pure(f"zext {vector_type('i16', lanes)} {text} to {int_type}")
     bits = builder.pure(f"shl {int_type} {wide}, {constant(16, 'i32', lanes)}")
@@ -43,21 +45,21 @@ def from_bfloat_bits(builder: Builder, text: str, lanes: int) -> str:
 
 
 def half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
-    """The half of a float32; without instructions for it, the i16 of that half."""
+    """Return the half of a float32; without instructions for it, the i16 of that half."""
     if has_f16c:
         return builder.pure(f"fptrunc {vector_type('float', lanes)} {text} to {vector_type('half', lanes)}")
     return _half_by_integers(builder, text, lanes)
 
 
 def from_half_bits(builder: Builder, text: str, lanes: int, has_f16c: bool) -> str:
-    """The float32 of what `half_bits` gives."""
+    """Return the float32 of a result of `half_bits`."""
     if has_f16c:
         return builder.pure(f"fpext {vector_type('half', lanes)} {text} to {vector_type('float', lanes)}")
     return _float_by_integers(builder, text, lanes)
 
 
 def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:
-    """Normal numbers are rounded by adding to the bits; the others by a float addition that aligns them."""
+    """Round float32 to half with integer operations."""
     float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
     mask_type = vector_type("i1", lanes)
     pure = builder.pure
@@ -71,11 +73,15 @@ def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:
     sign = pure(f"and {int_type} {high}, {number(0x8000)}")
     shifted = pure(f"lshr {int_type} {size}, {number(13)}")
     odd = pure(f"and {int_type} {shifted}, {number(1)}")
+    # Normal: round to nearest even on the bits (13 are cut), then move the exponent bias from 127 to 15 (112
+    # less).
     carry = pure(f"add {int_type} {odd}, {number(0xFFF)}")
     sum_ = pure(f"add {int_type} {size}, {carry}")
     again = pure(f"lshr {int_type} {sum_}, {number(13)}")
     normal = pure(f"sub {int_type} {again}, {number(112 << 10)}")
     magnitude = pure(f"bitcast {int_type} {size} to {float_type}")
+    # Denormal: adding 0.5 aligns the last bit of the sum with that of a half denormal, and the addition
+    # rounds.
     aligned = pure(f"fadd {float_type} {magnitude}, {constant(0.5, 'float', lanes)}")
     small = pure(f"bitcast {float_type} {aligned} to {int_type}")
     tiny = pure(f"sub {int_type} {small}, {number(0x3F000000)}")
@@ -84,6 +90,8 @@ def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:
         test = pure(f"icmp {cond}")
         return pure(f"select {mask_type} {test}, {int_type} {first}, {int_type} {second}")
 
+    # 113 << 23 is 2**-14, the least normal half; 0x47800000 is 2**16, from which on the result is infinity or
+    # NaN.
     finite = choose(f"ult {int_type} {size}, {number(113 << 23)}", tiny, normal)
     large = choose(f"ugt {int_type} {size}, {number(0x7F800000)}", number(0x7E00), number(0x7C00))
     result = choose(f"uge {int_type} {size}, {number(0x47800000)}", large, finite)
@@ -92,7 +100,7 @@ def _half_by_integers(builder: Builder, text: str, lanes: int) -> str:
 
 
 def _float_by_integers(builder: Builder, text: str, lanes: int) -> str:
-    """The exponent is moved by a multiplication, which brings denormals in order too."""
+    """Convert half to float32 with integer operations and a multiplication."""
     float_type, int_type = vector_type("float", lanes), vector_type("i32", lanes)
     mask_type = vector_type("i1", lanes)
     pure = builder.pure
@@ -106,6 +114,7 @@ def _float_by_integers(builder: Builder, text: str, lanes: int) -> str:
     size = pure(f"and {int_type} {wide}, {number(0x7FFF)}")
     moved = pure(f"shl {int_type} {size}, {number(13)}")
     as_float = pure(f"bitcast {int_type} {moved} to {float_type}")
+    # Multiplying by 2**112 changes the exponent bias, and normalises denormals as well.
     scaled = pure(f"fmul {float_type} {as_float}, {constant(2.0**112, 'float', lanes)}")
     finite = pure(f"bitcast {float_type} {scaled} to {int_type}")
     special = pure(f"or {int_type} {moved}, {number(0x7F800000)}")

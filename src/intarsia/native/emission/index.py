@@ -1,4 +1,4 @@
-"""Indices as sums of multiples of loop variables, where the pieces of a split counter come together again.
+"""Indices as affine sums of loop variables, in which the parts of a split counter are recombined.
 
 A loop over fused axes reads `x[i floordiv 8, i mod 8]`: in a row-major buffer of rows of 8 this is element i.
 """
@@ -12,14 +12,14 @@ from intarsia.ir.prim_func import Arith, ArithOp, Buffer, Literal, LoopVar, Scal
 
 
 class AccessPlan(NamedTuple):
-    """The place of an element: `const + coefficient * loop variable + ...`, counted in elements."""
+    """Offset of an element: `const + coefficient * loop variable + ...`, in elements."""
 
     const: int
     terms: tuple[tuple[str, int], ...]
 
 
 class _Part(NamedTuple):
-    """The quotient (or the remainder) of a sum by a positive number, rounded down."""
+    """The floor quotient or remainder of a sum by a positive number."""
 
     whole: _Form
     divisor: int
@@ -37,18 +37,20 @@ _Unit: TypeAlias = str | _Part
 
 
 Forms: TypeAlias = dict[int, "_Form | None"]
-"""Indices that were looked at, by identity: written out loops have the same ones over and over."""
+"""Cache of analysed indices by identity: expanded loops repeat the same ones."""
 
 
-def access_plan(buffer: Buffer, indices: tuple[Scalar, ...], known: Forms | None = None) -> AccessPlan | None:
-    """Where the element of an access lies, or None if that is no sum of multiples of loop variables.
+def access_plan(
+    buffer: Buffer, indices: tuple[Scalar, ...], known_forms: Forms | None = None
+) -> AccessPlan | None:
+    """Return the offset of an access; None if it is not affine in loop variables.
 
     Args:
-        buffer: What is accessed.
-        indices: Of the element.
-        known: Indices of earlier calls, which are alive; those of this one are added.
+        buffer: Accessed buffer.
+        indices: Indices of the element.
+        known_forms: Cache of earlier calls, whose indices must be alive; this call adds to it.
     """
-    forms = {} if known is None else known
+    forms = {} if known_forms is None else known_forms
     const, stride, has_parts = 0, 1, False
     sums: dict[_Unit, int] = {}
     for index, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
@@ -103,7 +105,7 @@ def _part(left: _Form, right: _Form, is_quotient: bool) -> _Form | None:
 
 
 def _joined(form: _Form) -> _Form:
-    """`divisor * quotient + remainder` is the whole."""
+    """Replace `divisor * quotient + remainder` by the dividend."""
     changed = not all(isinstance(unit, str) for unit, _ in form.terms)
     while changed:
         changed = False
@@ -120,7 +122,7 @@ def _joined(form: _Form) -> _Form:
 
 
 def _sum(left: _Form, right: _Form, factor: int) -> _Form:
-    """`left + factor * right`."""
+    """Return `left + factor * right`."""
     sums = dict(left.terms)
     for unit, coefficient in right.terms:
         sums[unit] = sums.get(unit, 0) + factor * coefficient

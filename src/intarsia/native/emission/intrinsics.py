@@ -33,7 +33,7 @@ _BITS: Final = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor", "shift_left"
 
 
 def intrinsic(builder: Builder, isa: Isa, call: Intrinsic, args: list[Value]) -> Value:
-    """A call of an intrinsic on values of one type."""
+    """Emit a call of an intrinsic on values of one type."""
     lanes = max(arg.lanes for arg in args)
     texts = [builder.splat(arg, lanes) for arg in args]
     if call.dtype.is_integer:
@@ -93,7 +93,7 @@ def _fma(builder: Builder, isa: Isa, dtype: DType, texts: list[str], lanes: int)
 
 
 def _power(builder: Builder, call: Intrinsic, texts: list[str], lanes: int) -> str | None:
-    """Powers by constants that are one or two instructions; each is rounded as often as `pow` or right."""
+    """Emit a power by a constant as one or two instructions, if that is as accurate as `pow`; else None."""
     exponent, element = call.args[1], held_type(call.dtype)
     if not isinstance(exponent, Literal):
         return None

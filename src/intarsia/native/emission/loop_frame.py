@@ -1,4 +1,4 @@
-"""A loop whose body is being written: what must still be put before it, and at its head."""
+"""Frame of an open loop: lines that must still be added before it, and at its head."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from intarsia.native.emission.builder import Lines
 
 Terms = tuple[tuple[int, int], ...]
-"""Numbers of symbols, ascending, each with its coefficient."""
+"""Pairs of a symbol's number, ascending, and its coefficient."""
 
 
 @dataclass(slots=True, eq=False)
@@ -15,12 +15,12 @@ class LoopFrame:
     """A loop whose body is being written, or the function itself.
 
     Attributes:
-        before: Where lines that run once before the loop are written.
-        phis: Where the phis at the head of its body are written.
+        before: Hole for lines that run once before the loop.
+        phis: Hole for the phis at the head of its body.
         entered_from: Label of the block before it.
         start: First value of the counter; a function has none.
-        pointers: Names of the pointers that advance with it, by base and terms.
-        pending: What each phi gets: name, type, value before the loop, value from the last iteration.
+        pointers: Names of the pointers that advance with the loop, by base and terms.
+        pending: Operands of each phi: name, type, value before the loop, value from the last iteration.
     """
 
     before: Lines

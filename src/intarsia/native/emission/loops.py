@@ -1,4 +1,4 @@
-"""Serial loops in LLVM: counters, and pointers that advance with them instead of being computed anew."""
+"""Serial loops in LLVM: counters, and pointers that advance with them (strength reduction)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from intarsia.native.emission.loop_frame import LoopFrame, Terms
 
 @dataclass(slots=True)
 class Symbols:
-    """The numbers that are known only when the code runs, and pointers that depend on them."""
+    """Run-time numbers of a function, and pointers that depend on them."""
 
     builder: Builder
     table: list[Symbol] = field(default_factory=list)
     _opaque: dict[str, int] = field(default_factory=dict)
 
     def counter(self, text: str, low: int, high: int, frame: LoopFrame) -> AffineIndex:
-        """The counter of a loop, or a parameter of the function whose frame that is."""
+        """Add the counter of a loop, or a parameter of the function whose frame is given."""
         self.table.append(Symbol(text, low, high, frame))
         return AffineIndex(0, 0, ((len(self.table) - 1, 1),))
 
     def opaque(self, text: str, span: tuple[int, int] | None = None) -> AffineIndex:
-        """Any other int64, with its least and greatest value where known; a text has one symbol."""
+        """Add any other int64, with its range if known; equal texts share one symbol."""
         if not text.startswith("%"):
             return AffineIndex(int(text))
         number = self._opaque.get(text)
@@ -34,7 +34,7 @@ class Symbols:
         return AffineIndex(0, 0, ((number, 1),))
 
     def sum(self, number: AffineIndex) -> str:
-        """A sum that all lanes share, added up."""
+        """Emit a sum that all lanes share."""
         builder, text = self.builder, ""
         for symbol, coefficient in number.terms:
             part = self.table[symbol].text
@@ -46,7 +46,7 @@ class Symbols:
         return builder.pure(f"add i64 {text}, {number.const}") if number.const else text
 
     def pointer(self, base: str, terms: Terms, size: int) -> str:
-        """The address `base + size * terms`, advanced by the loops that count the symbols of the terms."""
+        """Return the address `base + size * terms`, which the loops of the symbols advance."""
         frame = self.table[terms[-1][0]].frame
         known = None if frame is None else frame.pointers.get((base, terms))
         if known is not None:

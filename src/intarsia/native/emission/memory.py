@@ -23,50 +23,53 @@ from intarsia.native.emission.types import (
 )
 
 _AHEAD_BYTES: Final = 2048
-"""How far ahead a streamed buffer is asked for: 1024 to 4096 are alike by measurement, 256 is too little."""
+"""Prefetch distance of streamed buffers in bytes.
+
+Measured: 1024 to 4096 are equally fast, 256 is too short.
+"""
 _LINE: Final = 64
 _FIRST_CACHE: Final = 3
 _SECOND_CACHE: Final = 2
-"""Into which cache something is to come, as LLVM numbers them."""
+"""Locality operand of llvm.prefetch for the second-level cache."""
 
 
 def element_type(state: FunctionState, dtype: DType, lanes: int = 0) -> str:
-    """The LLVM type in memory; without instructions for float16 it is an integer."""
+    """Return the LLVM type in memory; without instructions for float16 it is an integer."""
     if dtype is DType.FLOAT16 and not state.kernel.has_f16c:
         return vector_type("i16", lanes)
     return stored_type(dtype, lanes)
 
 
-def load(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> Value:
-    """The element of each lane at a place counted in elements."""
-    if place.private_lanes:
-        flat = _private(state, place, flat)
+def load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> Value:
+    """Load the element of each lane at an offset in elements."""
+    if memory.private_lanes:
+        flat = _private(state, memory, flat)
     if isinstance(flat, Value):
-        return _gather(state, place, flat)
-    lanes, version = state.lanes, _version(state, place)
+        return _gather(state, memory, flat)
+    lanes, version = state.lanes, _version(state, memory)
     if not lanes or not flat.lane:
-        address, align = _address(state, place, flat)
-        kind = element_type(state, place.dtype)
+        address, align = _address(state, memory, flat)
+        kind = element_type(state, memory.dtype)
         return _held(
-            state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), place.dtype, 0
+            state, state.builder.read(f"load {kind}, ptr {address}, align {align}", version), memory.dtype, 0
         )
-    is_free = (place.private_lanes and flat.lane == 1) or _ends_in_padding(state, place, flat)
+    is_free = (memory.private_lanes and flat.lane == 1) or _ends_in_padding(state, memory, flat)
     if state.mask is not None and not is_free:
-        return _masked_load(state, place, flat)
+        return _masked_load(state, memory, flat)
     step = flat.lane
     if step == 1:
-        return _held(state, _vector(state, place, flat, lanes), place.dtype, lanes)
+        return _held(state, _vector(state, memory, flat, lanes), memory.dtype, lanes)
     if step == -1 or (step == 2 and lanes > 2):
-        return _held(state, _shuffled(state, place, flat), place.dtype, lanes)
-    return _strided(state, place, flat)
+        return _held(state, _shuffled(state, memory, flat), memory.dtype, lanes)
+    return _strided(state, memory, flat)
 
 
-def _version(state: FunctionState, place: MemoryPlace) -> str:
-    return f"{place.name} {state.versions.get(place.name, 0)}"
+def _version(state: FunctionState, memory: MemoryPlace) -> str:
+    return f"{memory.name} {state.versions.get(memory.name, 0)}"
 
 
-def _private(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> AffineIndex | Value:
-    lanes = place.private_lanes
+def _private(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> AffineIndex | Value:
+    lanes = memory.private_lanes
     if isinstance(flat, AffineIndex):
         terms = tuple((symbol, coefficient * lanes) for symbol, coefficient in flat.terms)
         return AffineIndex(flat.const * lanes, flat.lane * lanes + 1, terms)
@@ -76,11 +79,11 @@ def _private(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value
     return Value(state.builder.pure(f"add {kind} {first}, {numbers}"), DType.INT64, lanes)
 
 
-def _address(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> tuple[str, int]:
-    size = stored_bytes(place.dtype)
-    text = state.symbols.pointer(place.base, flat.terms, size) if flat.terms else place.base
+def _address(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> tuple[str, int]:
+    size = stored_bytes(memory.dtype)
+    text = state.symbols.pointer(memory.base, flat.terms, size) if flat.terms else memory.base
     offset = flat.const * size
-    bits = place.align | offset
+    bits = memory.align | offset
     for _, coefficient in flat.terms:
         bits |= coefficient * size
     if offset:
@@ -88,205 +91,207 @@ def _address(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> tup
     return text, bits & -bits
 
 
-def _vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, lanes: int) -> str:
-    address, align = _address(state, place, flat)
-    kind = element_type(state, place.dtype, lanes)
-    if place.is_streamed:
-        _fetch(state, address)
-    return state.builder.read(f"load {kind}, ptr {address}, align {align}", _version(state, place))
+def _vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, lanes: int) -> str:
+    address, align = _address(state, memory, flat)
+    kind = element_type(state, memory.dtype, lanes)
+    if memory.is_streamed:
+        _prefetch_vector(state, address)
+    return state.builder.read(f"load {kind}, ptr {address}, align {align}", _version(state, memory))
 
 
-def _fetch(state: FunctionState, address: str) -> None:
-    """Ask for what is read some steps later; an address beyond the buffer does no harm."""
-    _ask(state, address, _AHEAD_BYTES, _FIRST_CACHE)
+def _prefetch_vector(state: FunctionState, address: str) -> None:
+    """Prefetch the vector that is read some steps later; an address beyond the buffer is harmless."""
+    _emit_prefetch(state, address, _AHEAD_BYTES, _FIRST_CACHE)
 
 
-def ask_for(state: FunctionState, prefetch: Prefetch) -> None:
-    """Ask for lines that are read much later."""
-    place, flat = state.memory.get(prefetch.buffer), AffineIndex(prefetch.offset)
-    if place is None or any(name not in state.env for name, *_ in prefetch.terms):
+def prefetch_lines(state: FunctionState, prefetch: Prefetch) -> None:
+    """Emit the prefetches of lines that are read much later."""
+    memory, flat = state.memory.get(prefetch.buffer), AffineIndex(prefetch.offset)
+    if memory is None or any(name not in state.env for name, *_ in prefetch.terms):
         return  # the same loop stands in several places
     for name, step in prefetch.terms:
         flat = add(flat, state.env[name], step)
-    address = state.symbols.pointer(place.base, flat.terms, 1) if flat.terms else place.base
+    address = state.symbols.pointer(memory.base, flat.terms, 1) if flat.terms else memory.base
     if prefetch.carry is not None:
         name, last, more = prefetch.carry
         is_last = state.builder.pure(f"icmp eq i64 {state.symbols.sum(state.env[name])}, {last}")
         carried = state.builder.pure(f"select i1 {is_last}, i64 {more}, i64 0")
         address = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {carried}")
     for pair in range(prefetch.pairs):
-        _ask(state, address, flat.const + pair * 2 * _LINE, _SECOND_CACHE)
+        _emit_prefetch(state, address, flat.const + pair * 2 * _LINE, _SECOND_CACHE)
 
 
-def _ask(state: FunctionState, address: str, offset: int, cache: int) -> None:
+def _emit_prefetch(state: FunctionState, address: str, offset: int, cache: int) -> None:
     later = state.builder.pure(f"getelementptr i8, ptr {address}, i64 {offset}")
     args = f"ptr {later}, i32 0, i32 {cache}, i32 1"
     state.builder.declare("void", "llvm.prefetch.p0", args)
     state.builder.once(f"call void @llvm.prefetch.p0({args})")
 
 
-def _shuffled(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> str:
-    """Every second element, or elements in reverse: from vectors that touch no element beyond the last."""
+def _shuffled(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> str:
+    """Load every second element, or elements in reverse, without touching elements beyond the last."""
     lanes = state.lanes
-    kind = element_type(state, place.dtype, lanes)
+    kind = element_type(state, memory.dtype, lanes)
     if flat.lane == -1:
-        first = _vector(state, place, flat._replace(const=flat.const - lanes + 1), lanes)
+        first = _vector(state, memory, flat._replace(const=flat.const - lanes + 1), lanes)
         mask = shuffle_mask(tuple(range(lanes - 1, -1, -1)))
         return state.builder.pure(f"shufflevector {kind} {first}, {kind} poison, {mask}")
-    first = _vector(state, place, flat, lanes)
-    second = _vector(state, place, flat._replace(const=flat.const + lanes - 1), lanes)
+    first = _vector(state, memory, flat, lanes)
+    # The second vector begins at the last element of the first, so that it ends with the last element needed:
+    # a vector\nright behind the first would read one element more, perhaps beyond the buffer.
+    second = _vector(state, memory, flat._replace(const=flat.const + lanes - 1), lanes)
     mask = shuffle_mask(tuple(2 * n if 2 * n < lanes else 2 * n + 1 for n in range(lanes)))
     return state.builder.pure(f"shufflevector {kind} {first}, {kind} {second}, {mask}")
 
 
-def _strided(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> Value:
-    kind, version = element_type(state, place.dtype), _version(state, place)
+def _strided(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Value:
+    kind, version = element_type(state, memory.dtype), _version(state, memory)
     texts = []
     for lane in range(state.lanes):
-        address, align = _address(state, place, AffineIndex(flat.const + lane * flat.lane, 0, flat.terms))
+        address, align = _address(state, memory, AffineIndex(flat.const + lane * flat.lane, 0, flat.terms))
         texts.append(state.builder.read(f"load {kind}, ptr {address}, align {align}", version))
-    return _held(state, state.builder.joined(texts, kind), place.dtype, state.lanes)
+    return _held(state, state.builder.joined(texts, kind), memory.dtype, state.lanes)
 
 
-def _lane_pointers(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> str:
-    """The address of each lane's element as a vector."""
-    lanes, size = state.lanes, stored_bytes(place.dtype)
+def _lane_pointers(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> str:
+    """Return the addresses of the lanes' elements as a vector."""
+    lanes, size = state.lanes, stored_bytes(memory.dtype)
     if isinstance(flat, AffineIndex):
-        base, _ = _address(state, place, flat._replace(lane=0))
+        base, _ = _address(state, memory, flat._replace(lane=0))
         numbers = "<" + ", ".join(f"i64 {lane * flat.lane * size}" for lane in range(lanes)) + ">"
         return state.builder.pure(f"getelementptr i8, ptr {base}, <{lanes} x i64> {numbers}")
-    kind = element_type(state, place.dtype)
+    kind = element_type(state, memory.dtype)
     offsets = state.builder.splat(flat, lanes)
-    return state.builder.pure(f"getelementptr {kind}, ptr {place.base}, <{lanes} x i64> {offsets}")
+    return state.builder.pure(f"getelementptr {kind}, ptr {memory.base}, <{lanes} x i64> {offsets}")
 
 
-def _gather(state: FunctionState, place: MemoryPlace, flat: Value) -> Value:
-    builder, kind, lanes = state.builder, element_type(state, place.dtype), state.lanes
+def _gather(state: FunctionState, memory: MemoryPlace, flat: Value) -> Value:
+    builder, kind, lanes = state.builder, element_type(state, memory.dtype), state.lanes
     if state.mask is not None:
-        return _masked_gather(state, place, flat)
+        return _masked_gather(state, memory, flat)
     texts = []
     for lane in range(lanes):
         offset = builder.lane(flat, lane)
-        address = builder.pure(f"getelementptr {kind}, ptr {place.base}, i64 {offset.text}")
+        address = builder.pure(f"getelementptr {kind}, ptr {memory.base}, i64 {offset.text}")
         texts.append(
             builder.read(
-                f"load {kind}, ptr {address}, align {stored_bytes(place.dtype)}", _version(state, place)
+                f"load {kind}, ptr {address}, align {stored_bytes(memory.dtype)}", _version(state, memory)
             )
         )
-    return _held(state, builder.joined(texts, kind), place.dtype, lanes)
+    return _held(state, builder.joined(texts, kind), memory.dtype, lanes)
 
 
-def _masked_load(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> Value:
+def _masked_load(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> Value:
     assert state.mask is not None  # the caller has looked
-    known = mask_lanes(state.mask)
-    if flat.lane == 2 and state.lanes > 2 and known is not None:
-        kind = element_type(state, place.dtype, state.lanes)
-        first, second, mask = _pair_masks(known)
+    active = mask_lanes(state.mask)
+    if flat.lane == 2 and state.lanes > 2 and active is not None:
+        kind = element_type(state, memory.dtype, state.lanes)
+        first, second, mask = _pair_masks(active)
         parts = [
-            _masked_vector(state, place, flat._replace(const=flat.const + begin), part)
+            _masked_vector(state, memory, flat._replace(const=flat.const + begin), part)
             for begin, part in ((0, first), (state.lanes - 1, second))
         ]
         text = state.builder.pure(f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {mask}")
-        return _held(state, text, place.dtype, state.lanes)
+        return _held(state, text, memory.dtype, state.lanes)
     if flat.lane != 1:
-        return _masked_gather(state, place, flat)
-    text = _masked_vector(state, place, flat, state.mask.text)
-    return _held(state, text, place.dtype, state.lanes)
+        return _masked_gather(state, memory, flat)
+    text = _masked_vector(state, memory, flat, state.mask.text)
+    return _held(state, text, memory.dtype, state.lanes)
 
 
-def _masked_vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, mask: str) -> str:
+def _masked_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, mask: str) -> str:
     builder, lanes = state.builder, state.lanes
-    kind = element_type(state, place.dtype, lanes)
-    address, align = _address(state, place, flat)
-    name = f"llvm.masked.load.{overload(element_type(state, place.dtype), lanes)}.p0"
+    kind = element_type(state, memory.dtype, lanes)
+    address, align = _address(state, memory, flat)
+    name = f"llvm.masked.load.{overload(element_type(state, memory.dtype), lanes)}.p0"
     args = f"ptr {address}, i32 {align}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
     builder.declare(kind, name, args)
-    return builder.read(f"call {kind} @{name}({args})", _version(state, place))
+    return builder.read(f"call {kind} @{name}({args})", _version(state, memory))
 
 
-def _masked_gather(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value) -> Value:
+def _masked_gather(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value) -> Value:
     builder, lanes = state.builder, state.lanes
-    pointers = _lane_pointers(state, place, flat)
-    kind = element_type(state, place.dtype, lanes)
-    name = f"llvm.masked.gather.{overload(element_type(state, place.dtype), lanes)}.v{lanes}p0"
+    pointers = _lane_pointers(state, memory, flat)
+    kind = element_type(state, memory.dtype, lanes)
+    name = f"llvm.masked.gather.{overload(element_type(state, memory.dtype), lanes)}.v{lanes}p0"
     assert state.mask is not None  # the caller has looked
-    size = stored_bytes(place.dtype)
+    size = stored_bytes(memory.dtype)
     args = f"<{lanes} x ptr> {pointers}, i32 {size}, <{lanes} x i1> {state.mask.text}, {kind} zeroinitializer"
     builder.declare(kind, name, args)
-    text = builder.read(f"call {kind} @{name}({args})", _version(state, place))
-    return _held(state, text, place.dtype, lanes)
+    text = builder.read(f"call {kind} @{name}({args})", _version(state, memory))
+    return _held(state, text, memory.dtype, lanes)
 
 
-def store(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
-    """Write a value, of each lane where there are lanes, to a place counted in elements."""
-    if place.private_lanes:
-        flat = _private(state, place, flat)
-    version = state.versions.get(place.name, 0) + 1
+def store(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
+    """Store a value, or that of each lane, at an offset in elements."""
+    if memory.private_lanes:
+        flat = _private(state, memory, flat)
+    version = state.versions.get(memory.name, 0) + 1
     if not state.lanes:
         assert isinstance(flat, AffineIndex)  # a number that all lanes share is always a sum
-        _store_scalar(state, place, flat, value.text)
+        _store_scalar(state, memory, flat, value.text)
     elif isinstance(flat, AffineIndex) and flat.lane == 0 and (state.mask is None or not value.lanes):
-        _store_scalar(state, place, flat, state.builder.lane(value, state.lanes - 1).text)
+        _store_scalar(state, memory, flat, state.builder.lane(value, state.lanes - 1).text)
     elif isinstance(flat, AffineIndex) and flat.lane == 1:
-        _store_vector(state, place, flat, value)
+        _store_vector(state, memory, flat, value)
     elif state.mask is not None:
-        _scatter(state, place, flat, value)
+        _scatter(state, memory, flat, value)
     else:
-        _store_each(state, place, flat, value)
-    state.versions[place.name] = version
+        _store_each(state, memory, flat, value)
+    state.versions[memory.name] = version
 
 
-def _store_scalar(state: FunctionState, place: MemoryPlace, flat: AffineIndex, text: str) -> None:
-    address, align = _address(state, place, flat)
-    kind = element_type(state, place.dtype)
-    stored = _stored(state, text, place.dtype, 0)
+def _store_scalar(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, text: str) -> None:
+    address, align = _address(state, memory, flat)
+    kind = element_type(state, memory.dtype)
+    stored = _stored(state, text, memory.dtype, 0)
     state.builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
 
 
-def _store_vector(state: FunctionState, place: MemoryPlace, flat: AffineIndex, value: Value) -> None:
+def _store_vector(state: FunctionState, memory: MemoryPlace, flat: AffineIndex, value: Value) -> None:
     builder, lanes = state.builder, state.lanes
-    kind = element_type(state, place.dtype, lanes)
-    stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
-    address, align = _address(state, place, flat)
-    if state.mask is None or _ends_in_padding(state, place, flat):
+    kind = element_type(state, memory.dtype, lanes)
+    stored = _stored(state, builder.splat(value, lanes), memory.dtype, lanes)
+    address, align = _address(state, memory, flat)
+    if state.mask is None or _ends_in_padding(state, memory, flat):
         builder.do(f"store {kind} {stored}, ptr {address}, align {align}")
         return
-    name = f"llvm.masked.store.{overload(element_type(state, place.dtype), lanes)}.p0"
+    name = f"llvm.masked.store.{overload(element_type(state, memory.dtype), lanes)}.p0"
     args = f"{kind} {stored}, ptr {address}, i32 {align}, <{lanes} x i1> {state.mask.text}"
     builder.declare("void", name, args)
     builder.do(f"call void @{name}({args})")
 
 
-def _store_each(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
-    builder, kind = state.builder, element_type(state, place.dtype)
+def _store_each(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
+    builder, kind = state.builder, element_type(state, memory.dtype)
     for lane in range(state.lanes):
         text = builder.lane(value, lane).text
         if isinstance(flat, AffineIndex):
             where = AffineIndex(flat.const + lane * flat.lane, 0, flat.terms)
-            _store_scalar(state, place, where, text)
+            _store_scalar(state, memory, where, text)
             continue
         offset = builder.lane(flat, lane).text
-        address = builder.pure(f"getelementptr {kind}, ptr {place.base}, i64 {offset}")
-        stored = _stored(state, text, place.dtype, 0)
-        builder.do(f"store {kind} {stored}, ptr {address}, align {stored_bytes(place.dtype)}")
+        address = builder.pure(f"getelementptr {kind}, ptr {memory.base}, i64 {offset}")
+        stored = _stored(state, text, memory.dtype, 0)
+        builder.do(f"store {kind} {stored}, ptr {address}, align {stored_bytes(memory.dtype)}")
 
 
-def _scatter(state: FunctionState, place: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
-    """Only the lanes of the mask, the last one last."""
+def _scatter(state: FunctionState, memory: MemoryPlace, flat: AffineIndex | Value, value: Value) -> None:
+    """Store the lanes of the mask, in order, so that the last one wins."""
     builder, lanes = state.builder, state.lanes
-    kind = element_type(state, place.dtype, lanes)
-    stored = _stored(state, builder.splat(value, lanes), place.dtype, lanes)
-    pointers = _lane_pointers(state, place, flat)
+    kind = element_type(state, memory.dtype, lanes)
+    stored = _stored(state, builder.splat(value, lanes), memory.dtype, lanes)
+    pointers = _lane_pointers(state, memory, flat)
     assert state.mask is not None  # the caller has looked
-    name = f"llvm.masked.scatter.{overload(element_type(state, place.dtype), lanes)}.v{lanes}p0"
-    size = stored_bytes(place.dtype)
+    name = f"llvm.masked.scatter.{overload(element_type(state, memory.dtype), lanes)}.v{lanes}p0"
+    size = stored_bytes(memory.dtype)
     args = f"{kind} {stored}, <{lanes} x ptr> {pointers}, i32 {size}, <{lanes} x i1> {state.mask.text}"
     builder.declare("void", name, args)
     builder.do(f"call void @{name}({args})")
 
 
 def _held(state: FunctionState, text: str, dtype: DType, lanes: int) -> Value:
-    """What has been loaded, as it is held."""
+    """Convert a loaded element to its type in registers."""
     builder = state.builder
     if dtype is DType.FLOAT32:
         return Value(text, dtype, lanes)
@@ -301,7 +306,7 @@ def _held(state: FunctionState, text: str, dtype: DType, lanes: int) -> Value:
 
 
 def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
-    """What is held, as it is stored."""
+    """Convert a value in registers to its type in memory."""
     builder = state.builder
     match dtype:
         case DType.BOOL:
@@ -313,27 +318,28 @@ def _stored(state: FunctionState, text: str, dtype: DType, lanes: int) -> str:
     return text
 
 
-def _ends_in_padding(state: FunctionState, place: MemoryPlace, flat: AffineIndex) -> bool:
-    """Whether the lanes that are off lie behind the last element, where they do no harm.
+def _ends_in_padding(state: FunctionState, memory: MemoryPlace, flat: AffineIndex) -> bool:
+    """Return whether all inactive lanes are in the padding after the last element, where a store is harmless.
 
-    A store of a whole vector is handed on to later loads at once; one with a mask has to reach the cache.
+    A whole vector is forwarded from the store buffer to later loads; a masked store must reach the cache
+    first.
     """
-    if state.mask is None or not place.is_padded or place.private_lanes or flat.terms or flat.lane != 1:
+    if state.mask is None or not memory.is_padded or memory.private_lanes or flat.terms or flat.lane != 1:
         return False
-    known = mask_lanes(state.mask)
-    if known is None:
+    active = mask_lanes(state.mask)
+    if active is None:
         return False
-    count = sum(known)
-    return flat.const + count == prod(place.shape) and all(known[:count])
+    count = sum(active)
+    return flat.const + count == prod(memory.shape) and all(active[:count])
 
 
 def _pair_masks(on: tuple[bool, ...]) -> tuple[str, str, str]:
-    """How every second element of the lanes that are on is read from two vectors.
+    """Return the masks that load every second element of the active lanes from two vectors.
 
-    The second one begins at the last element of the first.
+    The second vector begins at the last element of the first.
 
     Returns:
-        The masks of both vectors, and which of their lanes make up the result.
+        The masks of both vectors, and the shuffle mask of the result.
     """
     lanes = len(on)
     offsets = {2 * lane for lane in range(lanes) if on[lane]}

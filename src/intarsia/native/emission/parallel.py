@@ -1,4 +1,4 @@
-"""Parallel loops: their iterations in a function of its own, which the runtime calls for parts of them."""
+"""Parallel loops: their bodies become functions that the runtime calls for ranges of iterations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BodyEmitter = Callable[[FunctionState, For, str, str], None]
 
 
 def new_function(kernel: KernelState, runtime: str | None) -> FunctionState:
-    """An empty function; its entry block is open."""
+    """Begin an empty function with an open entry block."""
     builder = Builder(kernel.module, kernel.contract)
     root = LoopFrame(builder.hole(), [], "entry", None)
     return FunctionState(
@@ -26,7 +26,7 @@ def new_function(kernel: KernelState, runtime: str | None) -> FunctionState:
 
 
 def emit_parallel(state: FunctionState, loop: For, emit_body: BodyEmitter) -> None:
-    """A parallel loop as one call of the runtime, and the function that it calls."""
+    """Emit a parallel loop as a call of the runtime, and the function that the runtime calls."""
     kernel, builder = state.kernel, state.builder
     inside = kernel.facts.contents(loop.body)
     used = sorted((inside.loads | inside.stores) & state.memory.keys())
@@ -51,7 +51,7 @@ def emit_parallel(state: FunctionState, loop: For, emit_body: BodyEmitter) -> No
 
 
 def _numbers(state: FunctionState) -> list[int]:
-    """The symbols of the loops around."""
+    """Return the symbols of the enclosing loops."""
     return sorted({symbol for value in state.env.values() for symbol, _ in value.terms})
 
 
@@ -86,7 +86,10 @@ def _body_function(
 
 
 def _entry_function(state: FunctionState, name: str, places: int, numbers: int) -> None:
-    """What the runtime calls: it takes the closure apart, so that pointers are known not to alias."""
+    """Emit the function that the runtime calls.
+
+    It unpacks the closure into arguments of the body function, whose `noalias` LLVM can use.
+    """
     builder = Builder(state.kernel.module)
     args = []
     for slot in range(places + numbers):

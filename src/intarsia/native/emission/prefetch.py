@@ -1,18 +1,20 @@
-"""What loops ask memory for, while they compute with what they asked for before.
+"""Software prefetches of loops.
 
-A product goes over a panel of its weights once for each tile of rows:
+A product reads a panel of its weights once for each tile of rows:
 
     for panels
       for tiles
         for k
           tile += left * panel[k]
 
-At the first tile the panel comes from memory, which is too slow for one tile, and idle while the others
-have their turn. So all turns together ask for the next panel: in turn t of T, step k of K asks for what is
-one panel behind the element (t * K + k) / T. It comes into the second-level cache; the first-level cache is
-asked a little ahead where vectors are loaded (see `memory`). The last panel of a loop asks for the
-first one of the next iteration of the loop around it. Without turns, loops ask for what they read some KiB
-later.
+The first tile loads the panel from memory, which is too slow for one tile, and idle during the other tiles.
+So all
+tiles together prefetch the next panel: in pass t of T, step k of K prefetches the element one panel after
+(t * K + k) / T, into the second-level cache. Vector loads prefetch into the first-level cache shortly before
+(see
+`memory`). The last panel of a loop prefetches the first one of the next iteration of the loop around it.
+Loops that
+read a panel once prefetch at a distance of some KiB.
 """
 
 from __future__ import annotations
@@ -31,31 +33,34 @@ from intarsia.native.emission.types import stored_bytes
 
 _LINE: Final = 64
 _PAIR: Final = 2 * _LINE
-"""Bytes that come when one line of them is asked for: processors bring the line beside it as well."""
+"""Bytes that one prefetch loads: processors also load the adjacent line."""
 _LEAST_AHEAD: Final = 8192
-"""Bytes between what is read and what is asked for: what comes while a memory answers."""
+"""Minimum prefetch distance in bytes: what arrives during one memory latency."""
 _PANEL_SHARE: Final = 3
-"""The part of the second-level cache, 1 of so many, for what is read and as much for what is asked for."""
+"""Divisor of the second-level cache size for the panel in use; the prefetched panel takes as much."""
 _NEAR_SHARE: Final = 2
-"""What is gone over again and needs no more than this part of the second-level cache is there already."""
+"""Divisor of the second-level cache size up to which data that are read again are still cached."""
 _LEAST_USES: Final = 36
-"""How many vectors of results a line of a panel adds to where asking pays: for fewer, a core waits for its
-memory anyway, and requests that stand in line keep loads waiting."""
+"""Minimum number of result vectors that use a line of a panel for prefetching to pay off.
+
+With fewer the core is memory-bound anyway, and queued prefetches delay its loads.
+"""
 _MOST_REPEATS: Final = 16
-"""How often a line may be asked for: asking takes a place among the loads of a step."""
+"""Maximum number of prefetches of the same line; a prefetch takes a load slot of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """What each iteration of a loop asks for.
+    """Prefetches of each iteration of a loop.
 
     Attributes:
         buffer: Name of the buffer.
-        offset: Bytes from its begin to the first line, where all counters are 0; it may lie beyond its end.
-        terms: Bytes for each step of the counters with these names.
-        pairs: How many pairs of lines, one behind the other.
-        carry: What is added at the last step of a counter, where the loop around it goes on: the counter's
-            name, its last value, and bytes. None if it is nothing.
+        offset: Offset of the first line in bytes if all counters are 0; it may be beyond the end of the
+            buffer.
+        terms: Pairs of a counter's name and its stride in bytes.
+        pairs: Number of consecutive pairs of lines.
+        carry: Extra offset at the last step of a counter, where the enclosing loop advances: the counter's
+            name, its last value, and bytes; None without one.
     """
 
     buffer: str
@@ -70,11 +75,11 @@ class _Stream:
     """A load of a buffer.
 
     Attributes:
-        buffer: Its name.
-        const: Bytes from its begin.
-        steps: Bytes for each step of counters.
-        loops: Those around it.
-        uses: How many times the innermost loop has the load.
+        buffer: Name of the buffer.
+        const: Constant offset in bytes.
+        steps: Stride of each counter in bytes, by name.
+        loops: Enclosing loops, outermost first.
+        uses: Number of occurrences of the load in the innermost loop.
     """
 
     buffer: str
@@ -87,19 +92,19 @@ class _Stream:
         return self.steps.get(loop.var.name, 0)
 
     def is_repeated_by(self, loops: tuple[For, ...]) -> bool:
-        """Whether one of some loops reads the same elements again and again."""
+        """Return whether one of the loops reads the same elements in each iteration."""
         return any(not self.step(loop) for loop in loops)
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
-    """How a panel is gone over: the loops from `begin` on go over it, those from `outer` on repeat that.
+class _Passes:
+    """The passes over a panel: loops from `begin` on read it, and loops from `outer` on repeat that.
 
     Attributes:
-        begin: The place of a loop among those around a load.
-        outer: The same.
-        before: How many turns there were in loops whose text comes before.
-        total: How many turns there are.
+        begin: Index of the outermost loop that reads the panel, among those around a load.
+        outer: Index of the outermost loop that repeats the pass.
+        before: Number of passes in earlier loops.
+        total: Number of all passes.
     """
 
     begin: int
@@ -109,19 +114,19 @@ class _Turns:
 
 
 _Inside: TypeAlias = dict[int, dict[int, _Stream]]
-"""The loops directly inside a loop, all by identity, in the order of the text, each with a load in it."""
+"""Loops directly inside a loop, by identity and in the order of the text, each with one of its loads."""
 
 
 def prefetches(
     prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...], second_cache: int
 ) -> dict[int, tuple[Prefetch, ...]]:
-    """What iterations of loops ask for, by the loops' identities.
+    """Return the prefetches of loops, by the loops' identities.
 
     Args:
         prim_func: The loop function.
-        facts: What is known of it.
-        streamed: Names of the buffers that come from far away.
-        second_cache: Bytes of the second-level cache.
+        facts: Facts on the loop function.
+        streamed: Names of the buffers to prefetch.
+        second_cache: Size of the second-level cache in bytes.
     """
     sizes = {buffer.name: prod(buffer.shape) * stored_bytes(buffer.dtype) for buffer in prim_func.params}
     inside: dict[str, _Inside] = {name: defaultdict(dict) for name in streamed}
@@ -129,23 +134,23 @@ def prefetches(
     for stream in streams:
         for around, loop in pairwise(stream.loops):
             inside[stream.buffer][id(around)].setdefault(id(loop), stream)
-    found: dict[int, dict[Prefetch, None]] = defaultdict(dict)
+    prefetches_of: dict[int, dict[Prefetch, None]] = defaultdict(dict)
     for stream in streams:
-        turns = _turns(stream, inside[stream.buffer])
-        outer = stream.loops[: turns.outer] if turns else stream.loops
+        passes = _passes(stream, inside[stream.buffer])
+        outer = stream.loops[: passes.outer] if passes else stream.loops
         is_near = sizes[stream.buffer] * _NEAR_SHARE <= second_cache
         if is_near and stream.is_repeated_by(outer):
             continue
-        asked = _in_turns(stream, turns, second_cache // _PANEL_SHARE) if turns else _ahead(stream)
-        if asked is not None:
-            found[id(asked[0])].setdefault(asked[1])
-    return {number: tuple(each) for number, each in found.items()}
+        prefetch = _over_passes(stream, passes, second_cache // _PANEL_SHARE) if passes else _ahead(stream)
+        if prefetch is not None:
+            prefetches_of[id(prefetch[0])].setdefault(prefetch[1])
+    return {number: tuple(each) for number, each in prefetches_of.items()}
 
 
 def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> list[_Stream]:
-    """The loads of some buffers, one of those that differ in nothing but what vectors count."""
+    """Return the loads of streamed buffers, one of those that differ only by lanes."""
     around: list[For] = []
-    found: dict[tuple[int, str, int], _Stream] = {}
+    streams: dict[tuple[int, str, int], _Stream] = {}
     for visit in walk(prim_func.body):
         statement = visit.statement
         if isinstance(statement, For) and visit.event is not Event.ELSE:
@@ -161,13 +166,13 @@ def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> li
             stream = _stream(load, plan, loops, around)
             if min(stream.steps.values(), default=0) > 0:
                 place = id(loops[-1]), stream.buffer, stream.const
-                known = found.setdefault(place, replace(stream, uses=0))
-                found[place] = replace(known, uses=known.uses + stream.uses)
-    return list(found.values())
+                known = streams.setdefault(place, replace(stream, uses=0))
+                streams[place] = replace(known, uses=known.uses + stream.uses)
+    return list(streams.values())
 
 
 def _has_counter(loop: For, facts: Facts) -> bool:
-    """Whether a loop counts when it runs."""
+    """Return whether a loop has a counter at run time."""
     is_loop = loop.kind in (ForKind.SERIAL, ForKind.PARALLEL)
     return is_loop and loop.extent > 1 and id(loop) not in facts.constant_loops
 
@@ -184,8 +189,8 @@ def _stream(load: Load, plan: AccessPlan, loops: tuple[For, ...], around: list[F
     return _Stream(load.buffer.name, plan.const * size, steps, loops, prod(again))
 
 
-def _turns(stream: _Stream, inside: _Inside) -> _Turns | None:
-    """How the smallest part that is gone over again is, inside of a larger one; None if there is none."""
+def _passes(stream: _Stream, inside: _Inside) -> _Passes | None:
+    """Return the passes over the smallest panel that is read again; None if there is none."""
     loops = stream.loops
     begin = len(loops)
     while begin > 1 and stream.step(loops[begin - 1]):
@@ -194,14 +199,14 @@ def _turns(stream: _Stream, inside: _Inside) -> _Turns | None:
             outer -= 1
         if not outer:
             return None
-        turns = _with_those_beside(stream, begin, outer, inside[id(loops[outer - 1])])
-        if turns.total > 1:
-            return turns
+        passes = _with_those_beside(stream, begin, outer, inside[id(loops[outer - 1])])
+        if passes.total > 1:
+            return passes
     return None
 
 
-def _with_those_beside(stream: _Stream, begin: int, outer: int, beside: dict[int, _Stream]) -> _Turns:
-    """Turns, with those of other loops in the loop around that go over the same panel."""
+def _with_those_beside(stream: _Stream, begin: int, outer: int, beside: dict[int, _Stream]) -> _Passes:
+    """Return passes that include those of sibling loops over the same panel."""
     panel = _extents(stream, begin)
     before = total = 0
     for number, other in beside.items():
@@ -212,50 +217,53 @@ def _with_those_beside(stream: _Stream, begin: int, outer: int, beside: dict[int
             first += 1
         if _extents(other, first) == panel:
             total += prod(loop.extent for loop in other.loops[outer:first])
-    return _Turns(begin, outer, before, total)
+    return _Passes(begin, outer, before, total)
 
 
 def _extents(stream: _Stream, begin: int) -> tuple[int, ...]:
-    """The bytes that loops go over, from one on."""
+    """Return the bytes that each loop from `begin` on covers."""
     return tuple(stream.step(loop) * loop.extent for loop in stream.loops[begin:])
 
 
-def _in_turns(stream: _Stream, turns: _Turns, most: int) -> tuple[For, Prefetch] | None:
-    """The part of the next panel that iterations ask for in turns of this one; None if that does not pay."""
-    panel = stream.loops[turns.begin :]
+def _over_passes(stream: _Stream, passes: _Passes, most: int) -> tuple[For, Prefetch] | None:
+    """Return the prefetches of the next panel during the passes over this one.
+
+    None if that does not pay off.
+    """
+    panel = stream.loops[passes.begin :]
     steps = [stream.step(loop) for loop in panel]
-    ahead = stream.step(stream.loops[turns.outer - 1])
+    ahead = stream.step(stream.loops[passes.outer - 1])
     if sorted(steps, reverse=True) != steps or not steps[0] * panel[0].extent <= ahead <= most:
         return None
-    if stream.uses * turns.total < _LEAST_USES:
+    if stream.uses * passes.total < _LEAST_USES:
         return None
-    place = next((n for n in reversed(range(len(panel))) if steps[n] >= _PAIR * turns.total), 0)
-    share = -(-steps[place] // turns.total)
-    if place == len(panel) - 1 and share * _MOST_REPEATS < _PAIR:
+    first = next((n for n in reversed(range(len(panel))) if steps[n] >= _PAIR * passes.total), 0)
+    share = -(-steps[first] // passes.total)
+    if first == len(panel) - 1 and share * _MOST_REPEATS < _PAIR:
         return None
-    terms = {loop.var.name: step for loop in stream.loops[: turns.outer] if (step := stream.step(loop))}
+    terms = {loop.var.name: step for loop in stream.loops[: passes.outer] if (step := stream.step(loop))}
     length = share
-    for loop in (*reversed(panel[: place + 1]), *reversed(stream.loops[turns.outer : turns.begin])):
+    for loop in (*reversed(panel[: first + 1]), *reversed(stream.loops[passes.outer : passes.begin])):
         terms[loop.var.name] = length
         length *= loop.extent
-    turn = share * prod(loop.extent for loop in panel[: place + 1])
-    offset = stream.const - stream.const % steps[place] + ahead + turns.before * turn
+    turn = share * prod(loop.extent for loop in panel[: first + 1])
+    offset = stream.const - stream.const % steps[first] + ahead + passes.before * turn
     pairs = -(-share // _PAIR)
-    carry = _carry(stream, turns.outer - 1)
-    return panel[place], Prefetch(stream.buffer, offset, tuple(terms.items()), pairs, carry)
+    carry = _carry(stream, passes.outer - 1)
+    return panel[first], Prefetch(stream.buffer, offset, tuple(terms.items()), pairs, carry)
 
 
-def _carry(stream: _Stream, place: int) -> tuple[str, int, int] | None:
-    """What is added behind the last panel of a loop, so that the first one of the next iteration is next."""
-    if not place or not stream.step(stream.loops[place - 1]):
+def _carry(stream: _Stream, position: int) -> tuple[str, int, int] | None:
+    """Return the carry after the last panel of a loop, to the first panel of the next iteration."""
+    if not position or not stream.step(stream.loops[position - 1]):
         return None
-    loop = stream.loops[place]
-    more = stream.step(stream.loops[place - 1]) - loop.extent * stream.step(loop)
+    loop = stream.loops[position]
+    more = stream.step(stream.loops[position - 1]) - loop.extent * stream.step(loop)
     return (loop.var.name, loop.extent - 1, more) if more else None
 
 
 def _ahead(stream: _Stream) -> tuple[For, Prefetch] | None:
-    """The same elements, later; None if the innermost loop does not go over them."""
+    """Return prefetches at a fixed distance; None if the innermost loop does not advance in the buffer."""
     loop = stream.loops[-1]
     step = stream.step(loop)
     if step != _LINE:

@@ -1,4 +1,4 @@
-"""What scalars read: found once for each object, as written out loops have the same ones over and over."""
+"""Reads of scalars, cached by object, since expanded loops repeat the same scalars."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from intarsia.native.emission.types import held_bytes
 
 
 class ScalarReads(NamedTuple):
-    """What a scalar reads.
+    """The reads of a scalar.
 
     Attributes:
-        loads: Every load in it, those in indices too.
-        widest: Bytes of the widest element that is computed with; what only says where it reads is not
-            counted.
+        loads: All loads in it, including those in indices.
+        widest: Size in bytes of the widest element in arithmetic, without index arithmetic.
     """
 
     loads: tuple[Load, ...] = ()
@@ -23,31 +22,31 @@ class ScalarReads(NamedTuple):
 
 
 Reads: TypeAlias = dict[int, ScalarReads]
-"""Of scalars by identity, which must be kept alive."""
+"""Reads by the identity of scalars, which must be kept alive."""
 
 _NOTHING: Final = ScalarReads()
 
 
-def reads_of(scalar: Scalar, known: Reads) -> ScalarReads:
-    """What a scalar reads.
+def reads_of(scalar: Scalar, cache: Reads) -> ScalarReads:
+    """Return the reads of a scalar.
 
     Args:
         scalar: The scalar.
-        known: Of earlier calls; those of this one are added.
+        cache: Reads of earlier calls; this call adds to it.
     """
     if isinstance(scalar, LEAVES):
         return _NOTHING
-    found = known.get(id(scalar))
-    if found is None:
-        found = known[id(scalar)] = _find(scalar, known)
-    return found
+    reads = cache.get(id(scalar))
+    if reads is None:
+        reads = cache[id(scalar)] = _find(scalar, cache)
+    return reads
 
 
-def _find(scalar: Scalar, known: Reads) -> ScalarReads:
+def _find(scalar: Scalar, cache: Reads) -> ScalarReads:
     loads: tuple[Load, ...] = ()
     widest = 1
     for inner in operands(scalar):
-        below = reads_of(inner, known)
+        below = reads_of(inner, cache)
         loads += below.loads
         widest = max(widest, below.widest)
     if isinstance(scalar, Load):

@@ -1,4 +1,4 @@
-"""Buffers that live in SSA values: pieces of consecutive elements, with phis where control flow meets."""
+"""Buffers in SSA values: pieces of consecutive elements, with phis where control flow merges."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ class RegisterPlace:
     """The elements of one buffer.
 
     Attributes:
-        name: The name of the buffer.
-        dtype: Its element type.
-        private_lanes: Each lane of the vectorised loop around it has its own elements: so many lanes; else 0.
-        depth: How many loops are around its Allocate.
-        pieces: Width and value of each run of elements, by its first element. Where each lane has its own
-            elements, the width is 1 and the value a vector.
-        owner: The first element of the piece in which an element lies.
+        name: Name of the buffer.
+        dtype: Element type.
+        private_lanes: Number of lanes if each lane of the enclosing vectorised loop has private elements;
+            else 0.
+        depth: Number of loops around its Allocate.
+        pieces: Width and value of each run of elements, by its first element. With private lanes, the width
+            is 1 and the value a vector.
+        owner: First element of the piece that contains each element.
     """
 
     name: str
@@ -32,15 +33,15 @@ class RegisterPlace:
     owner: dict[int, int] = field(default_factory=dict)
 
     def piece_type(self, width: int) -> str:
-        """The LLVM type of a piece; one element is a scalar."""
+        """Return the LLVM type of a piece; one element is a scalar."""
         return held_type(self.dtype, self.private_lanes or (width if width > 1 else 0))
 
     def piece_zero(self, width: int) -> str:
-        """What a piece holds to which nothing has been written."""
+        """Return the value of an unwritten piece."""
         return zero(self.dtype, self.private_lanes or (width if width > 1 else 0))
 
     def put(self, start: int, width: int, text: str) -> None:
-        """Set a piece that no other piece overlaps in part."""
+        """Set a piece that no other piece partially overlaps."""
         self.pieces[start] = (width, text)
         for element in range(start, start + width):
             self.owner[element] = start
@@ -48,13 +49,13 @@ class RegisterPlace:
 
 @dataclass(slots=True)
 class RegisterFile:
-    """All buffers in SSA values, as they are at the place that is being written.
+    """All buffers in SSA values, at the current point of emission.
 
     Attributes:
-        builder: The function.
-        places: The buffers by name.
-        loops: The loops around, outermost first, each with the names of the buffers that are written in it
-            and the phis made for them: buffer, first element, width, name.
+        builder: Builder of the function.
+        places: Buffers by name.
+        loops: Enclosing loops, outermost first, each with the names of the buffers that it writes and their
+            phis: buffer, first element, width, name.
     """
 
     builder: Builder
@@ -63,96 +64,98 @@ class RegisterFile:
         default_factory=list
     )
 
-    def read(self, place: RegisterPlace, start: int, width: int) -> Value:
-        """So many consecutive elements."""
-        lanes = place.private_lanes or (width if width > 1 else 0)
-        exact = place.pieces.get(start)
+    def read(self, register: RegisterPlace, start: int, width: int) -> Value:
+        """Return `width` consecutive elements."""
+        lanes = register.private_lanes or (width if width > 1 else 0)
+        exact = register.pieces.get(start)
         if exact is not None and exact[0] == width:
-            return Value(exact[1], place.dtype, lanes)
+            return Value(exact[1], register.dtype, lanes)
         if width == 1:
-            return Value(self._element(place, start), place.dtype, lanes)
-        owner = place.owner.get(start)
-        if owner is not None and owner == place.owner.get(start + width - 1):
-            return Value(self._part(place, owner, start, width), place.dtype, lanes)
-        if self._is_untouched(place, start, width):
-            place.put(start, width, place.piece_zero(width))
-            return Value(place.pieces[start][1], place.dtype, lanes)
-        return self.read_each(place, list(range(start, start + width)))
+            return Value(self._element(register, start), register.dtype, lanes)
+        owner = register.owner.get(start)
+        if owner is not None and owner == register.owner.get(start + width - 1):
+            return Value(self._part(register, owner, start, width), register.dtype, lanes)
+        if self._is_untouched(register, start, width):
+            register.put(start, width, register.piece_zero(width))
+            return Value(register.pieces[start][1], register.dtype, lanes)
+        return self.read_each(register, list(range(start, start + width)))
 
-    def _is_untouched(self, place: RegisterPlace, start: int, width: int) -> bool:
-        """Whether nothing has been written to elements, nor by earlier iterations."""
-        if any(place.name in written for _, written, _ in self.loops[place.depth :]):
+    def _is_untouched(self, register: RegisterPlace, start: int, width: int) -> bool:
+        """Return whether no code has written the elements, in earlier iterations either."""
+        if any(register.name in written for _, written, _ in self.loops[register.depth :]):
             return False
-        return not place.private_lanes and all(e not in place.owner for e in range(start, start + width))
+        return not register.private_lanes and all(
+            e not in register.owner for e in range(start, start + width)
+        )
 
-    def read_each(self, place: RegisterPlace, elements: list[int]) -> Value:
-        """One element for each lane."""
-        texts = [self._element(place, element) for element in elements]
-        if place.private_lanes:
-            values = [Value(text, place.dtype, place.private_lanes) for text in texts]
+    def read_each(self, register: RegisterPlace, elements: list[int]) -> Value:
+        """Return one element for each lane."""
+        texts = [self._element(register, element) for element in elements]
+        if register.private_lanes:
+            values = [Value(text, register.dtype, register.private_lanes) for text in texts]
             texts = [self.builder.lane(value, lane).text for lane, value in enumerate(values)]
-        return Value(self.builder.joined(texts, held_type(place.dtype)), place.dtype, len(elements))
+        return Value(self.builder.joined(texts, held_type(register.dtype)), register.dtype, len(elements))
 
-    def _element(self, place: RegisterPlace, element: int) -> str:
-        owner = place.owner.get(element)
+    def _element(self, register: RegisterPlace, element: int) -> str:
+        owner = register.owner.get(element)
         if owner is None:
-            return self._first_seen(place, element)
-        width, text = place.pieces[owner]
+            return self._first_seen(register, element)
+        width, text = register.pieces[owner]
         if width == 1:
             return text
         return self.builder.pure(
-            f"extractelement {held_type(place.dtype, width)} {text}, i64 {element - owner}"
+            f"extractelement {held_type(register.dtype, width)} {text}, i64 {element - owner}"
         )
 
-    def _part(self, place: RegisterPlace, owner: int, start: int, width: int) -> str:
-        size, text = place.pieces[owner]
-        vector = held_type(place.dtype, size)
+    def _part(self, register: RegisterPlace, owner: int, start: int, width: int) -> str:
+        size, text = register.pieces[owner]
+        vector = held_type(register.dtype, size)
         mask = shuffle_mask(tuple(range(start - owner, start - owner + width)))
         return self.builder.pure(f"shufflevector {vector} {text}, {vector} poison, {mask}")
 
-    def _first_seen(self, place: RegisterPlace, element: int) -> str:
-        """An element that nothing has been written to in the text so far: an earlier iteration may have."""
-        text = place.piece_zero(1)
-        for frame, written, phis in self.loops[place.depth :]:
-            if place.name in written:
+    def _first_seen(self, register: RegisterPlace, element: int) -> str:
+        """Return an element that no earlier text writes, but perhaps an earlier iteration."""
+        text = register.piece_zero(1)
+        for frame, written, phis in self.loops[register.depth :]:
+            if register.name in written:
                 name = self.builder.fresh("r")
-                frame.pending.append((name, place.piece_type(1), text, f"{name}.next"))
-                phis.append((place.name, element, 1, name))
+                frame.pending.append((name, register.piece_type(1), text, f"{name}.next"))
+                phis.append((register.name, element, 1, name))
                 text = name
-        place.put(element, 1, text)
+        register.put(element, 1, text)
         return text
 
-    def write(self, place: RegisterPlace, start: int, width: int, text: str) -> None:
-        """Set so many consecutive elements; pieces that stick out are taken apart."""
-        exact = place.pieces.get(start)
+    def write(self, register: RegisterPlace, start: int, width: int, text: str) -> None:
+        """Set consecutive elements; partially overlapping pieces are split first."""
+        exact = register.pieces.get(start)
         if exact is None or exact[0] != width:
-            for owner in {place.owner[e] for e in range(start, start + width) if e in place.owner}:
-                self._take_apart(place, owner)
+            for owner in {register.owner[e] for e in range(start, start + width) if e in register.owner}:
+                self._take_apart(register, owner)
             for element in range(start, start + width):
-                place.pieces.pop(element, None)
-        place.put(start, width, text)
+                register.pieces.pop(element, None)
+        register.put(start, width, text)
 
-    def _take_apart(self, place: RegisterPlace, owner: int) -> None:
-        width, _ = place.pieces[owner]
-        texts = [self._element(place, element) for element in range(owner, owner + width)]
-        del place.pieces[owner]
+    def _take_apart(self, register: RegisterPlace, owner: int) -> None:
+        width, _ = register.pieces[owner]
+        texts = [self._element(register, element) for element in range(owner, owner + width)]
+        del register.pieces[owner]
         for element, text in enumerate(texts, owner):
-            place.put(element, 1, text)
+            register.put(element, 1, text)
 
     def enter_loop(self, frame: LoopFrame, written: frozenset[str]) -> None:
-        """At the head of a loop: what is written in it comes from before or from the last iteration."""
+        """Enter a loop: buffers that it writes get phis of the value before it and of the last iteration."""
         phis: list[tuple[str, int, int, str]] = []
         for name in sorted(written & self.places.keys()):
-            place = self.places[name]
-            for start, (width, text) in sorted(place.pieces.items()):
+            register = self.places[name]
+            for start, (width, text) in sorted(register.pieces.items()):
                 phi = self.builder.fresh("r")
-                frame.pending.append((phi, place.piece_type(width), text, f"{phi}.next"))
+                frame.pending.append((phi, register.piece_type(width), text, f"{phi}.next"))
                 phis.append((name, start, width, phi))
-                place.pieces[start] = (width, phi)
+                register.pieces[start] = (width, phi)
         self.loops.append((frame, written, phis))
 
     def leave_loop(self) -> None:
-        """At the end of a loop's body: fill in what the phis get from there."""
+        """Leave a loop: complete the phis with the values at the end of its body."""
         frame, _, phis = self.loops.pop()
         finals = {
             f"{phi}.next": self.read(self.places[name], start, width).text for name, start, width, phi in phis
@@ -163,14 +166,14 @@ class RegisterFile:
         ]
 
     def snapshot(self) -> dict[str, RegisterPlace]:
-        """The state here, for `restore` and `merge`."""
+        """Return a copy of the current state, for `restore` and `merge`."""
         return {
-            name: replace(place, pieces=dict(place.pieces), owner=dict(place.owner))
-            for name, place in self.places.items()
+            name: replace(register, pieces=dict(register.pieces), owner=dict(register.owner))
+            for name, register in self.places.items()
         }
 
     def merge(self, then: Branch, otherwise: Branch, written: frozenset[str]) -> None:
-        """Where two branches meet, in a new block: phis for all that one of them has written."""
+        """Merge two branches in a new block, with phis for all buffers that one of them has written."""
         merged = {}
         for name, left in then.places.items():
             right = otherwise.places.get(name)
@@ -196,18 +199,18 @@ class RegisterFile:
             result.put(start, width, first)
         return result
 
-    def _at_end(self, place: RegisterPlace, start: int, width: int, branch: Branch) -> str:
+    def _at_end(self, register: RegisterPlace, start: int, width: int, branch: Branch) -> str:
         with self.builder.writing_into(branch.tail):
-            return self.read(place, start, width).text
+            return self.read(register, start, width).text
 
 
 @dataclass(slots=True)
 class Branch:
-    """One way into a merge.
+    """A predecessor of a merge block.
 
     Attributes:
-        places: The registers at its end.
-        tail: Where lines at its end are written.
+        places: Registers at its end.
+        tail: Hole for lines at its end.
         label: Label of its last block.
     """
 

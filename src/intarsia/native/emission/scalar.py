@@ -1,4 +1,4 @@
-"""Scalars of the loop language in the current lanes; int64 that lanes share stay sums as long as they can."""
+"""Scalars of the loop language in the current lanes; int64 stay affine sums as long as possible."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Number = Value | AffineIndex
 
 @dataclass(slots=True)
 class Scalars:
-    """Evaluates scalars where a function stands."""
+    """Evaluates scalars at the current point of a function."""
 
     state: FunctionState
     _instructions: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def value(self, scalar: Scalar) -> Value:
-        """A scalar as a value."""
+        """Evaluate a scalar as a value."""
         return self.as_value(self.number(scalar))
 
     def number(self, scalar: Scalar) -> Number:
-        """A scalar: an int64 that is a sum as such a sum, all others as values."""
+        """Evaluate a scalar: as an affine sum if possible, else as a value."""
         match scalar:
             case Load():
                 return self._lifted(self._load(scalar))
@@ -55,7 +55,7 @@ class Scalars:
                 return self._lifted(intrinsic(self.state.builder, self.state.kernel.isa, scalar, args))
 
     def as_value(self, number: Number) -> Value:
-        """A number as a value; a sum is added up."""
+        """Convert a number to a value, emitting the additions of a sum."""
         if isinstance(number, Value):
             return number
         state = self.state
@@ -78,12 +78,12 @@ class Scalars:
 
     def _literal(self, scalar: Literal) -> Number:
         literals = self.state.literals
-        known = literals.get(id(scalar))
-        if known is None:
+        number = literals.get(id(scalar))
+        if number is None:
             is_int64 = scalar.dtype is DType.INT64
-            known = AffineIndex(int(scalar.value)) if is_int64 else literal(scalar.value, scalar.dtype)
-            literals[id(scalar)] = known
-        return known
+            number = AffineIndex(int(scalar.value)) if is_int64 else literal(scalar.value, scalar.dtype)
+            literals[id(scalar)] = number
+        return number
 
     def _cast(self, scalar: Cast) -> Number:
         inside = self.number(scalar.value)
@@ -107,21 +107,21 @@ class Scalars:
         instruction = self._instruction(scalar, first.dtype, lanes)
         if not instruction:
             return self._lifted(binary(builder, op, first, second, state.kernel.has_f16c))
-        one = first.text if first.lanes == lanes else builder.splat(first, lanes)
-        other = second.text if second.lanes == lanes else builder.splat(second, lanes)
-        if op is ArithOp.ADD and builder.contract and is_zero(one):
-            return Value(other, first.dtype, lanes)
-        return Value(builder.pure(f"{instruction} {one}, {other}"), first.dtype, lanes)
+        left_text = first.text if first.lanes == lanes else builder.splat(first, lanes)
+        right_text = second.text if second.lanes == lanes else builder.splat(second, lanes)
+        if op is ArithOp.ADD and builder.contract and is_zero(left_text):
+            return Value(right_text, first.dtype, lanes)
+        return Value(builder.pure(f"{instruction} {left_text}, {right_text}"), first.dtype, lanes)
 
     def _instruction(self, scalar: Arith, dtype: DType, lanes: int) -> str:
-        """The instruction of an operator that is just one, with its type; found once for each place."""
+        """Return the instruction of a single-instruction operator, with its type; cached by scalar."""
         key = id(scalar), lanes
-        known = self._instructions.get(key)
-        if known is None:
-            found = single_instruction(scalar.op, dtype, self.state.builder.contract)
-            known = f"{found} {held_type(dtype, lanes)}" if found else ""
-            self._instructions[key] = known
-        return known
+        typed = self._instructions.get(key)
+        if typed is None:
+            name = single_instruction(scalar.op, dtype, self.state.builder.contract)
+            typed = f"{name} {held_type(dtype, lanes)}" if name else ""
+            self._instructions[key] = typed
+        return typed
 
     def _of_sums(self, op: ArithOp, left: AffineIndex, right: AffineIndex) -> Number:
         table, lanes = self.state.symbols.table, self.state.lanes
@@ -177,15 +177,15 @@ class Scalars:
         parts = divided(left, divisor, state.symbols.table, state.lanes)
         if parts is not None:
             return parts[0] if op is ArithOp.FLOOR_DIV else parts[1]
-        found = bounds(left, state.symbols.table, state.lanes)
+        value_range = bounds(left, state.symbols.table, state.lanes)
         span = None
         if op is ArithOp.FLOOR_MOD:
             span = (0, divisor - 1)
-        elif found is not None:
-            span = (found[0] // divisor, found[1] // divisor)
+        elif value_range is not None:
+            span = (value_range[0] // divisor, value_range[1] // divisor)
         value = self.as_value(left)
         by = Value(constant(divisor, "i64", value.lanes), DType.INT64, value.lanes)
-        if found is not None and found[0] >= 0:
+        if value_range is not None and value_range[0] >= 0:
             name = "udiv" if op is ArithOp.FLOOR_DIV else "urem"
             text = state.builder.pure(f"{name} {held_type(DType.INT64, value.lanes)} {value.text}, {by.text}")
             return self._lifted(Value(text, DType.INT64, value.lanes), span)
@@ -210,18 +210,18 @@ class Scalars:
         return load(state, place, self.flat(scalar))
 
     def flat(self, access: Load | Store) -> Number:
-        """The place of an element, counted in elements."""
+        """Return the offset of an element, in elements."""
         state = self.state
         plan = None if state.kernel.bounds_checked else state.kernel.facts.plan(access)
         if plan is not None:
             const, lane, terms = plan.const, 0, list[tuple[int, int]]()
             env = state.env
             for name, coefficient in plan.terms:
-                found = env[name]
-                const += found[0] * coefficient
-                if found[1]:
-                    lane += found[1] * coefficient
-                for symbol, factor in found[2]:
+                counter = env[name]
+                const += counter[0] * coefficient
+                if counter[1]:
+                    lane += counter[1] * coefficient
+                for symbol, factor in counter[2]:
                     terms.append((symbol, factor * coefficient))
             if len(terms) > 1:
                 terms.sort()
@@ -232,7 +232,7 @@ class Scalars:
         return self._flattened(access.buffer.shape, indices)
 
     def _index(self, index: Scalar) -> Number:
-        """An index; arithmetic on counters is done once where they have the same values."""
+        """Evaluate an index; arithmetic on equal counters is emitted once."""
         if not isinstance(index, Arith):
             return self.number(index)
         counters = self.state.kernel.facts.counters(index)
@@ -240,11 +240,11 @@ class Scalars:
             return self.number(index)
         env, builder = self.state.env, self.state.builder
         key = id(index), self.state.lanes, tuple([env[name] for name in counters])
-        found: Number | None = builder.noted(key)
-        if found is None:
-            found = self.number(index)
-            builder.note(key, found)
-        return found
+        number: Number | None = builder.noted(key)
+        if number is None:
+            number = self.number(index)
+            builder.note(key, number)
+        return number
 
     def _flattened(self, shape: tuple[int, ...], indices: list[Number]) -> Number:
         total: AffineIndex | None = AffineIndex(0)
@@ -268,15 +268,15 @@ class Scalars:
         return Value(text, DType.INT64, lanes)
 
     def elements(self, access: Load | Store) -> tuple[int, int] | list[int]:
-        """The elements of a register buffer: first and number of consecutive ones, or one for each lane."""
+        """Return the elements of a register buffer: first and count if consecutive, else one per lane."""
         state = self.state
         flat = self.flat(access)
         lanes = state.lanes
-        place = state.registers.places[access.buffer.name]
+        register = state.registers.places[access.buffer.name]
         if isinstance(flat, AffineIndex) and not flat.terms:
             if not flat.lane or not lanes:
                 return flat.const, 1
-            if flat.lane == 1 and not place.private_lanes:
+            if flat.lane == 1 and not register.private_lanes:
                 return flat.const, lanes
             return [flat.const + lane * flat.lane for lane in range(lanes)]
         return [self._element_of_lane(access, lane) for lane in range(lanes)]

@@ -1,4 +1,4 @@
-"""Where the emission of one function stands."""
+"""State of the emission of one function."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class MemoryPlace:
     """A buffer in memory.
 
     Attributes:
-        name: Its name.
-        base: Its address.
-        dtype: Its element type.
-        shape: Its extents.
-        align: Bytes that its address is a multiple of.
-        private_lanes: Each lane of the vectorised loop around it has its own elements, side by side: so many
-            lanes; else 0.
-        is_padded: A vector from its last element on stays inside its memory.
-        is_streamed: Its vectors are read one after another, and come from far away.
+        name: Name of the buffer.
+        base: Address of the buffer.
+        dtype: Element type.
+        shape: Extents.
+        align: Alignment of the address in bytes.
+        private_lanes: Number of lanes if each lane of the enclosing vectorised loop has private elements,
+            side by side; else 0.
+        is_padded: Whether a vector that starts at the last element stays inside the memory.
+        is_streamed: Whether its vectors are prefetched.
     """
 
     name: str
@@ -48,8 +48,8 @@ class AccessSite:
 
     Attributes:
         buffer: Name of the buffer.
-        dimension: Which index.
-        extent: What it must be below.
+        dimension: Number of the index.
+        extent: Upper bound of the index, exclusive.
         is_store: Whether the access writes.
     """
 
@@ -61,15 +61,15 @@ class AccessSite:
 
 @dataclass(slots=True)
 class KernelState:
-    """What the functions of one kernel share.
+    """State that the functions of one kernel share.
 
     Attributes:
-        name: The kernel's name.
-        isa: What code is emitted for.
-        facts: What is known about the loop function.
-        module: The text of the module.
-        prefetches: What iterations of loops ask for, by the loops' identities.
-        scratch_bytes: Most scratch that any thread needs, so far.
+        name: Name of the kernel.
+        isa: Instruction set to emit for.
+        facts: Facts on the loop function.
+        module: Text of the module.
+        prefetches: Prefetches of loops, by the loops' identities.
+        scratch_bytes: Maximum scratch memory of a thread so far, in bytes.
         sites: Checks of indices so far.
         bounds_checked: Whether indices are checked.
     """
@@ -93,22 +93,23 @@ class KernelState:
 
 @dataclass(slots=True)
 class FunctionState:
-    """One LLVM function while it is written.
+    """State of one LLVM function during emission.
 
     Attributes:
-        kernel: What it shares with the others.
-        builder: Its text.
-        symbols: Its numbers and pointers.
+        kernel: State that it shares with the other functions.
+        builder: Builder of its text.
+        symbols: Numbers and pointers of the function.
         registers: Buffers in SSA values.
         memory: Buffers in memory by name.
-        env: The loop variables.
-        lanes: Lanes of the vectorised loop around; 0 outside of one.
-        lane_var: The variable of that loop.
-        mask: Which lanes run; None if all do.
-        versions: How often each buffer has been written, so that loads are not repeated.
-        scratch_top: Scratch that is in use here.
-        root: The function as a frame.
-        runtime: The runtime's record; None in bodies of parallel loops, where nothing runs in parallel.
+        env: Values of the loop variables.
+        lanes: Number of lanes of the enclosing vectorised loop; 0 outside of one.
+        lane_var: Variable of that loop.
+        mask: Mask of the active lanes; None if all are active.
+        versions: Number of writes of each buffer so far, so that loads can be reused.
+        scratch_top: Scratch memory in use at this point, in bytes.
+        root: Frame of the function.
+        runtime: Address of the runtime record; None in bodies of parallel loops, whose nested loops are
+            serial.
         scratch: Address of this thread's scratch.
     """
 

@@ -1,4 +1,4 @@
-"""Statements of the loop language as LLVM instructions, where a function stands."""
+"""Statements of the loop language as LLVM instructions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from intarsia.ir.prim_func import (
 from intarsia.native.emission.affine_index import AffineIndex
 from intarsia.native.emission.arithmetic import binary, bool_not, mask_lanes, select
 from intarsia.native.emission.loops import close_loop, open_loop
-from intarsia.native.emission.memory import ask_for, store
+from intarsia.native.emission.memory import prefetch_lines, store
 from intarsia.native.emission.parallel import emit_parallel
 from intarsia.native.emission.registers import Branch, RegisterPlace
 from intarsia.native.emission.scalar import Scalars
@@ -31,9 +31,9 @@ from intarsia.native.emission.types import Value, held_type, stored_bytes
 _MOST_STACK: Final = 16384
 _LARGEST_ON_STACK: Final = 4096
 _MOST_CHUNKS: Final = 8
-"""So many vectors of one loop are written out; more of them are a loop."""
+"""Maximum number of vectors of one loop that are unrolled; more of them become a loop."""
 _MOST_UNROLLED: Final = 1024
-"""Longer loops stay loops, unless registers need them expanded."""
+"""Maximum number of unrolled iterations, unless register buffers need more."""
 _LINE: Final = 64
 """Bytes of a cache line, to which scratch buffers are aligned."""
 
@@ -46,7 +46,7 @@ class Statements:
     scalars: Scalars
 
     def emit(self, statement: Statement) -> None:
-        """One statement and what is inside it."""
+        """Emit a statement with its nested statements."""
         match statement:
             case Store():
                 self._store(statement)
@@ -70,37 +70,37 @@ class Statements:
             store(state, state.memory[statement.buffer.name], self.scalars.flat(statement), value)
 
     def _write_register(
-        self, place: RegisterPlace, elements: tuple[int, int] | list[int], value: Value
+        self, register: RegisterPlace, elements: tuple[int, int] | list[int], value: Value
     ) -> None:
         state = self.state
         if isinstance(elements, list):
             for lane, element in enumerate(elements):
-                self._write_lane(place, element, lane, state.builder.lane(value, lane))
+                self._write_lane(register, element, lane, state.builder.lane(value, lane))
             return
         start, width = elements
-        lanes = place.private_lanes or (width if width > 1 else 0)
+        lanes = register.private_lanes or (width if width > 1 else 0)
         if value.lanes and not lanes:
             for lane in range(value.lanes) if state.mask is not None else (value.lanes - 1,):
-                self._write_lane(place, start, lane, state.builder.lane(value, lane))
+                self._write_lane(register, start, lane, state.builder.lane(value, lane))
             return
         text = state.builder.splat(value, lanes)
         if state.mask is not None and lanes:
-            old = state.registers.read(place, start, width)
-            text = select(state.builder, state.mask, Value(text, place.dtype, lanes), old).text
-        state.registers.write(place, start, width, text)
+            old = state.registers.read(register, start, width)
+            text = select(state.builder, state.mask, Value(text, register.dtype, lanes), old).text
+        state.registers.write(register, start, width, text)
 
-    def _write_lane(self, place: RegisterPlace, element: int, lane: int, value: Value) -> None:
-        """What one lane writes into one element."""
+    def _write_lane(self, register: RegisterPlace, element: int, lane: int, value: Value) -> None:
+        """Emit the write of one lane into one element."""
         builder, registers, mask = self.state.builder, self.state.registers, self.state.mask
-        old = registers.read(place, element, 1)
+        old = registers.read(register, element, 1)
         if mask is not None:
             value = select(builder, builder.lane(mask, lane), value, builder.lane(old, lane))
         text = value.text
-        if place.private_lanes:
-            kind = held_type(place.dtype, place.private_lanes)
-            element_kind = held_type(place.dtype)
+        if register.private_lanes:
+            kind = held_type(register.dtype, register.private_lanes)
+            element_kind = held_type(register.dtype)
             text = builder.pure(f"insertelement {kind} {old.text}, {element_kind} {text}, i64 {lane}")
-        registers.write(place, element, 1, text)
+        registers.write(register, element, 1, text)
 
     def _for(self, loop: For) -> None:
         state = self.state
@@ -122,7 +122,7 @@ class Statements:
             self.serial(loop, "0", str(loop.extent), lambda counter: self._with(loop, counter))
 
     def _width(self, loop: For) -> int:
-        """Lanes in which a loop runs; 0 or 1 if it runs one by one."""
+        """Return the number of lanes of a loop; 0 or 1 for a scalar loop."""
         state = self.state
         inside = state.kernel.facts.contents(loop.body)
         if loop.kind is not ForKind.VECTORIZED or inside.has_vectors or state.lanes:
@@ -140,7 +140,7 @@ class Statements:
         del env[loop.var.name]
 
     def serial(self, loop: For, start: str, end: str, body: Callable[[AffineIndex], None]) -> None:
-        """A loop from `start` to `end`, which is greater."""
+        """Emit a serial loop from `start` to `end`, which is greater."""
         state = self.state
         inside = state.kernel.facts.contents(loop.body)
         for name in inside.stores:
@@ -150,13 +150,13 @@ class Statements:
         state.registers.enter_loop(opened.frame, inside.stores)
         state.env[loop.var.name] = counter
         for prefetch in state.kernel.prefetches.get(id(loop), ()):
-            ask_for(state, prefetch)
+            prefetch_lines(state, prefetch)
         body(counter)
         state.registers.leave_loop()
         close_loop(state.builder, opened, end)
 
     def _in_lanes(self, loop: For, width: int, is_expanded: bool) -> None:
-        """Vectors of the machine's width, then narrower ones for the rest."""
+        """Emit a loop as vectors of the machine's width, then narrower ones for the remainder."""
         count, begin = loop.extent // width, 0
         mask = tail_mask(self.state, loop, width)
         if count > _MOST_CHUNKS and not is_expanded:
@@ -204,7 +204,7 @@ class Statements:
         state.scratch_top = top
 
     def _space(self, statement: Allocate) -> str:
-        """The address of memory for a buffer: on the stack if it is small, else in the thread's scratch."""
+        """Return the address of memory for a buffer: on the stack if small, else in the thread's scratch."""
         state, buffer = self.state, statement.buffer
         size = max(1, prod(buffer.shape)) * stored_bytes(buffer.dtype) * max(1, state.lanes)
         size += state.kernel.vector_bytes if has_masks(state) else 0
@@ -236,15 +236,18 @@ class Statements:
             self._branches(cond.text, statement.then, statement.otherwise)
 
     def _masked(self, statement: Statement, cond: Value) -> None:
-        """A statement in some lanes; it is skipped if there are none, so that what lanes share is safe."""
+        """Emit a statement in the lanes of a mask; a branch skips it if no lane is active.
+
+        So loads that lanes share do not run without an active lane.
+        """
         state, around = self.state, self.state.mask
         builder = state.builder
         active = cond if around is None else binary(builder, ArithOp.AND, around, cond, False)
-        known = mask_lanes(active)
-        if known is not None and not any(known):
+        lanes = mask_lanes(active)
+        if lanes is not None and not any(lanes):
             return
-        state.mask = None if known is not None and all(known) else active
-        if known is not None:
+        state.mask = None if lanes is not None and all(lanes) else active
+        if lanes is not None:
             self.emit(statement)
         else:
             bits = builder.pure(f"bitcast <{active.lanes} x i1> {active.text} to i{active.lanes}")
@@ -285,7 +288,7 @@ def _times(value: AffineIndex, factor: int) -> AffineIndex:
 
 
 def _emit_function(state: FunctionState, loop: For, begin: str, end: str) -> None:
-    """The iterations of a parallel loop from `begin` to `end`, in the function that runs them."""
+    """Emit the iterations of a parallel loop from `begin` to `end`, in the body function."""
     statements = Statements(state, Scalars(state))
 
     def body(counter: AffineIndex) -> None:

@@ -1,6 +1,6 @@
-"""What is left of a vectorised loop behind its whole vectors, as one vector with some lanes switched off.
+"""Masked remainders of vectorised loops: the iterations after the last whole vector, as one masked vector.
 
-Machines with a mask for every instruction do that at no cost; others get narrower vectors.
+Machines with a mask for every instruction do that at no cost; others use narrower vectors.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from intarsia.native.emission.state import FunctionState
 from intarsia.native.emission.types import Value, stored_bytes
 
 _LEAST_REST: Final = 5
-"""Fewer elements are one or two narrow vectors, unless functions are computed of them."""
+"""Minimum number of remaining elements; fewer take one or two narrow vectors, unless they call functions."""
 _LEAST_BYTES: Final = 4
-"""Narrower elements have no masks in the first machines that have masks."""
+"""Minimum element size in bytes; AVX-512F has no masks for smaller elements."""
 
 
 def has_masks(state: FunctionState) -> bool:
-    """Whether every instruction of the machine can be told in which lanes to work."""
+    """Return whether every vector instruction of the machine takes a mask."""
     return "avx512vl" in state.kernel.isa.features
 
 
 def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
-    """Which of so many lanes run for the rest of a loop; None if narrower vectors are better, or needed.
+    """Return the mask of a loop's remainder; None if narrower vectors are better or necessary.
 
     Args:
-        state: Where the loop stands.
-        loop: A vectorised loop.
-        width: The lanes of the machine's widest vectors for it.
+        state: State of the function at the loop.
+        loop: Vectorised loop.
+        width: Number of lanes of the machine's widest vectors for the loop.
     """
     rest = loop.extent % width
     if not rest or state.mask is not None or not has_masks(state):
@@ -46,7 +46,7 @@ def tail_mask(state: FunctionState, loop: For, width: int) -> Value | None:
 
 
 def _is_row(state: FunctionState, body: Statement, var: str, inside: list[Scalar]) -> bool:
-    """Whether there are only stores of neighbouring elements, made of neighbouring or shared ones."""
+    """Return whether a body only stores contiguous elements, computed from contiguous or shared ones."""
     statements = [visit.statement for visit in walk(body) if visit.event is Event.ENTER]
     accesses = [one for one in (*statements, *inside) if isinstance(one, (Load, Store))]
     return all(isinstance(one, Store) for one in statements) and all(

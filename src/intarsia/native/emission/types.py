@@ -1,7 +1,7 @@
-"""How elements are held in LLVM values, and how constants are written.
+"""LLVM types of elements in registers and in memory, and texts of constants.
 
-Integers are held as they are, bool as i1 (i8 in memory), float16 and bfloat16 as a float that is rounded to
-them after each operation (half and i16 in memory).
+Integers keep their type, bool is i1 (i8 in memory), float16 and bfloat16 are a float that is rounded to them
+after each operation (half and i16 in memory).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Value(NamedTuple):
     """An LLVM value.
 
     Attributes:
-        text: How it is written: a name or a constant.
-        dtype: The element type that it has in the loop language.
+        text: Name or constant.
+        dtype: Element type in the loop language.
         lanes: Number of lanes of a vector; 0 for a scalar, which all lanes share.
     """
 
@@ -47,48 +47,48 @@ class Value(NamedTuple):
 
 @cache
 def vector_type(element: str, lanes: int) -> str:
-    """The LLVM type of so many lanes; 0 is a scalar."""
+    """Return the LLVM type of a vector; 0 lanes is a scalar."""
     return f"<{lanes} x {element}>" if lanes else element
 
 
 @cache
 def held_type(dtype: DType, lanes: int = 0) -> str:
-    """The LLVM type that values of a type have in registers."""
+    """Return the LLVM type of an element type in registers."""
     return vector_type(_HELD[dtype], lanes)
 
 
 @cache
 def stored_type(dtype: DType, lanes: int = 0) -> str:
-    """The LLVM type that values of a type have in memory."""
+    """Return the LLVM type of an element type in memory."""
     return vector_type(_STORED[dtype], lanes)
 
 
 @cache
 def stored_bytes(dtype: DType) -> int:
-    """Bytes of one element in memory."""
+    """Return the size of one element in memory, in bytes."""
     return 1 if dtype is DType.BOOL else dtype.numpy.itemsize
 
 
 @cache
 def held_bytes(dtype: DType) -> int:
-    """Bytes of one element in a vector register; a bool takes what its neighbours take."""
+    """Return the size of one element in a vector register, in bytes; a bool adapts to its neighbours."""
     return 4 if _HELD[dtype] == "float" else stored_bytes(dtype)
 
 
 @cache
 def overload(element: str, lanes: int) -> str:
-    """The suffix of an intrinsic's name: `v8f32`, `i64`."""
+    """Return the type suffix of an intrinsic's name: `v8f32`, `i64`."""
     suffix = _SUFFIX.get(element, element)
     return f"v{lanes}{suffix}" if lanes else suffix
 
 
 def is_signed(dtype: DType) -> bool:
-    """Whether integers of a type have a sign."""
+    """Return whether integers of a type are signed."""
     return dtype.value.startswith("int")
 
 
 def scalar_constant(number: float, element: str) -> str:
-    """A constant of an LLVM type; floats must be exact in it."""
+    """Return a constant of an LLVM type, in which a float must be exact."""
     if element == "i1":
         return "true" if number else "false"
     if element.startswith("i"):
@@ -101,30 +101,30 @@ def scalar_constant(number: float, element: str) -> str:
 
 
 def constant(number: float, element: str, lanes: int) -> str:
-    """The same constant in all lanes."""
+    """Return a constant in all lanes."""
     text = scalar_constant(number, element)
     return f"splat ({element} {text})" if lanes else text
 
 
 def literal(number: float, dtype: DType, lanes: int = 0) -> Value:
-    """A number of the loop language as a value."""
+    """Return a number of the loop language as a value."""
     return Value(constant(number, _HELD[dtype], lanes), dtype, lanes)
 
 
 def zero(dtype: DType, lanes: int) -> str:
-    """The constant that is written where nothing has been stored yet."""
+    """Return the constant for elements that were never stored."""
     return constant(0, _HELD[dtype], lanes)
 
 
 @cache
 def lane_numbers(lanes: int, step: int, base: int) -> str:
-    """The int64 constant vector `base + step * lane`."""
+    """Return the int64 constant vector `base + step * lane`."""
     return "<" + ", ".join(f"i64 {base + step * lane}" for lane in range(lanes)) + ">"
 
 
 @cache
 def shuffle_mask(lanes: tuple[int, ...]) -> str:
-    """The mask operand of a shufflevector."""
+    """Return the mask operand of a shufflevector."""
     if not any(lanes):
         return f"<{len(lanes)} x i32> zeroinitializer"
     return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {lane}" for lane in lanes) + ">"

@@ -37,7 +37,7 @@ _LN2_LOW: Final = -2.12194440e-4
 
 
 def exp(lanes: Lanes, x: str) -> str:
-    """E to the x; at most 2 ULP."""
+    """Emit e to the x; the error is at most 2 ULP."""
     x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 89.0), -104.0)
     power, moved = lanes.nearest(lanes.mul(x, lanes.number(1.4426950408889634)))
     rest = lanes.mul_add(power, lanes.number(-_LN2_HIGH), x)
@@ -47,7 +47,7 @@ def exp(lanes: Lanes, x: str) -> str:
 
 
 def exp2(lanes: Lanes, x: str) -> str:
-    """2 to the x; at most 2 ULP."""
+    """Emit 2 to the x; the error is at most 2 ULP."""
     x, is_gone = _without_what_vanishes(lanes, lanes.below(x, 129.0), -151.0)
     power, moved = lanes.nearest(x)
     rest = lanes.sub(x, power)
@@ -56,16 +56,17 @@ def exp2(lanes: Lanes, x: str) -> str:
 
 
 def _without_what_vanishes(lanes: Lanes, x: str, limit: float) -> tuple[str, str]:
-    """Numbers below a limit as 0, and where they were: processors take a hundred steps to round to nothing.
+    """Replace numbers below a limit by 0, and return the mask of them.
 
-    Masks of attention make many of them.
+    Their results are denormal or 0, which costs processors about a hundred cycles each; masks of attention
+    produce many such numbers.
     """
     is_gone = lanes.test("olt", x, lanes.number(limit))
     return lanes.choose(is_gone, lanes.number(0.0), x), is_gone
 
 
 def tanh(lanes: Lanes, x: str) -> str:
-    """The hyperbolic tangent; at most 3 ULP."""
+    """Emit the hyperbolic tangent; the error is at most 3 ULP."""
     if lanes.has_tables:
         return _in_pieces(lanes, x, TANH)
     size = lanes.absolute(x)
@@ -78,7 +79,7 @@ def tanh(lanes: Lanes, x: str) -> str:
 
 
 def erf(lanes: Lanes, x: str) -> str:
-    """The error function; at most 3 ULP."""
+    """Emit the error function; the error is at most 3 ULP."""
     if lanes.has_tables:
         return _in_pieces(lanes, x, ERF)
     size = lanes.absolute(x)
@@ -90,7 +91,7 @@ def erf(lanes: Lanes, x: str) -> str:
 
 
 def _in_pieces(lanes: Lanes, x: str, pieces: Pieces) -> str:
-    """An odd function that ends at 1, as x by a polynomial whose coefficients are looked up."""
+    """Emit an odd function with the limit 1: x times a polynomial with coefficients from a table."""
     size = lanes.below(lanes.absolute(x), pieces.top)
     place, moved = lanes.nearest(lanes.mul(size, lanes.number(1.0 / pieces.width)), 0)
     distance = lanes.mul_add(place, lanes.number(-pieces.width), size)

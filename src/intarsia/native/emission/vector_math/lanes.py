@@ -1,4 +1,4 @@
-"""float32 lanes as the mathematical functions compute with them."""
+"""Arithmetic on float32 lanes for the mathematical functions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from intarsia.native.emission.types import constant, overload, vector_type
 
 _TABLE: Final = 16
 _MAGIC: Final = 12582912.0
-"""1.5 * 2**23: float32 of that size are whole numbers."""
+"""1.5 * 2**23: float32 of that magnitude are integers, so adding it rounds to the nearest integer."""
 _BIAS: Final = 127
 _MANTISSA: Final = 23
 
 
 @cache
 def _float_constant(value: float, lanes: int) -> str:
-    assert value or copysign(1.0, value) > 0  # the cache does not tell -0.0 from 0.0
+    assert value or copysign(1.0, value) > 0  # the cache does not distinguish -0.0 from 0.0
     import numpy as np
 
     with np.errstate(over="ignore"):
@@ -29,7 +29,7 @@ def _float_constant(value: float, lanes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Writes instructions on so many float32 (0 for a scalar); operands and results are texts.
+    """Emits instructions on float32 lanes (0 lanes for a scalar); operands and results are texts.
 
     Products and sums may be fused: the functions allow for that.
     """
@@ -40,7 +40,7 @@ class Lanes:
 
     @property
     def has_tables(self) -> bool:
-        """Whether one instruction looks up each lane in a table of sixteen numbers."""
+        """Whether one instruction looks up all lanes in a table of sixteen numbers."""
         return self.has_avx512 and self.lanes == _TABLE
 
     @property
@@ -115,32 +115,34 @@ class Lanes:
         return self.builder.call(self.floats, full, f"{self.floats} {x}")
 
     def absolute(self, x: str) -> str:
-        """The size."""
+        """Emit the absolute value."""
         return self.call("fabs", x)
 
     def with_sign(self, x: str, sign_of: str) -> str:
-        """A number that is not negative, with the sign of another."""
+        """Emit a nonnegative number with the sign of another."""
         sign = self.int_op("and", self.bits(sign_of), self.integer(-(1 << 31)))
         return self.of_bits(self.int_op("or", self.bits(x), sign))
 
     def below(self, x: str, limit: float) -> str:
-        """At most the limit; NaN stays NaN."""
+        """Emit the minimum of a number and a limit; NaN stays NaN."""
         return self.choose(self.test("ogt", x, self.number(limit)), self.number(limit), x)
 
     def nearest(self, x: str, more: int = 2 * _BIAS) -> tuple[str, str]:
-        """The nearest integer of a number below 2**22 in size, and a number that has it in its last bits.
+        """Round a number below 2**22 in magnitude; return the integer, and a number with it in its last bits.
 
-        Adding 1.5 * 2**23 moves it there, `more` than it is; for NaN these are some bits.
+        The addition of 1.5 * 2**23 + `more` shifts the integer, increased by `more`, into the last bits; NaN
+        gives arbitrary bits.
         """
         magic = self.number(_MAGIC + more)
         moved = self.add(x, magic)
         return self.builder.pure(f"fsub {self.floats} {moved}, {magic}"), moved
 
     def scaled(self, x: str, power: str, moved: str) -> str:
-        """`x * 2**power` for powers from -252 to 254, both results of `nearest(x)`.
+        """Emit `x * 2**power` for powers from -252 to 254; `power` and `moved` are results of `nearest`.
 
-        In two steps, because one would leave the range: half the bits of the moved number are those of the
-        magic one, which leave at the top, and half the power with the bias of an exponent.
+        In two steps, because one factor would exceed the exponent range. Each is half of the moved bits,
+        shifted into the
+        exponent field: the bits of the magic number overflow, and half the power with its bias is left.
         """
         if self.has_avx512 and self.lanes == _TABLE:
             floats = f"{self.floats} "
@@ -153,7 +155,7 @@ class Lanes:
         return x
 
     def looked_up(self, table: Sequence[float], places: str) -> str:
-        """The numbers of a table of sixteen at the last four bits of each lane, where `has_tables`."""
+        """Look up the last four bits of each lane in a table of sixteen numbers; needs `has_tables`."""
         numbers = ", ".join(f"float {_float_constant(value, 0)}" for value in table)
         args = f"{self.floats} <{numbers}>, {self.integers} {places}"
         return self.builder.call(self.floats, "llvm.x86.avx512.permvar.sf.512", args)

@@ -1,4 +1,4 @@
-"""Functions of the C library, called lane by lane where there is no code of our own."""
+"""Calls of C library functions, lane by lane, for functions without vector code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from intarsia.native.emission.types import vector_type
 
 
 def each_lane(builder: Builder, name: str, args: Sequence[str], element: str, lanes: int) -> str:
-    """A function of the process applied to each lane of vectors of an LLVM type."""
+    """Emit calls of a function of the process for each lane of vectors of an LLVM type."""
     builder.module.symbols.add(name)
     if not lanes:
         return builder.call(element, name, ", ".join(f"{element} {arg}" for arg in args))

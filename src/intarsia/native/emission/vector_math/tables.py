@@ -12,12 +12,12 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Pieces:
-    """f(x) / x of an odd function for sizes from 0 on, as a polynomial around the middle of each piece.
+    """Polynomials for f(x) / x of an odd function, around the middle of each piece of |x|.
 
     Attributes:
-        top: Where the function is 1 in float32; beyond, it stays so.
-        width: Of a piece; the first is around 0, so only half of it counts.
-        rows: Coefficients from the constant up, of each piece.
+        top: Argument from which the function is 1 in float32.
+        width: Width of a piece; the first is centred at 0, so only half of it is used.
+        rows: Coefficients of all pieces, from the constant up.
     """
 
     top: float

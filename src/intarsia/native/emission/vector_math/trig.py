@@ -13,17 +13,17 @@ _COS: Final = (0.04166664555668831, -0.0013887302484363317, 2.443088305881247e-0
 _HALF_PI_HIGH: Final = 1.570796325802803  # 27 bits: its products with integers below 2**26 are exact
 _HALF_PI_LOW: Final = 9.920935796805404e-10
 _LARGEST: Final = 1.0e8
-"""Beyond this size, the reduction would need more of pi; there the library's function is called."""
+"""Magnitude beyond which the reduction needs more digits of pi; the C library is called there."""
 
 
 def sin(lanes: Lanes, x: str) -> str:
-    """The sine; at most 2 ULP."""
+    """Emit the sine; the error is at most 2 ULP."""
     is_tiny = lanes.test("olt", lanes.absolute(x), lanes.number(2.0**-13))
     return lanes.choose(is_tiny, x, _with_large(lanes, x, "sinf", 0))  # keeps the sign of zero
 
 
 def cos(lanes: Lanes, x: str) -> str:
-    """The cosine; at most 2 ULP."""
+    """Emit the cosine; the error is at most 2 ULP."""
     return _with_large(lanes, x, "cosf", 1)
 
 
@@ -47,7 +47,7 @@ def _with_large(lanes: Lanes, x: str, name: str, turn: int) -> str:
 
 
 def _reduced(lanes: Lanes, x: str, turn: int) -> str:
-    """Reduced to a quarter turn in float64, then polynomials in float32."""
+    """Reduce to a quarter turn in float64, then evaluate polynomials in float32."""
     builder = lanes.builder
     doubles, longs = vector_type("double", lanes.lanes), vector_type("i64", lanes.lanes)
 
