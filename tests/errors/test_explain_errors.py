@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.command_line import locate_in_whole
+from tests.end_to_end.command_line import within
 from tests.explanations import EXPLANATION
 from tests.fake_kernels import f32, fake, plan_of
 
@@ -28,7 +28,7 @@ def saved(explanation: str | None) -> None:
 
 
 def error(*arguments: str, code: int = 2) -> str:
-    outcome = locate_in_whole(["explain", *arguments])
+    outcome = within(["explain", *arguments])
     assert (outcome.code, outcome.out) == (code, "")
     return outcome.err
 

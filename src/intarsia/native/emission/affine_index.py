@@ -101,7 +101,9 @@ def divided(
     return AffineIndex(carry, whole_lane, whole), rest._replace(const=rest.const - carry * divisor)
 
 
-def decided(op: ArithOp, span: tuple[int, int], left: AffineIndex, right: AffineIndex) -> Value | AffineIndex | None:
+def decided(
+    op: ArithOp, span: tuple[int, int], left: AffineIndex, right: AffineIndex
+) -> Value | AffineIndex | None:
     """Fold a comparison, minimum or maximum by the range of the difference; None if it is undecided."""
     low, high = span
     if op in (ArithOp.MIN, ArithOp.MAX):

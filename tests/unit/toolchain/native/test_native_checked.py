@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import numpy_helper
-from tests.end_to_end.command_line import locate_in_whole
+from tests.end_to_end.command_line import within
 from tests.onnx_models import model_of, onnxruntime_outputs, saved
 
 import intarsia as ia
@@ -354,7 +354,7 @@ def test_the_command_line_ends_with_one_line_and_code_1(
     monkeypatch.chdir(tmp_path)
     saved(case.model, tmp_path / "model.onnx")
     np.savez(tmp_path / "inputs.npz", **case.feeds(case.indices(0, 4)))
-    outcome = locate_in_whole(["run", "model.onnx", "--input", "inputs.npz", "--toolchain", CHECKED, "-q"])
+    outcome = within(["run", "model.onnx", "--input", "inputs.npz", "--toolchain", CHECKED, "-q"])
     assert outcome.code == 1
     assert outcome.out == ""
     assert outcome.err == (
