@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from intarsia.ir import Call, Expr, Function, IRModule, Op, TensorType, children, post_order
-from intarsia.op import OpPatternKind, op_pattern
+from intarsia.op.operator_facts import OperatorTrait, SumKind
+from intarsia.op.operator_table import facts_of
 from intarsia.op.purity import is_random
 
 _QUANTIZED = re.compile(r"(Dynamic)?Quantize\w+|Q[A-Z]\w+|ConvInteger")
@@ -59,14 +61,9 @@ def _function_work(function: Function) -> Work:
 
 def multiply_adds(expr: Expr) -> int:
     """Of a convolution or matrix product; 0 for everything else. Unknown dimensions count as 1."""
-    if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _PRODUCTS:
+    if isinstance(expr, Call) and isinstance(expr.op, Op) and facts_of(expr.op).has(OperatorTrait.PRODUCT):
         return reduction_length(expr) * _elements(expr)
     return 0
-
-
-_PRODUCTS = frozenset(
-    {"Conv", "ConvTranspose", "MatMul", "Gemm", "ConvInteger", "MatMulInteger", "QLinearConv"}
-)
 
 
 Shapes = list[tuple[int, ...]]
@@ -74,10 +71,6 @@ Shapes = list[tuple[int, ...]]
 
 def _largest_dim(_: Call, shapes: Shapes) -> int:
     return max(shapes[0], default=1)
-
-
-def _per_weight(_: Call, shapes: Shapes) -> int:
-    return prod(shapes[1][1:])
 
 
 def _per_transposed_weight(_: Call, shapes: Shapes) -> int:
@@ -107,34 +100,27 @@ def _per_item(_: Call, shapes: Shapes) -> int:
     return max(1, max(map(prod, shapes)) // max(1, items))
 
 
-_LENGTHS: dict[str, Callable[[Call, Shapes], int]] = {
-    **dict.fromkeys(("Conv", "ConvInteger"), _per_weight),
-    **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _inner),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    **dict.fromkeys(("AveragePool", "LpPool"), _window),
-    **dict.fromkeys(
-        ("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "LRN", "Attention"), _largest_dim
-    ),
-    **dict.fromkeys(("CumSum", "DFT", "STFT"), _largest_dim),
-    **dict.fromkeys(
-        ("GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization", "Einsum"), _per_item
-    ),
-    "QLinearConv": lambda _, shapes: prod(shapes[3][1:]),
-    "ConvTranspose": _per_transposed_weight,
-    "Gemm": _gemm,
+_LENGTHS: Final[Mapping[SumKind, Callable[[Call, Shapes], int]]] = {
+    SumKind.NO_SUM: lambda _call, _shapes: 1,
+    SumKind.REDUCED: lambda call, shapes: prod(shapes[0]) // max(1, _elements(call)),
+    SumKind.FILTER: lambda _, shapes: prod(shapes[1][1:]),
+    SumKind.QUANTIZED_FILTER: lambda _, shapes: prod(shapes[3][1:]),
+    SumKind.TRANSPOSED_FILTER: _per_transposed_weight,
+    SumKind.INNER: _inner,
+    SumKind.GEMM: _gemm,
+    SumKind.RECURRENT: _recurrent,
+    SumKind.WINDOW: _window,
+    SumKind.LARGEST_AXIS: _largest_dim,
+    SumKind.PER_ITEM: _per_item,
 }
 
 
 def reduction_length(expr: Expr) -> int:
     """Terms of the sum behind one output element of an operator call; 1 where nothing is summed."""
-    if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.op.domain:
+    if not isinstance(expr, Call) or not isinstance(expr.op, Op):
         return 1
     shapes = [_shape(arg) for arg in expr.args]
-    if expr.op.name in _LENGTHS:
-        return max(1, _LENGTHS[expr.op.name](expr, shapes))
-    if op_pattern(expr.op) is OpPatternKind.COMM_REDUCE:
-        return max(1, prod(shapes[0]) // max(1, _elements(expr)))
-    return 1
+    return max(1, _LENGTHS[facts_of(expr.op).summation](expr, shapes))
 
 
 def _shape(expr: Expr) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ infer            types of calls, through onnx's own inference per node
 let_types        types of let variables
 control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
 intarsia_ops     the operators that ONNX lacks
-pattern          TOpPattern, the fusion kind of every operator
+operator_table   one row of facts per operator; operator_facts has the columns and their values
 attribute_check  values that onnx's inference cannot be asked about
 constant_argument  which arguments have to be constants: shapes, axes, pads
 call             building calls with their types
@@ -24,8 +24,9 @@ rewrite_typed    rewriting that keeps types, spans and devices
 from intarsia.op.call import absent, call, tuple_get
 from intarsia.op.device_call import device_copy, on_device
 from intarsia.op.infer import infer_call_type, infer_types
+from intarsia.op.operator_facts import OpPatternKind
+from intarsia.op.operator_table import op_pattern
 from intarsia.op.opset import OPSETS, PINNED_OPSET
-from intarsia.op.pattern import OpPatternKind, op_pattern
 from intarsia.op.rewrite_typed import rewrite_typed
 from intarsia.op.verify import verify
 

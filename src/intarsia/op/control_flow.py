@@ -13,9 +13,12 @@ from intarsia.ir import (
     Type,
     join_types,
 )
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import operators_with
 from intarsia.support.errors import InvalidModelError
 
-BODY_OPERATORS = frozenset({"Loop", "Scan", "SequenceMap"})
+BODY_OPERATORS = operators_with(OperatorTrait.HAS_BODY)
+"""Loop, Scan and SequenceMap."""
 
 _Types = tuple[Type | None, ...]
 

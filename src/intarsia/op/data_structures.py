@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from intarsia.ir import Call, Op, TensorType
-
-STRUCTURE_OPERATORS: Final = frozenset(
-    {
-        "ConcatFromSequence",
-        "Optional",
-        "OptionalGetElement",
-        "OptionalHasElement",
-        "SequenceAt",
-        "SequenceConstruct",
-        "SequenceEmpty",
-        "SequenceErase",
-        "SequenceInsert",
-        "SequenceLength",
-        "SplitToSequence",
-    }
-)
-"""Of ONNX's default domain. SequenceMap is none of them: its body computes."""
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 
 
 def is_of_data_structure(call: Call) -> bool:
@@ -32,4 +15,4 @@ def is_of_data_structure(call: Call) -> bool:
     if not isinstance(call.op, Op) or call.op.domain:
         return False
     is_structure = call.checked_type is not None and not isinstance(call.checked_type, TensorType)
-    return call.op.name in STRUCTURE_OPERATORS or (call.op.name == "Identity" and is_structure)
+    return facts_of(call.op).has(OperatorTrait.STRUCTURE) or (call.op.name == "Identity" and is_structure)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from intarsia.ir import Attrs, AttrValue, Call, Expr, Op, Span, with_fields
 from intarsia.op.call import call
 from intarsia.op.intarsia_ops import ON_DEVICE_FLAGS
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN
 from intarsia.target import VirtualDevice
 
 _ON_DEVICE = "on_device"
 _DEVICE_COPY = "device_copy"
-_SHAPE_OPERATORS = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ def is_device_copy(expr: Expr) -> bool:
 def is_shape_operator(expr: Expr) -> bool:
     """Whether an expression looks at no element of its argument, which then may be on any device."""
     match expr:
-        case Call(op=Op(name=name, domain="")):
-            return name in _SHAPE_OPERATORS
+        case Call(op=Op() as op):
+            return facts_of(op).has(OperatorTrait.READS_SHAPE)
         case _:
             return False
 

@@ -24,12 +24,13 @@ from intarsia.ir import (
     Type,
     is_compatible,
 )
-from intarsia.op.control_flow import BODY_OPERATORS
 from intarsia.op.infer import infer_call_type
 from intarsia.op.intarsia_ops import layout_permutation
 from intarsia.op.node import OUTPUTS, node_of
 from intarsia.op.onnx_types import type_to_proto
 from intarsia.op.opaque import operator_domain
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import INTARSIA_DOMAIN, OPSETS, versions_of
 from intarsia.op.reference_gaps import REPLACED, reference_gap
 from intarsia.op.tree_ensemble_op import TREE_ENSEMBLE, tree_ensemble_value
@@ -77,7 +78,7 @@ def evaluate_call(call: Call) -> Array | tuple[Array, ...]:
 
 def can_evaluate(call: Call) -> bool:
     """Whether a call is of an operator without a body, and all its arguments are constants or absent."""
-    if not isinstance(call.op, Op) or (call.op.name in BODY_OPERATORS and not call.op.domain):
+    if not isinstance(call.op, Op) or facts_of(call.op).has(OperatorTrait.HAS_BODY):
         return False
     return all(isinstance(arg, Constant) or arg.checked_type == ABSENT for arg in call.args)
 

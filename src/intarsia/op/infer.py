@@ -38,6 +38,8 @@ from intarsia.op.ml_types import refined_ml_types
 from intarsia.op.node import OUTPUTS, node_of
 from intarsia.op.onnx_types import tensor_to_proto, type_from_proto, type_to_proto
 from intarsia.op.opaque import operator_domain
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 from intarsia.op.opset import (
     INTARSIA_DOMAIN,
     ML_DOMAIN,
@@ -54,9 +56,6 @@ from intarsia.support.errors import InvalidModelError
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
     from onnx.defs import OpSchema
-
-_VALUE_MATTERS = frozenset({"Resize", "Upsample", "Range"})
-"""Operators whose result shape depends on the values of floating-point inputs."""
 
 _SHAPED_AS_THE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
 """Operators whose shape onnx does not infer; it is that of the first argument."""
@@ -132,7 +131,8 @@ def _data(op: Op, args: tuple[Expr, ...]) -> Data:
 def _decides_shape(op: Op, value: npt.NDArray[Any]) -> bool:
     dtype = DType.of(value)
     return value.ndim <= 1 and (
-        dtype in (DType.INT64, DType.INT32) or (op.name in _VALUE_MATTERS and dtype.is_float)
+        dtype in (DType.INT64, DType.INT32)
+        or (dtype.is_float and facts_of(op).has(OperatorTrait.FLOAT_SIZES))
     )
 
 

@@ -14,16 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import ABSENT, Call, Constant, DType, Expr, Op, TensorType
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 
 LARGEST_KNOWN = 1024
 """Elements; a larger value is data, not a shape."""
-
-_NAMES = """
-    Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Expand Floor Gather Greater Identity Less Max Min
-    Mod Mul Neg Not Or Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape ScatterElements ScatterND
-    Shape Size Slice Sqrt Squeeze Sub Tile Transpose Unsqueeze Where
-"""
-_SHAPE_ARITHMETIC = frozenset(_NAMES.split())
 
 _known: WeakKeyDictionary[Expr, npt.NDArray[Any]] = WeakKeyDictionary()
 
@@ -37,12 +32,12 @@ def known_value(expr: Expr) -> npt.NDArray[Any] | None:
 
 def record_known_value(call: Call) -> None:
     """Compute and remember the value of a call of shape arithmetic whose arguments are known."""
-    if not isinstance(call.op, Op) or call.op.domain or call.op.name not in _SHAPE_ARITHMETIC:
+    if not isinstance(call.op, Op):
         return
-    if not _may_be_shape(call):
+    facts = facts_of(call.op)
+    if not facts.has(OperatorTrait.KNOWN) or not _may_be_shape(call):
         return
-    name = call.op.name
-    value = _shape_value(call, name) if name in ("Shape", "Size") else _evaluate(call)
+    value = _shape_value(call, facts.name) if facts.has(OperatorTrait.READS_SHAPE) else _evaluate(call)
     if value is not None and value.size <= LARGEST_KNOWN:
         _known[call] = value
 

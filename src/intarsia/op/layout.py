@@ -16,21 +16,13 @@ from typing import TypeAlias
 import numpy as np
 
 from intarsia.ir import ABSENT, Attrs, Call, Constant, Expr, Op, TensorType, Type, with_fields
-from intarsia.op.pattern import OpPatternKind, op_pattern
+from intarsia.op.operator_facts import LayoutKind
+from intarsia.op.operator_table import OPERATORS, facts_of
 
 Order: TypeAlias = tuple[int, ...]
 
-_IMAGE_OPERATORS = """
-    AveragePool BatchNormalization Conv ConvTranspose DepthToSpace GlobalAveragePool GlobalLpPool
-    GlobalMaxPool GroupNormalization InstanceNormalization LRN LpPool MaxPool SpaceToDepth
-"""
-LAYOUT_OPERATORS = frozenset(_IMAGE_OPERATORS.split())
+LAYOUT_OPERATORS = frozenset(name for name, facts in OPERATORS.items() if facts.layout is LayoutKind.IMAGE)
 """Operators of ONNX's default domain whose first argument and result are images, channels first."""
-
-_FIXED_OPERANDS = frozenset(
-    {"BatchNormalization", "CastLike", "DequantizeLinear", "Dropout", "Expand", "QuantizeLinear"}
-)
-"""Operators that look elementwise, but have an argument that is no operand of each element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +74,7 @@ def permuted_type(own_type: Type | None, order: Order) -> Type | None:
 
 def is_elementwise(op: Expr) -> bool:
     """Whether each element of an operator's result is made of those at the same place of its arguments."""
-    if not isinstance(op, Op) or op.domain or op.name in _FIXED_OPERANDS:
-        return False
-    return op_pattern(op) in (OpPatternKind.ELEMWISE, OpPatternKind.BROADCAST)
+    return isinstance(op, Op) and facts_of(op).layout is LayoutKind.ELEMENTWISE
 
 
 def permuted_call(call: Call, order: Order) -> Permuted | None:
@@ -93,9 +83,9 @@ def permuted_call(call: Call, order: Order) -> Permuted | None:
     None for operators whose other arguments are operands as well (elementwise ones, Concat), and where the
     operator has no rule, or its axes are not known. Whether it draws random numbers is the caller's concern.
     """
-    if not isinstance(call.op, Op) or call.op.domain:
+    if not isinstance(call.op, Op):
         return None
-    rule = LAYOUT_RULES.get(call.op.name)
+    rule = LAYOUT_RULES[facts_of(call.op).layout]
     return None if rule is None else rule(call, order)
 
 
@@ -231,24 +221,22 @@ def _without(order: Order, axes: tuple[int, ...]) -> Order:
     return tuple(sorted(left).index(source) for source in left)
 
 
-_REDUCTIONS = """
-    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
-    ReduceSumSquare
-"""
-
-LAYOUT_RULES: MappingProxyType[str, LayoutRule] = MappingProxyType(
+LAYOUT_RULES: MappingProxyType[LayoutKind, LayoutRule | None] = MappingProxyType(
     {
-        **dict.fromkeys(_REDUCTIONS.split(), _reduction),
-        **dict.fromkeys(("Hardmax", "LogSoftmax", "LpNormalization", "Softmax", "TopK"), _with_axis(-1)),
-        **dict.fromkeys(("ArgMax", "ArgMin"), _position),
-        **dict.fromkeys(("CumProd", "CumSum"), _cumulation),
-        **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantization),
-        "Dropout": _same_place,
-        "Pad": _pad,
-        "Resize": _resize,
-        "Slice": _slice,
-        "Split": _with_axis(0),
-        "Squeeze": _squeeze,
+        LayoutKind.NO_RULE: None,
+        LayoutKind.ELEMENTWISE: None,
+        LayoutKind.IMAGE: None,
+        LayoutKind.SAME_AXES: _same_place,
+        LayoutKind.LAST_AXIS: _with_axis(-1),
+        LayoutKind.FIRST_AXIS: _with_axis(0),
+        LayoutKind.POSITION: _position,
+        LayoutKind.REDUCTION: _reduction,
+        LayoutKind.CUMULATION: _cumulation,
+        LayoutKind.QUANTIZATION: _quantization,
+        LayoutKind.PAD: _pad,
+        LayoutKind.RESIZE: _resize,
+        LayoutKind.SLICE: _slice,
+        LayoutKind.SQUEEZE: _squeeze,
     }
 )
-"""Rule by operator of ONNX's default domain, for those with one operand."""
+"""Rule by kind; None for operators with several operands, and where a Transpose cannot move behind."""

@@ -9,20 +9,9 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from intarsia.ir import Call, Expr, Function, GlobalVar, IRModule, Op, children, post_order
-from intarsia.op.control_flow import BODY_OPERATORS
 from intarsia.op.known_value import known_value
-
-RANDOM_OPERATORS = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
-"""Operators of ONNX's default domain that always draw; Dropout draws in training only."""
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 
 _pure: WeakKeyDictionary[IRModule, frozenset[str]] = WeakKeyDictionary()
 
@@ -32,12 +21,13 @@ def is_random(call: Call) -> bool:
 
     Dropout does, unless its training mode is absent or known to be false.
     """
-    if not isinstance(call.op, Op) or call.op.domain:
+    if not isinstance(call.op, Op):
         return False
-    if call.op.name == "Dropout" and len(call.args) > 2:
+    facts = facts_of(call.op)
+    if facts.has(OperatorTrait.RANDOM_IN_TRAINING) and len(call.args) > 2:
         mode = known_value(call.args[2])
         return mode is None or bool(mode.any())
-    return call.op.name in RANDOM_OPERATORS
+    return facts.has(OperatorTrait.RANDOM)
 
 
 def is_pure(expr: Expr, mod: IRModule | None = None) -> bool:
@@ -113,7 +103,7 @@ def _is_source(expr: Expr, pure: frozenset[str]) -> bool:
     if not isinstance(expr, Call):
         return False
     match expr.op:
-        case Op(name=name, domain="") if name in BODY_OPERATORS:
+        case Op() if facts_of(expr.op).has(OperatorTrait.HAS_BODY):
             return not isinstance(expr.args[-1], Function)
         case Op():
             return is_random(expr)

@@ -26,11 +26,10 @@ from intarsia.ir import (
 from intarsia.ir.canonical import attribute_key, constant_digest
 from intarsia.ir.scope import CLOSED, Scope, ScopedProgram, is_atom, place
 from intarsia.op.known_value import record_known_value
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 from intarsia.op.purity import impure_calls
 from intarsia.transform import FunctionPass, PassContext, register_pass
-
-_COMMUTATIVE = frozenset({"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"})
-"""Operators of two arguments whose order makes no difference, in any bit of the result."""
 
 
 @register_pass
@@ -100,7 +99,7 @@ class _Numbering:
             return expr
         below = tuple(self.of[child] for child in children(expr))
         match expr:
-            case Call(op=Op(name=name, domain="")) if name in _COMMUTATIVE:
+            case Call(op=Op() as op) if facts_of(op).has(OperatorTrait.COMMUTATIVE):
                 below = (below[0], *sorted(below[1:]))
         return type(expr), own_key, expr.checked_type, expr.virtual_device, below
 

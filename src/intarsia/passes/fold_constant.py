@@ -23,20 +23,13 @@ from intarsia.ir import (
 from intarsia.op import rewrite_typed
 from intarsia.op.evaluate import Array, can_evaluate, evaluate_call
 from intarsia.op.known_value import known_value, record_known_value
+from intarsia.op.operator_facts import OperatorTrait, OpPatternKind
+from intarsia.op.operator_table import facts_of, op_pattern
 from intarsia.op.opset import INTARSIA_DOMAIN
-from intarsia.op.pattern import OpPatternKind, op_pattern
 from intarsia.op.purity import is_random
 from intarsia.passes.rules.tuple_field import tuple_field
 from intarsia.support.errors import ExecutionError
 from intarsia.transform import FunctionPass, PassContext, register_pass
-
-_SIZING = """
-    AffineGrid BlackmanWindow CenterCropPad Col2Im ConstantOfShape DFT Expand EyeLike GridSample
-    HammingWindow HannWindow MaxUnpool MelWeightMatrix OneHot Pad Range Resize STFT TfIdfVectorizer Tile
-    Upsample
-"""
-_SIZED_BY_VALUES = frozenset(_SIZING.split())
-"""Operators whose result may be of any size, whatever the sizes of their arguments."""
 
 LARGEST_GROWTH = 256 << 20
 """Bytes by which all results of a function together may be larger than the constants that they are made of.
@@ -138,7 +131,7 @@ class _Folding:
     def _is_worthwhile(self, call: Call) -> bool:
         """Whether to evaluate a call, as far as its type and its arguments say."""
         assert isinstance(call.op, Op)
-        if call.op.name in _SIZED_BY_VALUES and not _has_static_type(call):
+        if facts_of(call.op).has(OperatorTrait.SIZED) and not _has_static_type(call):
             return False
         return self._is_small(call, _declared_bytes(call.checked_type)) and (
             _is_fast(call) or _elements(call) <= LARGEST_SLOW

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from intarsia.ir import DType, Function, GlobalVar, IRModule, Op, post_order
-from intarsia.op.precision import PRECISION_KINDS, PrecisionKind, precision_kind
+from intarsia.op.operator_facts import PrecisionKind
+from intarsia.op.operator_table import OPERATORS, facts_of
 from intarsia.passes.precision.lower_precision import LowerPrecision
 from intarsia.support.errors import UsageError
 from intarsia.transform import FunctionPass, PassContext, register_pass
@@ -19,11 +20,12 @@ DTYPES: Final = ("float16", "bfloat16")
 class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
     """Computes convolutions and matrix products of float32 in float16 or bfloat16.
 
-    Every operator is one of three kinds (`op.precision`): the heavy ones are lowered, elementwise and moving
-    ones follow if all their computed inputs are lowered, the others keep float32 and get their inputs cast
-    back. A value is cast once for all its users, and only where its two kinds of users meet; constants are
-    cast at compile time. A constant that the type cannot hold (a mask of -1e38, an epsilon of 1e-12) keeps
-    its operator in float32. An operator that follows and has inputs of both kinds is computed in float32.
+    Every operator is one of three kinds (`op.operator_table`): the heavy ones are lowered, elementwise and
+    moving ones follow if all their computed inputs are lowered, the others keep float32 and get their inputs
+    cast back. A value is cast once for all its users, and only where its two kinds of users meet; constants
+    are cast at compile time. A constant that the type cannot hold (a mask of -1e38, an epsilon of 1e-12)
+    keeps its operator in float32. An operator that follows and has inputs of both kinds is computed in
+    float32.
 
     Parameters, results, let values, branches, and what is passed to functions and loop bodies keep their
     types, so that control flow stays consistent: inside of each, the same rules apply.
@@ -74,9 +76,11 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
         """Check the options."""
         if self.dtype not in DTYPES:
             raise UsageError(f"dtype is {self.dtype!r}, expected {' or '.join(DTYPES)}")
-        unknown = [name for name in (*self.keep, *self.lower) if name not in PRECISION_KINDS]
+        unknown = [name for name in (*self.keep, *self.lower) if name not in OPERATORS]
         if unknown:
-            raise UsageError(f"ONNX has no operator {unknown[0]!r}", help="names are as in `op.precision`")
+            raise UsageError(
+                f"ONNX has no operator {unknown[0]!r}", help="names are as in `op.operator_table`"
+            )
         both = set(self.keep) & set(self.lower)
         if both:
             raise UsageError(f"{min(both)} stands in both keep and lower")
@@ -90,7 +94,7 @@ class ToMixedPrecision(FunctionPass, opt_level=0, required=("InferType",)):
     def _kind(self, op: Op) -> PrecisionKind:
         if op.name in self.keep or op.domain:
             return PrecisionKind.KEEP
-        return PrecisionKind.LOWER if op.name in self.lower else precision_kind(op)
+        return PrecisionKind.LOWER if op.name in self.lower else facts_of(op).precision
 
 
 def _calls_main(mod: IRModule) -> bool:

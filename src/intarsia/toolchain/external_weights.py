@@ -7,26 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import operators_with
 from intarsia.runtime.kernel import Array
 from intarsia.support.errors import CompileError
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-WEIGHTED: Final = frozenset(
-    {
-        "Conv",
-        "ConvInteger",
-        "ConvTranspose",
-        "GRU",
-        "Gather",
-        "Gemm",
-        "LSTM",
-        "MatMul",
-        "MatMulInteger",
-        "RNN",
-    }
-)
+WEIGHTED: Final = operators_with(OperatorTrait.WEIGHTED)
 """Operators that have large weights."""
 
 _PACKED_TYPES: Final = frozenset({"int4", "uint4", "int2", "uint2", "float4_e2m1fn"})

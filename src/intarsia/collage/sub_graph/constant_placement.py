@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from intarsia.ir import Call, Constant, Expr, Op
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.ir import Call, Constant, Expr
+from intarsia.op.constant_argument import constant_arguments
 
 
 class ConstantPlacement(Enum):
@@ -34,7 +34,7 @@ class ConstantPlacement(Enum):
 
 
 def _must_be_constant(constant: Constant, user: Expr) -> bool:
-    if not isinstance(user, Call) or not isinstance(user.op, Op) or user.op.domain:
+    if not isinstance(user, Call):
         return False
-    positions = CONSTANT_ARGUMENTS.get(user.op.name, ())
+    positions = constant_arguments(user)
     return any(position < len(user.args) and user.args[position] is constant for position in positions)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from intarsia.frontend.onnx.graph_walk import nodes_of, with_nested
 from intarsia.ir import Call, Constant, Expr, Op, OptionalType, SequenceType, TensorType, Tuple, Type
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.op.constant_argument import constant_arguments
 from intarsia.support.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _check_axes(name: str, value: Expr) -> None:
     if not isinstance(value, Call) or not isinstance(value.op, Op) or value.op.domain:
         return
     operator = value.op.name
-    for position in CONSTANT_ARGUMENTS.get(operator, ()) if operator not in _SPLITS else ():
+    for position in constant_arguments(value) if operator not in _SPLITS else ():
         type_ = value.args[position].checked_type if position < len(value.args) else None
         if not isinstance(type_, TensorType) or not type_.is_static:
             continue

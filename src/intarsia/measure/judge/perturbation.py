@@ -29,6 +29,9 @@ from intarsia.ir import (
 from intarsia.measure.element_kind import ElementKind, element_kind
 from intarsia.measure.judge.tolerance import machine_epsilon
 from intarsia.op import call
+from intarsia.op.constant_argument import constant_arguments
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import facts_of
 
 Array = npt.NDArray[Any]
 
@@ -39,10 +42,6 @@ _FEW: Final = 16
 """Number of elements up to which a weight with few digits counts as exact."""
 _SHORT_BITS: Final = 8
 """Significant bits of a number with few digits."""
-
-_SHAPE_ARGUMENTS: Final = {"Resize": (1, 2), "Upsample": (1,), "Range": (0, 1, 2)}
-"""Floating-point arguments that sizes are computed from."""
-
 
 FLIPPING: Final = 2.0**-12
 """Relative size of the perturbation of a program that rounds to steps of a quantised type on the way.
@@ -74,7 +73,8 @@ def perturbed_module(module: IRModule, seed: int, size: float = 0.0) -> IRModule
         for function in module.graph_functions.values()
         for call in post_order(function)
         if isinstance(call, Call) and isinstance(call.op, Op)
-        for number in _SHAPE_ARGUMENTS.get(call.op.name, ())
+        if facts_of(call.op).has(OperatorTrait.FLOAT_SIZES)
+        for number in constant_arguments(call)
         if number < len(call.args)
     }
     generator = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from intarsia.ir import Attrs, Call, Constant, Expr, Op, Span, Tuple
-from intarsia.op import OpPatternKind, op_pattern
+from intarsia.op.layout import is_elementwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,6 @@ class Stage:
     span: Span | None
 
 
-_NOT_PER_CHANNEL = frozenset(
-    {"BatchNormalization", "CastLike", "DequantizeLinear", "Dropout", "Expand", "QuantizeLinear"}
-)
-"""Operators that look elementwise, but have an argument that is no operand of each element."""
-
 _SCALAR_ARGUMENTS = frozenset({"Clip"})
 """Operators whose other arguments cannot be one number per channel."""
 
@@ -80,7 +75,7 @@ def following_stage(before: Sequence[Call], calls: Sequence[Call], channels: Cha
     merged: list[Expr | None]
     if _is_inference_batch_norm(first) and position == 0 and channels.axis == 1:
         merged = [_side_by_side_vectors(column, channels) for column in columns]
-    elif _is_per_element(first.op):
+    elif is_elementwise(first.op):
         merged = [_merged(column, channels, _may_vary(first.op)) for column in columns]
     else:
         return None
@@ -103,12 +98,6 @@ def _same_operator(left: Call, right: Call) -> bool:
         and left.attrs == right.attrs
         and len(left.args) == len(right.args)
     )
-
-
-def _is_per_element(op: Expr) -> bool:
-    assert isinstance(op, Op)
-    kinds = (OpPatternKind.ELEMWISE, OpPatternKind.BROADCAST)
-    return not op.domain and op.name not in _NOT_PER_CHANNEL and op_pattern(op) in kinds
 
 
 def _may_vary(op: Expr) -> bool:

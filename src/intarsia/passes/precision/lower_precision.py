@@ -27,7 +27,8 @@ from intarsia.ir import (
 )
 from intarsia.op.infer import infer_call_type, typed
 from intarsia.op.onnx_types import elem_type_of
-from intarsia.op.precision import PrecisionKind, takes
+from intarsia.op.operator_facts import PrecisionKind
+from intarsia.op.precision import takes
 from intarsia.op.purity import is_random
 from intarsia.passes.functions.sealed import is_sealed
 from intarsia.support.errors import InvalidModelError

@@ -10,6 +10,8 @@ from typing import Final
 
 from intarsia.ir import Call, Constant, Expr, Op
 from intarsia.op import call as make_call
+from intarsia.op.operator_facts import OperatorTrait
+from intarsia.op.operator_table import operators_with
 from intarsia.passes.rules.rule_table import RuleTable, merged, rules_for
 from intarsia.passes.rules.tensor_facts import has_same_shape, keeps_shape, operator_name
 
@@ -20,7 +22,7 @@ _NEUTRAL: Final = {
     "Or": False,
     "Xor": False,
 }
-_COMMUTATIVE: Final = frozenset({"Add", "Mul", "And", "Or", "Xor", "BitwiseOr", "BitwiseXor"})
+_COMMUTATIVE: Final = _NEUTRAL.keys() & operators_with(OperatorTrait.COMMUTATIVE)
 
 
 def neutral_right(call: Call) -> Expr | None:

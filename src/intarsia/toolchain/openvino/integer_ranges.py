@@ -19,7 +19,7 @@ from typing import Final, TypeGuard
 import numpy as np
 
 from intarsia.ir import Call, Constant, DType, Expr, Function, Op, TensorType, TupleGetItem, Var, post_order
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.op.constant_argument import constant_arguments
 from intarsia.op.known_value import LARGEST_KNOWN, known_value
 from intarsia.runtime.kernel import Array
 from intarsia.support.post_order import post_order_of
@@ -168,7 +168,7 @@ class IntegerRanges:
             if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.op.domain:
                 continue
             name = expr.op.name
-            for position in CONSTANT_ARGUMENTS.get(name, ()) if name != "Range" else ():
+            for position in constant_arguments(expr) if name != "Range" else ():
                 if position < len(expr.args):
                     self._narrow(expr.args[position], INT32)
             if name in _SELECTING and len(expr.args) > 1:

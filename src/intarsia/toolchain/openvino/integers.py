@@ -39,7 +39,8 @@ from intarsia.ir import (
     children,
     post_order,
 )
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.op.constant_argument import constant_arguments
+from intarsia.op.device_call import is_shape_operator
 from intarsia.toolchain.openvino.integer_ranges import (
     INT32,
     MOVING,
@@ -222,9 +223,9 @@ def _complaint(
     name = call.op.name if isinstance(call.op, Op) and not call.op.domain else ""
     if call in zero_tests and _is_exact_count(call, ranges):
         return None
-    exempt = CONSTANT_ARGUMENTS.get(name, ()) if name != "Range" else ()
+    exempt = constant_arguments(call) if name != "Range" else ()
     for position, arg in enumerate(call.args):
-        if position in exempt or isinstance(arg, Function) or name in _UNREAD:
+        if position in exempt or isinstance(arg, Function) or is_shape_operator(call):
             continue
         if (name, position) in _SATURATING and isinstance(arg, Constant):
             continue
@@ -244,9 +245,6 @@ def _is_exact_count(expr: Expr, ranges: IntegerRanges) -> bool:
 
 _CONGRUENT = _MODULAR | frozenset(MOVING)
 """Operators that are right modulo 2**32 if their arguments are."""
-
-_UNREAD = frozenset({"Shape", "Size"})
-"""Operators that do not read the values of their argument."""
 
 _SATURATING = frozenset({("NonMaxSuppression", 2)})
 """Arguments that are upper limits: a constant beyond 32 bits saturates, which is no limit either."""
