@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from tests.te_evaluator import evaluate
 
-from intarsia.ir import AttrValue, Call, Constant, Expr, GlobalVar, IRModule, TensorType, Var
+from intarsia.ir import AttrValue, Call, Constant, Expr, GlobalVar, IRModule, Op, TensorType, Var
 from intarsia.ir.verify import verify
 from intarsia.native import te
 from intarsia.native.lowering import lower_naive
 from intarsia.native.te.operators import compute, compute_call_of
 from intarsia.native.tir.interpret import interpret
 from intarsia.op import absent, call
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
 from intarsia.op.evaluate import evaluate_call
+from intarsia.op.operator_table import facts_of
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +59,7 @@ def rule_call(
     name: str, args: Sequence[Array | None], domain: str = "", outputs: int = 1, **attrs: AttrValue
 ) -> Call:
     """A typed call whose arguments are variables, but for those that say what the result looks like."""
-    fixed = CONSTANT_ARGUMENTS.get(name, ()) if not domain else ()
+    fixed = facts_of(Op(name, domain)).constant_arguments
     exprs = [_argument(arg, f"x{i}", i in fixed) for i, arg in enumerate(args)]
     return call(name, *exprs, domain=domain, outputs=outputs, span=None, **attrs)
 

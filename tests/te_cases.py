@@ -31,7 +31,7 @@ from intarsia.ir import (
 from intarsia.native import te
 from intarsia.native.te.operators import NotCoveredError, compute, compute_call_of
 from intarsia.op import infer_types
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.op.constant_argument import constant_arguments
 
 Array = npt.NDArray[Any]
 
@@ -107,7 +107,7 @@ def case_function(case: Case, inputs: Sequence[Array]) -> tuple[Function, list[A
         call.args[position]
         for call in post_order(main)
         if isinstance(call, Call) and isinstance(call.op, Op)
-        for position in (*CONSTANT_ARGUMENTS.get(call.op.name, ()), *_MORE.get(call.op.name, ()))
+        for position in (*constant_arguments(call), *_MORE.get(call.op.name, ()))
         if position < len(call.args)
     }
     fixed: dict[Expr, Expr] = {

@@ -294,24 +294,35 @@ INTARSIA_ROWS = (
 )
 """Operators of the domain "intarsia" (`op.intarsia_ops`)."""
 
+FOREIGN_ROWS = (
+    _row("com.microsoft::GridSample",    OPAQUE, KEEP, (),        NO_RULE, NO_SUM, SIZED),
+    _row("com.microsoft::Pad",           OPAQUE, KEEP, (),        NO_RULE, NO_SUM, SIZED),
+    _row("com.microsoft::QLinearConv",   OPAQUE, KEEP, (),        NO_RULE, NO_SUM, PRODUCT),
+    _row("com.microsoft::Range",         OPAQUE, KEEP, (0, 1, 2), NO_RULE, NO_SUM, SIZED | FLOAT_SIZES),
+    _row("com.microsoft.nchwc::Conv",    OPAQUE, KEEP, (),        NO_RULE, NO_SUM, PRODUCT),
+    _row("com.microsoft.nchwc::Upsample", OPAQUE, KEEP, (),        NO_RULE, NO_SUM, SIZED),
+)
+"""Operators of other domains of which more is known than `FOREIGN` says, with their domains."""
+
 FOREIGN = _row("", OPAQUE, KEEP, (), NO_RULE, NO_SUM, PLAIN)
-"""What is assumed of an operator of any other domain: nothing that lets it be changed."""
+"""What is assumed of any other operator of another domain: nothing that would let it be fused or changed."""
 # fmt: on
 
 OPERATORS = MappingProxyType({row.name: row for row in ONNX_ROWS})
 """Row by operator of ONNX's default domain."""
 
 _INTARSIA = MappingProxyType({row.name: row for row in INTARSIA_ROWS})
+_FOREIGN = MappingProxyType({row.name: row for row in FOREIGN_ROWS})
 
 
 def facts_of(op: Op) -> OperatorFacts:
-    """Return the row of an operator; `FOREIGN` for one of a domain that is neither ONNX's default nor ours.
+    """Return the row of an operator; `FOREIGN` for one of another domain that has no row of its own.
 
     Raises:
-        InvalidModelError: The domain is one of these two, and has no such operator.
+        InvalidModelError: ONNX's default domain, or ours, has no such operator.
     """
     if op.domain not in ("", INTARSIA_DOMAIN):
-        return FOREIGN
+        return _FOREIGN.get(str(op), FOREIGN)
     facts = (_INTARSIA if op.domain else OPERATORS).get(op.name)
     if facts is None:
         raise unknown_operator(op.name, op.domain)

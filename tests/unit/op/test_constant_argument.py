@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from onnx.backend.test.case.node import collect_testcases
 
-from intarsia.ir import Constant, TensorType, Var
-from intarsia.op import absent, call
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS, has_open_shape
+from intarsia.frontend.onnx import from_onnx
+from intarsia.ir import Call, Constant, Expr, Op, TensorType, Var, post_order
+from intarsia.op import absent, call, infer_call_type
+from intarsia.op.constant_argument import has_open_shape
+from intarsia.op.operator_table import OPERATORS
 from intarsia.op.opset import schema_of
-from intarsia.op.pattern import TOP_PATTERN
 
 DATA = {
     ("Attention", 6): "lengths of rows, not of the result",
@@ -23,21 +25,24 @@ DATA = {
 def integer_arguments() -> set[tuple[str, int]]:
     return {
         (name, position)
-        for name in TOP_PATTERN
+        for name in OPERATORS
         for position, formal in enumerate(schema_of(name, "").inputs)
         if formal.type_str == "tensor(int64)"
     }
 
 
 def test_every_argument_of_64_bit_integers_is_listed_or_data() -> None:
-    listed = {(name, position) for name, some in CONSTANT_ARGUMENTS.items() for position in some}
+    listed = {(name, position) for name, facts in OPERATORS.items() for position in facts.constant_arguments}
     assert integer_arguments() - listed == DATA.keys()
     assert listed.isdisjoint(DATA)
 
 
-@pytest.mark.parametrize("name", CONSTANT_ARGUMENTS)
-def test_listed_arguments_exist(name: str) -> None:
-    assert max(CONSTANT_ARGUMENTS[name]) < len(schema_of(name, "").inputs)
+def test_listed_arguments_exist() -> None:
+    counts = {name: len(schema_of(name).inputs) for name in OPERATORS}
+    wrong = [
+        name for name, facts in OPERATORS.items() if max(facts.constant_arguments, default=-1) >= counts[name]
+    ]
+    assert wrong == []
 
 
 def test_a_shape_is_open_unless_it_is_a_constant() -> None:
@@ -49,3 +54,46 @@ def test_a_shape_is_open_unless_it_is_a_constant() -> None:
     assert not has_open_shape(call("Slice", x, *(Constant(np.array([1])),) * 2, absent(), absent()))
     assert has_open_shape(call("Slice", x, *(Constant(np.array([1])),) * 2, absent(), shape))
     assert not has_open_shape(call("Add", x, x))
+
+
+@pytest.mark.slow
+def test_arguments_whose_values_decide_types_in_onnx_node_cases_are_listed() -> None:
+    """An argument is taken away its value, and all others keep theirs: the type says less, or it is data."""
+    decisive = {
+        (call_.op.name, position)
+        for call_ in node_case_calls()
+        if isinstance(call_.op, Op)
+        for position, arg in enumerate(call_.args)
+        if isinstance(arg, Constant)
+        and infer_call_type(call_.op, without_value(call_.args, position), call_.attrs)
+        != infer_call_type(call_.op, call_.args, call_.attrs)
+    }
+    listed = {(name, p) for name, facts in OPERATORS.items() for p in facts.constant_arguments}
+    assert decisive - listed == set()
+    assert {name for name, _ in listed} - {name for name, _ in decisive} == set()
+
+
+def node_case_calls() -> list[Call]:
+    """Calls of ONNX's node cases on their inputs, of cases with one node that take tensors."""
+    calls = []
+    for case in collect_testcases():
+        (node,) = case.model.graph.node if len(case.model.graph.node) == 1 else (None,)
+        if node is None or node.domain or node.op_type not in OPERATORS or not node.input:
+            continue
+        values = dict(zip((name for name in node.input if name), case.data_sets[0][0], strict=False))
+        if not all(isinstance(value, np.ndarray) for value in values.values()):
+            continue
+        module = from_onnx(case.model)
+        for expr in post_order(module["main"]):
+            if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == node.op_type:
+                args = [
+                    Constant(values[arg.name]) if isinstance(arg, Var) and arg.name in values else arg
+                    for arg in expr.args
+                ]
+                calls.append(Call(expr.op, tuple(args), expr.attrs))
+    return calls
+
+
+def without_value(args: tuple[Expr, ...], position: int) -> tuple[Expr, ...]:
+    variable = Var("v", checked_type=args[position].checked_type)
+    return (*args[:position], variable, *args[position + 1 :])

@@ -18,7 +18,7 @@ from intarsia.measure.judge.tolerance import tolerance_for
 from intarsia.native.te.operators import ComputeCall, compute, compute_call_of
 from intarsia.op import absent
 from intarsia.op import call as op_call
-from intarsia.op.constant_argument import CONSTANT_ARGUMENTS
+from intarsia.op.constant_argument import constant_arguments
 from intarsia.op.evaluate import evaluate_call
 
 Array = npt.NDArray[Any]
@@ -33,7 +33,7 @@ def make_call(name: str, *args: Array | None, outputs: Any = 1, **attrs: Any) ->
 def described(call: Call) -> ComputeCall:
     """A call for its rule, which knows the values of arguments that say what the result looks like only."""
     found = compute_call_of(call)
-    known = CONSTANT_ARGUMENTS.get(found.op_name, ())
+    known = constant_arguments(call)
     constants = tuple(value if position in known else None for position, value in enumerate(found.constants))
     return replace(found, constants=constants)
 
