@@ -242,7 +242,7 @@ ONNX_ROWS = (
     _row("MaxRoiPool",                OPAQUE, KEEP,   (),     NO_RULE,    NO_SUM,       PLAIN),
     _row("MaxUnpool",                 OPAQUE, KEEP,   (2,),   NO_RULE,    NO_SUM,       SIZED),
     _row("MeanVarianceNormalization", OPAQUE, KEEP,   (),     NO_RULE,    PER_ITEM,     PLAIN),
-    _row("MelWeightMatrix",           OPAQUE, KEEP,   (),     NO_RULE,    NO_SUM,       SIZED),
+    _row("MelWeightMatrix",           OPAQUE, KEEP,   (0, 1), NO_RULE,    NO_SUM,       SIZED),
     _row("Multinomial",               OPAQUE, KEEP,   (),     NO_RULE,    NO_SUM,       RANDOM),
     _row("NegativeLogLikelihoodLoss", OPAQUE, KEEP,   (),     NO_RULE,    NO_SUM,       PLAIN),
     _row("NonMaxSuppression",         OPAQUE, KEEP,   (),     NO_RULE,    NO_SUM,       PLAIN),
