@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
-from intarsia.ir import Constant, DType, TensorType, Var
-from intarsia.op import call
+from intarsia.ir import Call, Constant, DType, Expr, Op, TensorType, Var
+from intarsia.op import absent, call
+from intarsia.op.evaluate import evaluate_call
 from intarsia.op.layout import (
     LAYOUT_RULES,
     channels_last,
@@ -19,6 +21,7 @@ from intarsia.op.layout import (
     permuted_type,
 )
 from intarsia.op.operator_facts import LayoutKind
+from intarsia.op.operator_table import OPERATORS
 
 X = Var("x", checked_type=TensorType((2, 3, 4), DType.FLOAT32))
 ORDERS = tuple(permutations(range(3)))
@@ -70,3 +73,60 @@ def test_axes_that_vanish_leave_an_order_of_the_others() -> None:
 
 def test_no_rule_for_what_mixes_axes() -> None:
     assert permuted_call(call("Flatten", X), (1, 2, 0)) is None
+
+
+def ints(*values: int) -> Constant:
+    return Constant(np.array(values, np.int64))
+
+
+SCALES = Constant(np.array([0.5, 0.25, 0.125], np.float32))
+LEFT_AS_IT_IS = {"LpNormalization": "onnx.reference computes it wrong"}
+MOVED: dict[str, tuple[tuple[Expr, ...], dict[str, Any]]] = {
+    **dict.fromkeys(("ArgMax", "ArgMin"), ((), {"keepdims": 0})),
+    **dict.fromkeys(("CumProd", "CumSum"), ((Constant(np.array(1, np.int64)),), {})),
+    **dict.fromkeys(("Dropout", "Hardmax", "LogSoftmax", "Softmax"), ((), {})),
+    **dict.fromkeys((name for name in OPERATORS if name.startswith("Reduce")), ((ints(0, 2),), {})),
+    "DequantizeLinear": ((SCALES,), {}),
+    "Pad": ((ints(1, 0, 0, 2), absent(), ints(0, 2)), {}),
+    "QuantizeLinear": ((SCALES,), {}),
+    "Resize": ((absent(), Constant(np.array([2.0, 1.0, 3.0], np.float32))), {}),
+    "Slice": ((ints(0, 1), ints(2, 3), ints(0, 2)), {}),
+    "Split": ((), {"outputs": 2, "num_outputs": 2}),
+    "Squeeze": ((ints(1),), {}),
+    "TopK": ((ints(2),), {"outputs": 2}),
+}
+"""A call of each operator that has a rule: its other arguments, its attributes."""
+
+
+def has_rule(name: str) -> bool:
+    return LAYOUT_RULES[OPERATORS[name].layout] is not None
+
+
+def test_every_operator_with_a_rule_is_tried() -> None:
+    assert set(MOVED) | set(LEFT_AS_IT_IS) == set(filter(has_rule, OPERATORS))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", MOVED)
+def test_a_transpose_moves_behind_the_operator(name: str, order: tuple[int, ...]) -> None:
+    others, attrs = MOVED[name]
+    data = np.random.default_rng(1).permutation(60).reshape(4, 3, 5)
+    if name == "Squeeze":
+        data = data.reshape(12, 1, 5)
+    value = data.astype(np.int8 if name == "DequantizeLinear" else np.float32)
+    if name in ("DequantizeLinear", "QuantizeLinear"):
+        value = value[:3, :, :3]  # three scales, whatever the order
+    before = value.transpose(inverse(order))
+    expected = values_of(call(name, Constant(value), *others, **attrs))
+    seen = call(name, Constant(value), *others, **attrs)
+    moved = permuted_call(seen, order)
+    assert moved is not None
+    assert isinstance(seen.op, Op)
+    after = Call(seen.op, (Constant(before), *moved.others), moved.attrs)
+    for found, wanted in zip(values_of(after), expected, strict=True):
+        np.testing.assert_allclose(found.transpose(moved.order), wanted, rtol=1e-5)
+
+
+def values_of(call_: Call) -> tuple[Any, ...]:
+    value = evaluate_call(call_)
+    return value if isinstance(value, tuple) else (value,)

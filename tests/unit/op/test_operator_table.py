@@ -212,11 +212,26 @@ def test_what_looks_elementwise_but_is_not_has_an_argument_that_is_no_operand() 
     }
 
 
+def test_operators_of_images_are_those_that_onnx_describes_so() -> None:
+    """The others have images, too, but no pass converts them to channels last."""
+    found = {
+        name
+        for name in OPERATORS
+        for schema in [schema_of(name)]
+        if schema.inputs and re.search(r"[(\[]N ?[x,] ?C", schema.inputs[0].description)
+    }
+    assert found - names_where(layout=LayoutKind.IMAGE) == {
+        *("Col2Im", "ConvInteger", "DeformConv", "GridSample", "MaxRoiPool", "MaxUnpool"),
+        *("NegativeLogLikelihoodLoss", "QLinearConv", "RoiAlign"),
+    }
+    assert names_where(layout=LayoutKind.IMAGE) <= found
+
+
 def test_reductions_sum_what_they_reduce() -> None:
     assert names_where(summation=SumKind.REDUCED) == names_where(fusion=OpPatternKind.COMM_REDUCE)
 
 
-PRODUCTS = (
+PRODUCTS: tuple[tuple[str, list[tuple[int, ...]], dict[str, Any], int], ...] = (
     ("Conv", [(1, 4, 6, 6), (2, 2, 3, 3)], {"group": 2}, 18),
     ("ConvInteger", [(1, 4, 6, 6), (2, 4, 3, 1)], {}, 12),
     ("ConvTranspose", [(1, 4, 6, 6), (4, 2, 2, 2)], {}, 16),
@@ -325,14 +340,15 @@ def test_commutative_operators_may_be_given_their_arguments_in_any_order(name: s
 
 @pytest.mark.parametrize("name", sorted(names_where(layout=LayoutKind.ELEMENTWISE)))
 def test_values_are_known_of_the_operators_that_shapes_are_computed_with(name: str) -> None:
-    args = [Constant(arg.astype(np.float32)) for arg in elementwise_arguments(name)]
+    attrs = REQUIRED.get(name, {})
+    args = elementwise_arguments(name)
     try:
-        value = known_value(call(name, *args, **REQUIRED.get(name, {})))
-    except InvalidModelError:  # of booleans, integers, or two types
-        args = [Constant(arg) for arg in elementwise_arguments(name)]
-        value = known_value(call(name, *args, **REQUIRED.get(name, {})))
-    is_shape = call(name, *args, **REQUIRED.get(name, {})).checked_type.dtype in (DType.FLOAT32, DType.BOOL)  # type: ignore[union-attr]  # a tensor
-    assert (value is not None) is (is_shape and OPERATORS[name].has(OperatorTrait.KNOWN))
+        made = call(name, *(Constant(arg.astype(np.float32)) for arg in args), **attrs)
+    except InvalidModelError:  # of booleans, of whole numbers, or of two types
+        made = call(name, *map(Constant, args), **attrs)
+    assert isinstance(made.checked_type, TensorType)
+    may_be_shape = made.checked_type.dtype in (DType.FLOAT32, DType.BOOL)
+    assert (known_value(made) is not None) is (may_be_shape and OPERATORS[name].has(OperatorTrait.KNOWN))
 
 
 def allowed_types(schema: Any, formal: Any) -> list[str]:
@@ -341,7 +357,11 @@ def allowed_types(schema: Any, formal: Any) -> list[str]:
     return allowed.get(formal.type_str, [formal.type_str])
 
 
-REQUIRED = {"BitShift": {"direction": "LEFT"}, "Cast": {"to": 1}, "BitCast": {"to": 6}}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "BitShift": {"direction": "LEFT"},
+    "Cast": {"to": 1},
+    "BitCast": {"to": 6},
+}
 
 
 def evaluated(name: str, args: list[np.ndarray[Any, Any]], **attrs: Any) -> np.ndarray[Any, Any]:
