@@ -3,7 +3,7 @@
 Read the tables below as the definition. The columns are the fields of `OperatorFacts`. `test_operator_table`
 checks that every operator has one row, and each column against the schemas, node cases or code that show it.
 
-To add an operator: a row here, its compute rule in `native/te/operators`, its test.
+To add an operator: a row here, its compute rule in `native/te/operators`, its test (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
