@@ -54,7 +54,7 @@ def test_no_engine_is_imported_before_it_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def call(domain: str, *types: TensorType | SequenceType, op: str = "Some") -> Call:
+def call(domain: str, *types: TensorType | SequenceType, op: str = "Compress") -> Call:
     args = tuple(Var(f"x{n}", checked_type=known) for n, known in enumerate(types))
     return Call(Op(op, domain), args, checked_type=types[0] if types else None)
 
