@@ -25,7 +25,7 @@ def numbered_names(stem: str, taken: Container[str] = ()) -> Iterator[str]:
     """Yield the stem with 0, 1, 2 ... behind it, without end and without the names in use.
 
     Args:
-        stem: What the names begin with.
+        stem: Beginning of all names.
         taken: Names in use. It is read when a name is wanted, so names may be added in between.
     """
     return (name for name in (f"{stem}{number}" for number in count()) if name not in taken)

@@ -13,11 +13,11 @@ def post_order_of(
 ) -> Iterator[_Node]:
     """Yield every distinct node below the roots (included) after its children, first children first.
 
-    Without recursion; linear in nodes and edges. Nodes are told apart by identity, so they have to be kept
+    Without recursion; linear in nodes and edges. Nodes are compared by identity, so they have to be kept
     alive by the graph: `children` must not make new ones. What a consumer adds to `stop` meanwhile counts.
 
     Args:
-        roots: Where to start.
+        roots: Nodes to start from.
         children: Called once with each node; returns what has to come before it.
         stop: Nodes that are left out, and with them what is only below them (a set or dict).
     """
