@@ -9,7 +9,7 @@ let_types        types of let variables
 control_flow     types of Loop, Scan and SequenceMap, whose bodies are functions
 intarsia_ops     the operators that ONNX lacks
 operator_table   one row of facts per operator; operator_facts has the columns and their values
-attribute_check  values that onnx's inference cannot be asked about
+attribute_check  attribute values that onnx's inference cannot handle
 constant_argument  which arguments have to be constants: shapes, axes, pads
 call             building calls with their types
 device_call      annotations with a device, and copies between devices

@@ -15,7 +15,7 @@ _EQUATION = re.compile(r"[A-Za-z ,.]*(->[A-Za-z .]*)?\Z")
 
 
 def check_attribute_values(operator: str, attrs: Mapping[str, object]) -> None:
-    """Refuse what onnx cannot be asked about; other wrong values are left to it.
+    """Refuse attribute values that onnx's inference cannot handle; other wrong values are left to it.
 
     Raises:
         InvalidModelError: A position that no tensor has, or an equation that is none.

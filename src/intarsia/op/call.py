@@ -30,9 +30,9 @@ def call(
         args: Its inputs in order; `absent()` for one left out. Trailing absent ones are dropped. Loop, Scan
             and SequenceMap take their body as the last argument.
         domain: Operator domain; the empty one is ONNX's default.
-        outputs: How many of its results are wanted; with more than one (or for an operator with a variable
+        outputs: Number of results that are used; with more than one (or for an operator with a variable
             number of results) the call returns a tuple.
-        span: Where it comes from.
+        span: Location in the source of the program.
         attrs: Its attributes; lists become tuples.
 
     Raises:

@@ -42,12 +42,12 @@ def on_device(
     """Annotate an expression with a device; the value stays the same (reference C.3).
 
     Args:
-        expr: What is annotated.
+        expr: Expression that is annotated.
         device: The device meant; it may leave open what it does not matter.
         constrain_body: Whether `expr` is computed there.
         constrain_result: Whether the value of the annotation itself is there too. Without, users of the value
             may be elsewhere, and get a copy. Alone it means: the value is there, wherever `expr` is.
-        span: Where the annotation comes from; default: that of `expr`.
+        span: Location of the annotation in the source; default: that of `expr`.
     """
     given = {"constrain_body": int(constrain_body), "constrain_result": int(constrain_result)}
     flags: dict[str, AttrValue] = {

@@ -150,18 +150,18 @@ def _infer_outputs(
     node = node_of(Op(name, domain), args, attrs, outputs)  # type: ignore[arg-type]  # only types are read
     _check_type_variables(schema, types, node)
     try:
-        found = _infer_node(schema, node, types, data, {**OPSETS, domain: version_of(name, domain)})
+        inferred = _infer_node(schema, node, types, data, {**OPSETS, domain: version_of(name, domain)})
     except InvalidModelError:
         widened = newest_schema(name, domain)
         if widened.since_version == schema.since_version:
             raise
         # A newer version of the operator may take more element types; the reference toolchain runs those.
-        found = _infer_node(widened, node, types, data, {**OPSETS, domain: widened.since_version})
+        inferred = _infer_node(widened, node, types, data, {**OPSETS, domain: widened.since_version})
     if not domain:
         check_shapes(name, attrs, types)
     if not domain:
         check_shapes(name, attrs, types)
-    results = tuple(type_from_proto(found[key]) if key in found else None for key in node.output)
+    results = tuple(type_from_proto(inferred[key]) if key in inferred else None for key in node.output)
     if domain == ML_DOMAIN:
         return refined_ml_types(name, types, attrs, results)
     if name == "Reshape" and not domain:
@@ -193,7 +193,7 @@ def _infer_node(
     from onnx import checker, helper, shape_inference
 
     try:
-        found: dict[str, TypeProto] = shape_inference.infer_node_outputs(
+        inferred: dict[str, TypeProto] = shape_inference.infer_node_outputs(
             schema,
             node,
             {f"i{p}": type_to_proto(item) for p, item in enumerate(types) if item != ABSENT},
@@ -213,7 +213,7 @@ def _infer_node(
         IndexError,
     ) as error:
         raise InvalidModelError(_reason(node.op_type, types, error)) from None
-    return found
+    return inferred
 
 
 class _Placeholder:

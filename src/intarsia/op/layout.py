@@ -32,7 +32,7 @@ class Permuted:
     Attributes:
         others: Its arguments behind the first.
         attrs: Its attributes.
-        order: Of the result (of every result).
+        order: Permutation of the result's axes (of every result).
     """
 
     others: tuple[Expr, ...]

@@ -37,8 +37,8 @@ def rewrite_with_lets(function: Function, rule: Callable[[Expr], Expr]) -> Expr:
 
 def _open_variables(function: Function) -> dict[Expr, list[Var]]:
     """The variables of lets whose types are not known, by the value that they stand for."""
-    found: dict[Expr, list[Var]] = {}
+    variables: dict[Expr, list[Var]] = {}
     for node in post_order(function):
         if isinstance(node, Let) and node.var.checked_type is None:
-            found.setdefault(node.value, []).append(node.var)
-    return found
+            variables.setdefault(node.value, []).append(node.var)
+    return variables

@@ -25,7 +25,7 @@ def refined_ml_types(
         name: The operator, of the domain ai.onnx.ml.
         args: Types of its arguments.
         attrs: Its attributes.
-        results: What onnx inferred; a shape that contradicts it is not taken.
+        results: Types that onnx inferred; a shape that contradicts one is not taken.
     """
     shaped = [arg for arg in args if isinstance(arg, TensorType) and arg.shape is not None]
     if name not in _RULES or len(shaped) < len(args) or not shaped:

@@ -254,7 +254,7 @@ def densify(dims: Sequence[int], values: npt.NDArray[Any], indices: npt.NDArray[
     Args:
         dims: Shape of the result.
         values: The elements that are not zero, of shape (n,).
-        indices: Where they stand: linear, of shape (n,), or by axis, of shape (n, rank).
+        indices: Positions of the values: linear, of shape (n,), or by axis, of shape (n, rank).
 
     Raises:
         InvalidModelError: Indices that do not fit, or a shape too large for the memory.

@@ -34,7 +34,7 @@ class OperatorDomain(Protocol):
     Attributes:
         version: Version of the domain, which exported models import.
         toolchains: Names of the toolchains that can run calls of the domain.
-        judge: What computes the expected results of its calls, in words for reports.
+        judge: Source of the expected results of its calls, in words for reports.
     """
 
     version: int
@@ -150,7 +150,7 @@ class OpaqueOperator:
         name: The operator with its domain, as in "com.microsoft::BifurcationDetector".
         calls: Number of its calls.
         toolchains: Names of the toolchains that can run it, sorted.
-        judge: What computes its expected results, in words.
+        judge: Source of its expected results, in words.
     """
 
     name: str

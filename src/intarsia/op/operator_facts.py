@@ -132,11 +132,11 @@ class OperatorFacts:
     Attributes:
         name: Operator, without its domain.
         fusion: Fusion kind.
-        precision: What mixed precision does with it.
+        precision: Treatment by mixed precision.
         constant_arguments: Positions of the arguments that `op.constant_argument` describes.
-        layout: What happens when the axes of its operands are permuted.
+        layout: Effect of a permutation of the operands' axes.
         summation: Terms of the sum behind an element of its result.
-        traits: What else is true of it.
+        traits: Further properties.
     """
 
     name: str

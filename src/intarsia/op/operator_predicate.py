@@ -13,7 +13,7 @@ OperatorPredicate: TypeAlias = Callable[[Call], bool]
 
 
 class HasPredicate(Protocol):
-    """What a toolchain's class needs for being asked: see `toolchain.protocol`."""
+    """The methods of a toolchain's class that operator predicates call: see `toolchain.protocol`."""
 
     def supports(self, call: Call) -> bool:
         """The operator predicate."""

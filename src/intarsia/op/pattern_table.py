@@ -20,9 +20,9 @@ class CompositePattern:
     """One row of a table.
 
     Attributes:
-        name: What the toolchain calls the group, such as "conv_relu"; functions carry it in their attribute
+        name: The toolchain's name for the group, such as "conv_relu"; functions carry it in their attribute
             Composite, behind the toolchain's name: "acme.conv_relu".
-        pattern: What to look for.
+        pattern: Pattern to look for.
         check: Decides on each match what the pattern cannot say.
     """
 

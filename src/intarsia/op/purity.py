@@ -31,13 +31,13 @@ def is_random(call: Call) -> bool:
 
 
 def is_pure(expr: Expr, mod: IRModule | None = None) -> bool:
-    """Whether an expression has the same value each time it is evaluated, as far as can be told.
+    """Whether an expression certainly has the same value each time it is evaluated.
 
     Linear in the expression, and once in the module; for all expressions of a program see `impure_calls`.
 
     Args:
         expr: The expression. A function is pure if calls of it are.
-        mod: Where the global functions are that it calls; without it they count as impure.
+        mod: Module with the global functions that it calls; without it they count as impure.
     """
     pure = frozenset() if mod is None else pure_functions(mod)
     return not any(_is_source(node, pure) for node in post_order(expr))
@@ -50,18 +50,18 @@ def impure_calls(root: Expr, mod: IRModule | None = None) -> set[Expr]:
     A call is not impure because an argument's value is. Linear in the expression, and once in the module.
     """
     pure = frozenset() if mod is None else pure_functions(mod)
-    found: set[Expr] = set()
+    impure: set[Expr] = set()
     tainted: set[Expr] = set()
     for node in post_order(root):
         below = children(node)
         if _is_source(node, pure) or (
             isinstance(node, Call) and any(isinstance(item, Function) and item in tainted for item in below)
         ):
-            found.add(node)
+            impure.add(node)
             tainted.add(node)
         elif any(item in tainted for item in below):
             tainted.add(node)
-    return found
+    return impure
 
 
 def pure_functions(mod: IRModule) -> frozenset[str]:

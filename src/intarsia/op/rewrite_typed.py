@@ -19,7 +19,7 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
 
     * What the rule sees has its type inferred again if the type of an argument has changed. Where nothing
       can be inferred it keeps the type that it had: a rewrite changes no value.
-    * An expression keeps an argument as it was where inference knows more of the new one and refuses it. The
+    * An expression keeps an argument as it was where inference can infer more of the new one and refuses it. The
       evaluators take more: a Range of tensors with one element, for example.
     * What the rule builds gets a type, and where it has none, the span and device of what it replaces.
     * An expression with a virtual device is not replaced by one of the program's that has another: the
@@ -32,13 +32,13 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
         UnsupportedModelError: The rule raised a foreign exception; the error names the operator and its node.
     """
     done: dict[Expr, Expr] = {}
-    known: set[Expr] = set()
+    originals: set[Expr] = set()
     for node in post_order(expr):
         with named_failure(node, "rewritten"):
             current = over_rewritten(node, done)
-            known.add(current)
-            done[node] = after = replacement(current, rule(current), known)
-        known.add(after)
+            originals.add(current)
+            done[node] = after = replacement(current, rule(current), originals)
+        originals.add(after)
     return done[expr]
 
 
@@ -77,21 +77,21 @@ def _draws(expr: Expr) -> bool:
     return any(isinstance(node, Call) and is_random(node) for node in post_order(expr))
 
 
-def replacement(old: Expr, new: Expr, known: Container[Expr]) -> Expr:
+def replacement(old: Expr, new: Expr, originals: Container[Expr]) -> Expr:
     """What stands in place of `old`: `new`, with the facts of `old` on all that was built for it.
 
     Args:
         old: The expression that is replaced.
         new: Its replacement.
-        known: What belongs to the program already; the rest below `new` was built.
+        originals: Expressions that belong to the program already; the rest below `new` was built.
     """
     if new is old:
         return old
-    if new in known:
+    if new in originals:
         is_moved = old.virtual_device not in (UNCONSTRAINED, new.virtual_device)
         return old if is_moved else new
     built: dict[Expr, Expr] = {}
-    for node in post_order(new, stop=known):
+    for node in post_order(new, stop=originals):
         current = with_children(node, tuple(built.get(child, child) for child in children(node)))
         current = _typed_as(current, old) if node is new else typed(current)
         built[node] = _with_facts(current, old)

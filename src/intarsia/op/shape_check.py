@@ -244,10 +244,10 @@ def _einsum(call: _Arguments) -> str | None:
         if shape is None or "." in term or len(term) != len(shape):
             continue
         for letter, extent in zip(term, shape, strict=True):
-            known = extents.setdefault(letter, extent)
-            if extent != known and 1 not in (extent, known):
-                return f"the index {letter!r} has the extents {known} and {extent}"
-            extents[letter] = max(known, extent)
+            previous = extents.setdefault(letter, extent)
+            if extent != previous and 1 not in (extent, previous):
+                return f"the index {letter!r} has the extents {previous} and {extent}"
+            extents[letter] = max(previous, extent)
     return None
 
 
