@@ -19,7 +19,7 @@ def rewrite_typed(expr: Expr, rule: Rule) -> Expr:
 
     * What the rule sees has its type inferred again if the type of an argument has changed. Where nothing
       can be inferred it keeps the type that it had: a rewrite changes no value.
-    * An expression keeps an argument as it was where inference can infer more of the new one and refuses it. The
+    * An expression keeps an argument as it was where inference refuses the new, more exact one. The
       evaluators take more: a Range of tensors with one element, for example.
     * What the rule builds gets a type, and where it has none, the span and device of what it replaces.
     * An expression with a virtual device is not replaced by one of the program's that has another: the
