@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 ISA ?= znver3
+EFFORT ?= full
 TORCH := .torch
 CORPUS := .corpus
 
@@ -77,7 +78,7 @@ processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(WORKERS) -m 'processes and not slow'
 
 slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its examples
-	$(BIN)/pytest -n $(WORKERS) --full -m 'slow or hypothesis'
+	$(BIN)/pytest -n $(WORKERS) --effort $(EFFORT) -m 'slow or hypothesis'
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
 	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 
 import pluggy
 import pytest
-from tests.effort import choose_effort
+from tests.effort import EFFORTS, choose_effort
 from tests.emitted_kernels import x86_sets
 from tests.emulated_cpus import CPUS, emulate, skip_what_cannot_run
 from tests.fake_kernels import FakeToolchain
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     kernels belongs to the whole run: processes of pytest-xdist share that of the process that started them.
     """
     gc.disable()  # until all tests are collected, see pytest_collection_finish
-    choose_effort(full=config.getoption("--full"))
+    choose_effort(config.getoption("--effort"))
     if config.getoption("--isa"):
         emulate(config.getoption("--isa"))
     os.environ["XDG_DATA_HOME"] = _temporary_folder(config, "data")
@@ -92,7 +92,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="rewrite the files in tests/golden to what is produced now",
     )
     parser.addoption(
-        "--full", action="store_true", help="let hypothesis try as many examples as a test asks for"
+        "--effort",
+        choices=EFFORTS,
+        default="quick",
+        help="how many examples hypothesis tries: 10, half of what a test states, or all",
     )
     parser.addoption("--isa", choices=sorted(CPUS), help="generate native code as if on this CPU")
 

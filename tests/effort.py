@@ -1,25 +1,29 @@
-"""How thorough a run of the suite is: quick between two edits, full with `pytest --full` (`make slow`)."""
+"""The effort of a run of the suite: quick between two edits, half in CI, full with `make slow`."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from hypothesis import settings
 
-QUICK_EXAMPLES = 10
-FULL_EXAMPLES = 100
+QUICK_EXAMPLES: Final = 10
+EFFORTS: Final = {"quick": QUICK_EXAMPLES, "half": 50, "full": 100}
+"""Profiles of hypothesis, with the number of examples of a test that states none."""
 
-settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)
-settings.register_profile("full", deadline=None, max_examples=FULL_EXAMPLES)
+for _name, _examples in EFFORTS.items():
+    settings.register_profile(_name, deadline=None, max_examples=_examples)
 
 
-def choose_effort(*, full: bool) -> None:
+def choose_effort(name: str) -> None:
     """Choose the profile of hypothesis; test modules that are imported afterwards follow it."""
-    settings.load_profile("full" if full else "quick")
+    settings.load_profile(name)
 
 
 def examples(full: int) -> int:
-    """Return how many examples hypothesis tries in this run.
+    """Return the number of examples that hypothesis tries in this run.
 
     Args:
         full: Number of examples in a full run; a quick run tries `QUICK_EXAMPLES` at most.
     """
-    return full if settings.get_current_profile_name() == "full" else min(full, QUICK_EXAMPLES)
+    quick = min(full, QUICK_EXAMPLES)
+    return {"quick": quick, "half": max(quick, full // 2), "full": full}[settings.get_current_profile_name()]
