@@ -21,7 +21,7 @@ pytest.importorskip("onnxruntime", reason="the commands are shown on two engines
 pytest.importorskip("openvino", reason="the commands are shown on two engines")
 
 # A busy machine must have time for a race, too.
-TUNE = ("tune", "mnist.onnx", "--budget", "3", "-o", "tuned.intarsia")
+TUNE = ("tune", "mnist.onnx", "--budget", "8", "-o", "tuned.intarsia")
 
 
 @pytest.fixture(scope="module")
