@@ -39,6 +39,11 @@ def test_figures_and_ranks_may_differ() -> None:
     assert not is_shown(TABLE, OTHER, has_figures=False)
 
 
+def test_a_candidate_may_be_too_slow_for_a_race() -> None:
+    slow = OTHER.replace("101 us  1.041 (0.984 to 1.1) ", "     -  slow            ")
+    assert is_shown(TABLE, slow, has_figures=True)
+
+
 @pytest.mark.parametrize("old", ["onnxruntime", "max error", "native", "(0.984 to 1.1)"])
 def test_words_of_figures_may_not_differ(old: str) -> None:
     changed = OTHER.replace(old, "wrong")
