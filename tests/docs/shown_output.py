@@ -2,8 +2,8 @@
 
 `...` in a page stands for any text within a line, and alone in a line for any number of lines. In a block
 with figures, numbers with their units, intervals, and which row of a table has won differ from run to run and
-from machine to machine: they count for nothing, nor does the order of lines. A candidate that was too slow for
-a race has "slow" or "-" in place of numbers.
+from machine to machine: they count for nothing, nor does the order of lines. A candidate that was too slow
+for a race has "slow" or "-" in place of numbers.
 """
 
 from __future__ import annotations
