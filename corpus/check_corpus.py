@@ -65,6 +65,9 @@ def main() -> int:
     options = parser.parse_args()
     _find_torch(Path(options.builder))
     table = recipes()
+    unknown = [name for name in options.names if name not in table]
+    if unknown:
+        parser.error(f"no model is called {unknown[0]!r}; docs/models.md lists them")
     chosen = [table[name] for name in options.names or table]
     _build(chosen, options)
     began = time.monotonic()
