@@ -34,7 +34,7 @@ demo: $(READY) ## Tune a real network with every toolchain on this machine, save
 	cd demo-output && ../$(BIN)/intarsia compare squeezenet.intarsia squeezenet.onnx@onnxruntime squeezenet.onnx@openvino
 
 test: $(READY) ## Run the tests that take under three minutes on two cores
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not processes and not backend'
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend'
 
 test-all: test processes slow isa backend torch ## Run everything but the corpus
 
@@ -53,7 +53,7 @@ backend: $(READY) ## Run ONNX's backend node tests over every toolchain and prin
 	$(BIN)/pytest -n $(WORKERS) -m backend tests/backend
 
 isa: $(READY) ## Run the tests of native as if on another CPU: ISA=haswell, znver3, skylake-avx512, ...
-	$(BIN)/pytest -n $(WORKERS) -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not slow and not processes and not backend' --isa $(ISA) tests/unit/native tests/unit/toolchain
 
 $(TORCH)/.ready: $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(TORCH) torch==2.13.0 \
@@ -78,7 +78,7 @@ processes: $(READY) ## Run the tests that start many processes
 	$(BIN)/pytest -n $(WORKERS) -m 'processes and not slow'
 
 slow: $(READY) ## Run the tests that need minutes, and hypothesis with all its examples
-	$(BIN)/pytest -n $(WORKERS) --effort $(EFFORT) -m 'slow or hypothesis'
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --effort $(EFFORT) -m 'slow or hypothesis'
 
 bench: $(READY) ## Run the benchmarks; they print ratios measured interleaved
 	@for name in overhead scaling passes importing racing dispatch database native_products native_kernels native_convolutions native_build models; do $(BIN)/python -m benchmarks.$$name || exit 1; done
