@@ -316,8 +316,13 @@ def _single_operators(
     candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
 ) -> list[CandidatePartition]:
     """Those of one call, the calls with the largest share of the time first."""
-    found = [each for each in candidates if sum(map(must_be_lowered, each.sub_graph.exprs)) == 1]
-    return sorted(found, key=lambda each: -max(shares.get(index, 0.0) for index in each.sub_graph.inside))
+    single_calls = [
+        candidate for candidate in candidates if sum(map(must_be_lowered, candidate.sub_graph.exprs)) == 1
+    ]
+    return sorted(
+        single_calls,
+        key=lambda candidate: -max(shares.get(index, 0.0) for index in candidate.sub_graph.inside),
+    )
 
 
 def _work_in(candidate: CandidatePartition) -> list[int]:

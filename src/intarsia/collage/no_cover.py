@@ -72,9 +72,9 @@ def _refusals(
             if candidate.spec == spec and index in candidate.sub_graph.inside
         ]
         candidates.sort(key=lambda candidate: len(candidate.sub_graph.inside))
-        known = [estimates[candidate] for candidate in candidates if candidate in estimates]
-        if known:
-            texts.append(f"{spec.name}: {known[0].message or known[0].error.value}")
+        tried = [estimates[candidate] for candidate in candidates if candidate in estimates]
+        if tried:
+            texts.append(f"{spec.name}: {tried[0].message or tried[0].error.value}")
         elif spec.name != HOST:
             texts.append(f"{spec.name}: {_NO_TIME if candidates else 'not supported'}")
     return "; ".join(texts)

@@ -135,8 +135,8 @@ class PlacementSearch:
                 break
             node = self.ctx.node.add(key)
             judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
-            own = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
-            opened = _through((*self.options.eval_passes, *own), trace, self.ctx, node, judge)
+            toolchain_passes = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
+            opened = _through((*self.options.eval_passes, *toolchain_passes), trace, self.ctx, node, judge)
             placed = judge.place_whole(opened)
             if opened.size > trace.size:  # then a cost is that on the target
                 placed.perf, placed.fate = opened.perf, opened.fate
@@ -170,8 +170,8 @@ class PlacementSearch:
         given = [each for each in self.options.placements if _fits(each, mod)]
         if not self.options.covers or self._is_over:
             return given
-        found = self._measured(mod) if self.options.estimator == MEASURED else self._estimated(mod)
-        return list(dict.fromkeys((*given, *(mixed_placements(mod, found) if found else ()))))
+        collage = self._measured(mod) if self.options.estimator == MEASURED else self._estimated(mod)
+        return list(dict.fromkeys((*given, *(mixed_placements(mod, collage) if collage else ()))))
 
     def _estimated(self, mod: IRModule) -> CollageResult:
         options = CollageOptions(covers=self.options.covers, conflicts=declared_conflicts())

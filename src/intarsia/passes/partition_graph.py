@@ -129,9 +129,9 @@ def _with_calls(function: Function, lifted: dict[Expr, _Lifted]) -> Function:
     done: dict[Expr, Expr] = {}
     for expr in post_order(function):
         new = with_children(expr, tuple(done[child] for child in children(expr)))
-        found = lifted.get(expr)
-        if found is not None and isinstance(new, Call):
-            new = with_fields(new, op=found.callee, args=(*new.args, *found.captured))
+        part = lifted.get(expr)
+        if part is not None and isinstance(new, Call):
+            new = with_fields(new, op=part.callee, args=(*new.args, *part.captured))
         done[expr] = new
     after = done[function]
     assert isinstance(after, Function)

@@ -68,8 +68,8 @@ class MeasuredCostEstimator:
 
     def _is_open(self, key: tuple[str, str]) -> bool:
         """Whether a second measurement could change what is known."""
-        known = self._estimates.get(key)
-        return key not in self._remeasured and (known is None or known.cost != Cost.INVALID)
+        estimate = self._estimates.get(key)
+        return key not in self._remeasured and (estimate is None or estimate.cost != Cost.INVALID)
 
     def seconds_left(self) -> float:
         """See CostEstimator.seconds_left."""

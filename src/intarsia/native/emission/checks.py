@@ -30,8 +30,8 @@ def check_indices(
     builder = state.builder
     for dimension, (text, index) in enumerate(zip(texts, indices, strict=True)):
         extent = access.buffer.shape[dimension]
-        known = bounds(index, state.symbols.table, 0) if isinstance(index, AffineIndex) else None
-        if known is not None and known[0] >= 0 and known[1] < extent:
+        interval = bounds(index, state.symbols.table, 0) if isinstance(index, AffineIndex) else None
+        if interval is not None and interval[0] >= 0 and interval[1] < extent:
             continue
         sites = state.kernel.sites
         sites.append(AccessSite(access.buffer.name, dimension, extent, isinstance(access, Store)))

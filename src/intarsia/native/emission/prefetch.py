@@ -165,9 +165,9 @@ def _streams(prim_func: PrimFunc, facts: Facts, streamed: tuple[str, ...]) -> li
                 continue
             stream = _stream(load, plan, loops, around)
             if min(stream.steps.values(), default=0) > 0:
-                place = id(loops[-1]), stream.buffer, stream.const
-                known = streams.setdefault(place, replace(stream, uses=0))
-                streams[place] = replace(known, uses=known.uses + stream.uses)
+                key = id(loops[-1]), stream.buffer, stream.const
+                earlier = streams.setdefault(key, replace(stream, uses=0))
+                streams[key] = replace(earlier, uses=earlier.uses + stream.uses)
     return list(streams.values())
 
 

@@ -91,6 +91,6 @@ class PythonNames:
         return self._free(f"{self._stages[stage_id]}_{short}" if self._is_prefixed else short)
 
     def _free(self, name: str) -> str:
-        found = free_name(name, self._taken)
-        self._taken.add(found)
-        return found
+        unused = free_name(name, self._taken)
+        self._taken.add(unused)
+        return unused

@@ -77,9 +77,9 @@ class NativeKernel:
         table.run(self._pool, self._addresses[: table.slots])
         written = arrays[len(region.params) :]
         for position, origin in region.copies:
-            found = region.constants[origin.number].array if origin.kind is ArgumentKind.CONSTANT else None
-            found = arrays[origin.number] if found is None else found
-            np.copyto(written[position], found.reshape(written[position].shape))
+            source = region.constants[origin.number].array if origin.kind is ArgumentKind.CONSTANT else None
+            source = arrays[origin.number] if source is None else source
+            np.copyto(written[position], source.reshape(written[position].shape))
         for result, array in zip(results, written, strict=True):
             if array is not result:
                 np.copyto(result, array)
