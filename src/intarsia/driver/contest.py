@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from intarsia.driver.entrant import Entrant
+from intarsia.driver.entrant import CandidateKey, Entrant
 from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Status, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
@@ -88,7 +88,7 @@ class Contest:
             else:
                 self._fates[item.name] = _Fate(STATUS_OF[result.error], result.message, result)
 
-    def results(self) -> dict[tuple[str, str], MeasureResult]:
+    def results(self) -> dict[CandidateKey, MeasureResult]:
         """Return the single measurement or failure of each entrant, by `Entrant.key`."""
         pairs = ((item.key, self._fates[item.name].result) for item in self.entrants)
         return {key: result for key, result in pairs if result is not None}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from intarsia.driver.records import Status
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.tune.tuned_candidate import apply_decisions, decisions_and_base
+
+CandidateKey: TypeAlias = tuple[str, str, str]
+"""Digest of a workload, text of a target, and digest of a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,8 @@ class Entrant:
     status: Status = Status.UNAVAILABLE
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Target and candidate digest: equal for entrants that are the same program."""
+    def key(self) -> CandidateKey:
+        """Digests of workload and candidate, and the target: equal for entrants that are the same program."""
         return candidate_key(self.input)
 
 
@@ -40,6 +44,6 @@ def after_decisions(item: MeasureInput) -> MeasureInput:
     return MeasureInput(workload, item.target, base)
 
 
-def candidate_key(item: MeasureInput) -> tuple[str, str]:
-    """Return the target and the candidate digest, which identify a candidate of one model."""
-    return str(item.target), item.candidate.digest
+def candidate_key(item: MeasureInput) -> CandidateKey:
+    """Return what identifies a candidate."""
+    return item.workload.digest, str(item.target), item.candidate.digest

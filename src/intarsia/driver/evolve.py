@@ -15,7 +15,7 @@ from intarsia.collage.evolution.evolve_placements import evolve
 from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.placement.placement import Placement
 from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import candidate_key
+from intarsia.driver.entrant import CandidateKey, candidate_key
 from intarsia.driver.records import Progress, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -93,9 +93,9 @@ class MeasuredFitness:
     workload: Workload
     space: PlacementSpace
     seconds: float
-    known: Mapping[tuple[str, str], MeasureResult]
+    known: Mapping[CandidateKey, MeasureResult]
     _begun: float = field(init=False)
-    _found: dict[tuple[str, str], MeasureResult] = field(default_factory=dict)
+    _found: dict[CandidateKey, MeasureResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._begun = self.measurer.spent
@@ -124,7 +124,7 @@ class MeasuredFitness:
             return MeasureInput(self.workload, Target.parse(placement.partitions[0].target), WHOLE)
         return MeasureInput(self.workload, REFERENCE_TARGET, placement.candidate)
 
-    def _result(self, key: tuple[str, str]) -> MeasureResult | None:
+    def _result(self, key: CandidateKey) -> MeasureResult | None:
         return self.known.get(key, self._found.get(key))
 
     def _measure(self, batch: Sequence[MeasureInput]) -> bool:

@@ -12,7 +12,7 @@ from intarsia.build import build
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant
+from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
@@ -28,7 +28,7 @@ from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import trials_for
-from intarsia.measure.measure_input import Workload
+from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed import Testbed
 from intarsia.measure.work import random_text
@@ -249,7 +249,8 @@ class TuneRun:
     def _usable_targets(self, contest: Contest) -> list[Target]:
         """Return the targets that may run partitions: of native, the faster one with or without records."""
         measured = contest.results()
-        results = {target: measured.get((str(target), WHOLE.digest)) for target in self.targets}
+        wholes = {target: MeasureInput(self.workload, target, WHOLE) for target in self.targets}
+        results = {target: measured.get(candidate_key(item)) for target, item in wholes.items()}
         costs = {target: math.inf if result is None else result.cost for target, result in results.items()}
         return without_slower(engines(self.targets), costs.__getitem__)
 

@@ -10,7 +10,7 @@ from typing import Final
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant
+from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.settled import settled
 from intarsia.driver.tuning_record import TuningRecord
@@ -87,7 +87,9 @@ def enter_tuned_programs(
         IntarsiaError: Measuring is impossible.
     """
     results = contest.results()
-    baselines = {target: results.get((str(target), WHOLE.digest)) for target in targets}
+    baselines = {
+        target: results.get(candidate_key(MeasureInput(workload, target, WHOLE))) for target in targets
+    }
     chosen = _fastest(
         {target: result for target, result in baselines.items() if result is not None and result.is_ok}
     )
@@ -151,16 +153,8 @@ class _Run:
 
     def entrants(self, tree: TuningNode) -> list[Entrant]:
         """Return the best changed programs that are not much slower than the unchanged one."""
-        mod = self._evaluator.workload.module
-        traces: dict[str, Trace] = {}
-        for trace in sorted(_evaluated(tree), key=lambda trace: len(decisions_of(trace))):
-            traces.setdefault(structural_digest(trace.out_mod), trace)
-        whole = traces.pop(structural_digest(mod), None)
-        most = math.inf if whole is None or whole.perf is None else whole.perf * _PROMISING
-        ranked = sorted((trace.perf or 0.0, digest) for digest, trace in traces.items())
-        best = [traces[digest] for cost, digest in ranked if cost < min(most, math.inf)][:_FINALISTS]
         chosen: list[Entrant] = []
-        for trace in best:
+        for trace in best_programs(tree, self._evaluator.workload.module):
             item = settled(self._evaluator.input(trace))
             names = [
                 *(entrant.name for entrant in self._contest.entrants),
@@ -168,6 +162,26 @@ class _Run:
             ]
             chosen.append(Entrant(_name(item, names), item))
         return chosen
+
+
+def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:
+    """Return the fastest changed programs of a tuning tree, at most two, none much slower than it is.
+
+    The tree also holds candidates for parts of the program. They take a fraction of its time, and compute
+    something else: they are left out.
+
+    Args:
+        tree: Tuning tree with the candidates.
+        mod: The program that was tuned.
+    """
+    traces: dict[str, Trace] = {}
+    of_program = [trace for trace in _evaluated(tree) if trace.in_mod is mod]
+    for trace in sorted(of_program, key=lambda trace: len(decisions_of(trace))):
+        traces.setdefault(structural_digest(trace.out_mod), trace)
+    whole = traces.pop(structural_digest(mod), None)
+    most = math.inf if whole is None or whole.perf is None else whole.perf * _PROMISING
+    ranked = sorted((trace.perf or 0.0, digest) for digest, trace in traces.items())
+    return [traces[digest] for cost, digest in ranked if cost < min(most, math.inf)][:_FINALISTS]
 
 
 def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:

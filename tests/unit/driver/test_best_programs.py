@@ -1,0 +1,50 @@
+"""Which programs of a tuning tree take part in the race."""
+
+from __future__ import annotations
+
+from intarsia.driver.tuned_programs import best_programs
+from intarsia.ir import DType, Function, IRModule, TensorType, Var
+from intarsia.op import call
+from intarsia.tune import Choice, Instruction
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_tree import TuningNode
+
+
+def chain(*operators: str) -> IRModule:
+    x = Var("x", checked_type=TensorType((2,), DType.FLOAT32))
+    body = x
+    for operator in operators:
+        body = call(operator, body)  # type: ignore[assignment]
+    return IRModule.from_expr(Function((x,), body))
+
+
+MODEL = chain("Relu", "Neg", "Relu", "Neg")
+PART = chain("Relu", "Neg")
+
+
+def evaluated(mod: IRModule, after: IRModule, seconds: float) -> Trace:
+    trace = Trace(mod)
+    if after is not mod:
+        trace.note(Instruction("rewrite", {"On": Choice("SimplifyExpr")}), "On", after)
+    trace.perf = seconds
+    return trace
+
+
+def test_parts_of_the_program_do_not_take_part() -> None:
+    root = TuningNode("tuning")
+    subgraphs = root.add("TuneSubgraphs")
+    part = subgraphs.add("2 parts of 2 operators").add("TuneRewrite")
+    part.note([evaluated(PART, PART, 1e-6), evaluated(PART, chain("Relu"), 5e-7)], 0)
+    part.note([evaluated(PART, chain("Neg"), 6e-7)], 0)
+    unchanged = evaluated(MODEL, MODEL, 4e-3)
+    faster = evaluated(MODEL, chain("Relu", "Neg", "Abs"), 3e-3)
+    fastest = evaluated(MODEL, chain("Relu", "Abs", "Neg"), 2e-3)
+    subgraphs.note([unchanged, faster, fastest], 0)
+    assert best_programs(root, MODEL) == [fastest, faster]
+
+
+def test_a_slower_program_does_not_take_part() -> None:
+    root = TuningNode("tuning")
+    slower = evaluated(MODEL, chain("Relu", "Abs"), 4.2e-3)
+    root.note([evaluated(MODEL, MODEL, 4e-3), slower], 0)
+    assert best_programs(root, MODEL) == []
