@@ -14,7 +14,7 @@ from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.settled import settled
 from intarsia.driver.tuning_record import TuningRecord
-from intarsia.ir import structural_digest
+from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
