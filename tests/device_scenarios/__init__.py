@@ -13,8 +13,8 @@ from tests.device_scenarios.borders import BORDERS
 from tests.device_scenarios.control_flow import CONTROL_FLOW
 from tests.device_scenarios.networks import NETWORKS
 from tests.device_scenarios.places import PLACES
-from tests.device_scenarios.scenario import PLANNING, Scenario, annotated, shown, without_devices
+from tests.device_scenarios.scenario import PLANNING, Scenario, annotated, shown
 
 SCENARIOS = (*BORDERS, *NETWORKS, *CONTROL_FLOW, *PLACES)
 
-__all__ = ["PLANNING", "SCENARIOS", "Scenario", "annotated", "shown", "without_devices"]
+__all__ = ["PLANNING", "SCENARIOS", "Scenario", "annotated", "shown"]

@@ -10,20 +10,13 @@ import numpy.typing as npt
 
 from intarsia.ir import (
     DType,
-    Expr,
     IRModule,
     TensorType,
     Var,
-    children,
-    rewrite,
-    with_fields,
-    with_module_fields,
 )
 from intarsia.ir.parser import parse_module
 from intarsia.ir.printer import print_module
-from intarsia.op.device_call import placement_of
 from intarsia.passes import InferType, PlanDevices
-from intarsia.target import UNCONSTRAINED
 
 PLANNING = PlanDevices(targets=("mock", "cpu"), fallback_device="mock")
 CONSTANTS = (np.arange(6, dtype=np.float32).reshape(2, 3), np.array(True))
@@ -72,18 +65,6 @@ def _array(param: Var, truth: bool) -> npt.NDArray[Any]:
     shape = tuple(dim if isinstance(dim, int) else 4 for dim in param.checked_type.shape or ())
     numbers = np.random.default_rng(len(param.name)).uniform(0.5, 3.0, shape)
     return np.asarray(numbers, param.checked_type.dtype.numpy)
-
-
-def without_devices(mod: IRModule) -> IRModule:
-    """The same program with nothing said about devices; copies between them stay, and do nothing."""
-
-    def rule(expr: Expr) -> Expr:
-        if placement_of(expr) is not None:
-            return children(expr)[1]
-        return with_fields(expr, virtual_device=UNCONSTRAINED)
-
-    functions = {var: rewrite(function, rule) for var, function in mod.graph_functions.items()}
-    return with_module_fields(mod, functions={**mod.functions, **functions})  # type: ignore[dict-item]  # kinds stay
 
 
 def annotated(text: str) -> IRModule:

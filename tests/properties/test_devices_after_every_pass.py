@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.device_scenarios import SCENARIOS, without_devices
+from tests.device_scenarios import SCENARIOS
 from tests.effort import examples
 from tests.every_pass import every_pass
 from tests.properties.random_networks import networks
@@ -21,6 +21,7 @@ from intarsia.op import verify
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps
 from intarsia.passes.devices.device_domains import DeviceConflictError
+from intarsia.passes.devices.without_devices import without_devices
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 from intarsia.transform import Pass, PassContext

@@ -9,7 +9,6 @@ import random
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.device_scenarios import without_devices
 from tests.effort import examples
 from tests.properties.annotated_graphs import DEVICES, F32, AnnotatedGraph, annotated_graphs
 from tests.properties.random_programs import programs
@@ -21,6 +20,7 @@ from intarsia.op.device_call import is_device_copy, placement_of
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps
 from intarsia.passes.devices.device_domains import DeviceConflictError
+from intarsia.passes.devices.without_devices import without_devices
 
 EXAMPLES = settings(max_examples=examples(150), deadline=None)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.device_scenarios import without_devices
 from tests.effort import examples
 from tests.function_values import CHOICE, NESTED, TUPLES, program
 
@@ -18,6 +17,7 @@ from intarsia.op import verify
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps
 from intarsia.passes.devices.device_domains import DeviceConflictError
+from intarsia.passes.devices.without_devices import without_devices
 
 OPERATOR = re.compile(r"(?:Relu|Exp|Add|Sub|Mul|Neg)\([^()]*\)")
 ANNOTATIONS = ("", "", " @device(cpu:0)", " @device(cpu:1)", " @device(mock:0)")

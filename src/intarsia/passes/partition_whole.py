@@ -49,7 +49,6 @@ class PartitionWhole(ModulePass, opt_level=0):
             )
         if _is_partitioned(mod):
             return mod
-        _check_devices(mod["main"], target)
         return partition_whole(mod, target)
 
 
@@ -57,9 +56,11 @@ def partition_whole(module: IRModule, target: Target) -> IRModule:
     """What `PartitionWhole` does, whether it is done already or not.
 
     Raises:
+        UnsupportedModelError: @main is on several devices, or on one that the target is not for.
         CompileError: The toolchain takes no control flow, and the program has some, and beside it an operator
             that the toolchain does not support (`interpreted_partition`).
     """
+    _check_devices(module["main"], target)
     interpreted = interpreted_partition(module, target)
     return _one_function(module, target) if interpreted is None else interpreted
 

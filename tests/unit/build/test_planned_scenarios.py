@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.device_scenarios import SCENARIOS, Scenario, without_devices
+from tests.device_scenarios import SCENARIOS, Scenario
 from tests.effort import examples
 from tests.properties.annotated_graphs import DEVICES, AnnotatedGraph, annotated_graphs
 from tests.properties.random_programs import CONDITION, SHAPE, programs
@@ -30,6 +30,7 @@ from intarsia.ir import (
 from intarsia.op import on_device
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.indivisible_functions import insides
+from intarsia.passes.devices.without_devices import without_devices
 from intarsia.runtime.kernel import Value
 from intarsia.runtime.plan_check import plan_complaint
 

@@ -16,7 +16,7 @@ from intarsia.collage import collage_partition
 from intarsia.collage.collage_partition import CollagePartition
 from intarsia.collage.costs import measured_costs
 from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.ir import IRModule
+from intarsia.ir import Call, IRModule
 from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.support.errors import MissingToolchainError, UnsupportedModelError, UsageError
@@ -109,6 +109,32 @@ def test_measured() -> None:
     mod = program(CHAIN)
     after = CollagePartition(("wrong", "right"), seconds=600.0)(mod)
     assert set(runners(after)) == {"right", "reference"}, "wrong is refuted, and right has no Tanh"
+    assert_same_results(mod, after)
+
+
+PLANNED = """
+def @main(%x: T @device(cpu:0), %y: T @device(cpu:1)) {
+  %0 = Relu(%x) @device(cpu:0);
+  %1 = Abs(%y) @device(cpu:1);
+  %2 = intarsia::device_copy(%1) @device(cpu:0);
+  %3 = Add(%0, %2) @device(cpu:0);
+  (%3, %0) @device(cpu:0)
+}
+"""
+
+
+@pytest.mark.slow
+def test_measured_on_two_devices() -> None:
+    """Values of both devices are captured, and each part stays on its device."""
+    mod = program(PLANNED)
+    after = CollagePartition(("right",), seconds=600.0)(mod)
+    assert set(runners(after)) == {"right"}
+    devices = {
+        str(function.body.op): function.body.virtual_device.virtual_device_id
+        for var, function in after.graph_functions.items()
+        if var.name != "main" and isinstance(function.body, Call)
+    }
+    assert devices["Abs"] == 1
     assert_same_results(mod, after)
 
 

@@ -8,10 +8,11 @@ from tests.pass_checks import assert_facts_kept, checked
 
 import intarsia as ia
 from intarsia.ir import Call, Constant, DType, Function, GlobalVar, If, IRModule, TensorType, Var, with_fields
+from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.op import call, verify
 from intarsia.passes import MergeCompilerRegions, PartitionGraph, PartitionWhole, PlanDevices, partition_whole
 from intarsia.support.errors import UnsupportedModelError, UsageError
-from intarsia.target import VirtualDevice
+from intarsia.target import DeviceType, VirtualDevice
 
 TARGET = ia.Target.for_toolchain("onnxruntime")
 
@@ -102,3 +103,13 @@ def test_the_pass_refuses_a_device_that_the_target_is_not_for() -> None:
         "  in pass PartitionWhole\n"
         "help: plan the program for that device, or give a target that is for this one"
     )
+
+
+def test_a_program_on_several_devices_is_refused_as_a_candidate_too() -> None:
+    """It was built on one device and failed there, for the lack of copies that planning had put elsewhere."""
+    x = Var(
+        "x", checked_type=TensorType((3,), DType.FLOAT32), virtual_device=VirtualDevice(DeviceType.CPU, 0)
+    )
+    moved = with_fields(call("Neg", x), virtual_device=VirtualDevice(DeviceType.CPU, 1))
+    with pytest.raises(UnsupportedModelError, match="@main is on cpu:0, cpu:1"):
+        instantiate(IRModule.from_expr(Function((x,), moved)), TARGET, WHOLE)

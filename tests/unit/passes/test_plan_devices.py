@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.device_scenarios import PLANNING, SCENARIOS, Scenario, annotated, shown, without_devices
+from tests.device_scenarios import PLANNING, SCENARIOS, Scenario, annotated, shown
 
 from intarsia.build import build
 from intarsia.ir import (
@@ -21,6 +21,7 @@ from intarsia.op import call, device_copy, on_device, verify
 from intarsia.passes import PlanDevices
 from intarsia.passes.devices.consistency import device_gaps, is_planned
 from intarsia.passes.devices.device_domains import DeviceConflictError
+from intarsia.passes.devices.without_devices import without_devices
 from intarsia.support.errors import UsageError
 from intarsia.target import UNCONSTRAINED, DeviceType, VirtualDevice
 from intarsia.transform import PassContext

@@ -11,6 +11,7 @@ from intarsia.ir import IRModule
 from intarsia.measure.judge.gate_report import Array
 from intarsia.measure.whole_run import run_arrays
 from intarsia.passes import partition_whole
+from intarsia.passes.devices.without_devices import without_devices
 from intarsia.runtime.executable import Executable
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.support.errors import CompileError, IntarsiaError
@@ -75,7 +76,9 @@ class JudgeSession(ClosedOnExit):
         """Run the program and return the results, or the error if the engine refuses it or fails."""
         try:
             if self._refusal is None and self._executable is None:
-                self._executable = build(partition_whole(self.module, self.judge.target))
+                # A judge runs all of a program, also of one that is planned on several devices.
+                program = without_devices(self.module)
+                self._executable = build(partition_whole(program, self.judge.target))
         except IntarsiaError as error:
             self._refusal = error
         # Engines are foreign code: while they compile they raise what they like, such as RuntimeError.
