@@ -122,6 +122,7 @@ class BookedRun:
                 seconds=request.seconds,
                 trials=request.trials,
                 seed=self.seed,
+                on_confirmed=history.on_measured,
                 samples=schedule_folder() / f"samples-{self.host.digest}-{threads}.npz",
                 on_progress=lambda each: self.report(
                     Progress(TuneStage.SCHEDULES, each.fraction, scheduled=each)

@@ -45,6 +45,7 @@ class KernelSearch:
         seed: int,
         options: PolicyOptions | None = None,
         on_measured: Sequence[OnMeasured] = (),
+        on_confirmed: Sequence[OnMeasured] = (),
         hints: Sequence[LoopState] = (),
     ) -> None:
         """Create a search without measurements.
@@ -58,6 +59,7 @@ class KernelSearch:
             seed: Random seed of the search.
             options: Options of the policy.
             on_measured: Callbacks that are called with each round's measurements.
+            on_confirmed: Callbacks that are called with the finalists' measurements.
             hints: Schedules that were fast on other machines, as further seeds.
         """
         self.extracted = extracted
@@ -78,6 +80,7 @@ class KernelSearch:
             rng=Random(f"{seed} {extracted.key}"),  # noqa: S311  # a search, no secrets
             seeds=(extracted.default_state, *hints),
             on_measured=(*on_measured, self._note),
+            on_confirmed=on_confirmed,
             draft=draft,
         )
 
@@ -100,7 +103,8 @@ class KernelSearch:
             teach: Whether to update the model with them.
         """
         if self.policy.preload(records, teach=teach):
-            self._costs |= {state.text: cost for state, cost in known_records(self.extracted.task, records)}
+            known = known_records(self.extracted.task, records)
+            self._costs |= {program.state.text: program.cost for program in known}
             self.default_seconds = self._costs.get(self._default, math.inf)
             self._has_begun = self._default in self._costs
         return tuple(self._costs.values())

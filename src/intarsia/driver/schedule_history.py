@@ -57,7 +57,7 @@ class ScheduleHistory:
 
     def find(self, task: ExtractedTask) -> KeptSchedule | None:
         """Return the stored result of a kernel."""
-        data = self._read(self._key("schedule", task.key, task.task.hardware.num_cores))
+        data = self._read(self._result_key(task))
         try:
             return None if data is None else KeptSchedule(**data)
         except TypeError:  # of another version
@@ -69,13 +69,35 @@ class ScheduleHistory:
         Raises:
             DatabaseError: It cannot be written.
         """
-        key = self._key("schedule", task.key, task.task.hardware.num_cores)
-        self._write(key, task, asdict(kept))
+        self._write(self._result_key(task), task, asdict(kept))
         self._write(self._key("any schedule"), task, {})
 
     def records(self, task: ExtractedTask) -> tuple[Record, ...]:
-        """Return the measurements of a kernel."""
-        return () if self._measured is None else self._measured.records(task.task)
+        """Return the measurements of a kernel in their order, with its stored result as a confirmation."""
+        if self._measured is None:
+            return ()
+        records = self._measured.records(task.task)
+        confirmed = self._confirmed_record(task)
+        if confirmed is None:
+            return records
+        at = confirmed.result.timestamp
+        earlier = [record for record in records if record.result.timestamp <= at]
+        return *earlier, confirmed, *records[len(earlier) :]
+
+    def _confirmed_record(self, task: ExtractedTask) -> Record | None:
+        """Return the stored result of a kernel as a record."""
+        from intarsia.native.loop_state.record import Record, RecordResult
+        from intarsia.native.loop_state.step_json import step_from_json
+
+        key = self._result_key(task)
+        kept, run = self.find(task), None if self.database is None else self.database.find_run(key)
+        if kept is None or run is None:
+            return None
+        steps = task.default_state.transform_steps
+        if kept.history is not None:
+            steps = tuple(map(step_from_json, json.loads(kept.history)))
+        result = RecordResult((kept.seconds,), 0, 0.0, int(run.finished_at))
+        return Record(task.task.record_task, steps, result, is_confirmed=True)
 
     def hints(self, task: ExtractedTask) -> tuple[LoopState, ...]:
         """Return schedules of a kernel that were fast on other machines."""
@@ -117,6 +139,9 @@ class ScheduleHistory:
         """
         keys = sorted(task.key for task in tasks)
         self._write(self._key("spent", *keys), tasks[0], {"seconds": seconds})
+
+    def _result_key(self, task: ExtractedTask) -> str:
+        return self._key("schedule", task.key, task.task.hardware.num_cores)
 
     def _key(self, *parts: object) -> str:
         return digest_text([str(_VERSION), self.host.digest, *map(str, parts)])

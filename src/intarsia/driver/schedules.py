@@ -53,7 +53,8 @@ class ScheduleSearch:
         seed: Of the search.
         options: How the kernels are searched; by the time there is, if not given.
         samples: File of what the cost model learns, also from other models; None for none.
-        on_measured: Told of each round's measurements.
+        on_measured: Callbacks that are called with each round's measurements, finalists included.
+        on_confirmed: Callbacks that are called with the finalists' measurements only.
         on_progress: Told of each round.
         should_stop: A yes ends the search; what was measured is kept.
     """
@@ -67,6 +68,7 @@ class ScheduleSearch:
     options: PolicyOptions | None = None
     samples: Path | None = None
     on_measured: Sequence[OnMeasured] = ()
+    on_confirmed: Sequence[OnMeasured] = ()
     on_progress: Callable[[ScheduleProgress], object] = silent
     should_stop: Callable[[], bool] = never
 
@@ -220,6 +222,7 @@ def _kernels(
             search.seed,
             search.options or quick,
             search.on_measured,
+            search.on_confirmed,
             search.history.hints(task),
         )
         for task in ordered

@@ -13,6 +13,7 @@ from tests.schedule_measurers import FakeMeasurer, draft_seconds, failing
 
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.features import Machine
+from intarsia.autoschedule.measuring import best_record
 from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.task import SearchTask
@@ -127,6 +128,19 @@ def test_a_search_goes_on_where_it_ended(database: Database) -> None:
     assert len(more.measured) == 6
     texts = {(state.initial_dag.tensors[0].shape, state.text) for state in first.measured}
     assert not texts & {(state.initial_dag.tensors[0].shape, state.text) for state in more.measured}
+
+
+def test_measurements_come_back_with_the_result_of_their_race(database: Database) -> None:
+    task = kernel(32)
+    measurer = FakeMeasurer(slow_default(task), again=lambda state: 0.7)
+    tune_schedules([task], search(measurer, database, trials=12))
+    history = ScheduleHistory(database, this_host())
+    best = best_record(history.records(task))
+    assert best is not None
+    assert best.is_confirmed
+    assert (best.steps, best.result.costs) == (task.default_state.transform_steps, (0.7,))
+    (row,) = tune_schedules([task], search(FakeMeasurer(), database, trials=12)).rows
+    assert (row.seconds, row.is_chosen) == (0.7, False)
 
 
 def test_a_wish_to_stop_ends_it_and_what_was_measured_is_kept(database: Database) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from intarsia.autoschedule.measuring.record_file import load_records
 from intarsia.autoschedule.measuring.schedule_record import median_cost
 from intarsia.autoschedule.measuring.workload_distance import calc_workload_dis_factor
-from intarsia.native.loop_state.record import Record, record_to_line
+from intarsia.native.loop_state.record import Record, record_to_text
 from intarsia.native.loop_state.step_record import step_to_json
 from intarsia.support.files import write_text
 from intarsia.target.target import Target
@@ -51,7 +51,8 @@ def load_best_record(
 ) -> Record | None:
     """The record of the best schedule in a file; None if none worked.
 
-    All costs of a schedule that was measured several times count: their median does.
+    All costs of a schedule that was measured several times count: their median does. After a confirmation its
+    winner is the best, until a schedule that is measured later is faster.
 
     Args:
         path: The file.
@@ -76,7 +77,7 @@ def best_record(
     kind = None if target is None else target_kind(target)
     factors: dict[str, float] = {}
     best, least = None, inf
-    for same in _by_schedule(records):
+    for same in _candidates(records):
         record = same[-1]
         if kind is not None and target_kind(record.task.target) != kind:
             continue
@@ -107,14 +108,14 @@ def distill(source: str | Path, destination: str | Path) -> DistilledCounts:
     if into.exists():
         found = (*load_records(into), *found)
     best = best_of_each(found)
-    write_text(into, "".join(record_to_line(record) + "\n" for record in best))
+    write_text(into, "".join(record_to_text(record) for record in best))
     return DistilledCounts(len(found), len(best))
 
 
 def best_of_each(records: Iterable[Record]) -> tuple[Record, ...]:
     """The best record of each workload key and target that has one, in the order in which these occur."""
     best: dict[Key, tuple[float, Record]] = {}
-    for same in _by_schedule(records):
+    for same in _candidates(records):
         record, cost = same[-1], median_cost(*same)
         key = record.task.workload_key, record.task.target
         if cost < best.get(key, (inf, record))[0]:
@@ -122,22 +123,39 @@ def best_of_each(records: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(record for _, record in best.values())
 
 
-def _by_schedule(records: Iterable[Record]) -> Iterable[Sequence[Record]]:
+def _candidates(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
+    """Yield the records of each schedule that can be the best of its task.
+
+    Earlier records than the last confirmation count only if nothing works from there on.
+    """
+    by_task: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        by_task.setdefault(_task(record), []).append(record)
+    for same in by_task.values():
+        marks = [number for number, record in enumerate(same) if record.is_confirmed]
+        newest = same[marks[-1] :] if marks else same
+        yield from _by_schedule(newest) or _by_schedule(same)
+
+
+def _by_schedule(records: Iterable[Record]) -> list[list[Record]]:
     """The records that worked, those of one schedule together, if the newest of them did."""
     found: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         found.setdefault(_identity(record), []).append(record)
-    return (
+    return [
         [each for each in same if not each.result.error_no]
         for same in found.values()
         if not same[-1].result.error_no
-    )
+    ]
 
 
 def _identity(record: Record) -> tuple[str, ...]:
+    return *_task(record), json.dumps([step_to_json(step) for step in record.steps])
+
+
+def _task(record: Record) -> tuple[str, str, str]:
     task = record.task
-    steps = json.dumps([step_to_json(step) for step in record.steps])
-    return task.workload_key, task.target, str(task.layout_rewrite_option), steps
+    return task.workload_key, task.target, str(task.layout_rewrite_option)
 
 
 def _factor(wanted: str | None, known: str, include_compatible: bool) -> float:

@@ -11,7 +11,7 @@ from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasure
 from intarsia.autoschedule.measuring.schedule_record import record_of
 from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
-from intarsia.native.loop_state.record import record_to_line
+from intarsia.native.loop_state.record import record_to_text
 from intarsia.support.files import output_error
 
 OnMeasured: TypeAlias = Callable[[SearchTask, Sequence[LoopState], Sequence[ScheduleMeasurement]], None]
@@ -46,7 +46,7 @@ class RecordToFile:
             self._mend()
             with self.path.open("a") as file:
                 for state, measured in zip(states, measurements, strict=True):
-                    file.write(record_to_line(record_of(task, state, measured)) + "\n")
+                    file.write(record_to_text(record_of(task, state, measured)))
                     file.flush()
         except OSError as error:
             raise output_error(self.path, error) from error

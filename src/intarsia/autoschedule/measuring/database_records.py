@@ -10,7 +10,7 @@ from typing import Final
 from intarsia.autoschedule.measuring.error_numbers import error_number
 from intarsia.autoschedule.measuring.prepared_tasks import contents_parts
 from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
-from intarsia.autoschedule.measuring.schedule_record import FAILED_SECONDS, median_cost
+from intarsia.autoschedule.measuring.schedule_record import FAILED_SECONDS
 from intarsia.autoschedule.task import SearchTask
 from intarsia.measure.database import Database, Hint, Measurement, MeasureRecord
 from intarsia.measure.measure_input import Candidate, PlainData
@@ -27,9 +27,6 @@ from intarsia.target import Host
 
 KIND: Final = "schedule"
 """The kind of candidate that a schedule is."""
-
-_FIRST: Final = 8
-"""So many of the best are looked at before all are: they may be of another layout option."""
 
 
 def schedule_workload(dag: ComputeDAG) -> str:
@@ -104,18 +101,6 @@ class ScheduleDatabase:
         found.sort(key=lambda each: (each.timestamp, each.key))
         records = (_record(task, each) for each in found)
         return tuple(record for record in records if record is not None)
-
-    def best(self, task: SearchTask) -> Record | None:
-        """The schedule of a task with the lowest cost on this machine."""
-        target = schedule_target(task.hardware.num_cores)
-        first = self.database.top_k(self._workload(task), target, self.host.digest, _FIRST)
-        for each in first:
-            if (record := _record(task, each)) is not None:
-                return record
-        if len(first) < _FIRST:
-            return None
-        worked = [record for record in self.records(task) if not record.result.error_no]
-        return min(worked, key=median_cost, default=None)
 
     def hints(self, task: SearchTask, k: int) -> tuple[LoopState, ...]:
         """At most `k` schedules that were good on other machines, to be measured first on this one.

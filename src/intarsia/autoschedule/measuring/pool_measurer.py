@@ -49,7 +49,8 @@ class PoolMeasurer(ClosedOnExit):
         tasks: What workers read of tasks.
         folder: Holds tasks; removed at the end.
         batch: So many are built before they are run, so that no build disturbs a run.
-        on_measured: Told of each measurement at once, so that what was measured is kept however this ends.
+        on_measured: Callbacks that are called with each measurement of `measure` at once, so that it is kept
+            however this ends. Those of `remeasure` are reported by its caller, with the winner marked.
         on_wait: Called, with the process that holds the host, if another process builds or times.
         should_stop: Asked before each run; where it is true, measuring ends with a StoppedError.
         wall_clock: Seconds since 1970.
@@ -144,14 +145,12 @@ class PoolMeasurer(ClosedOnExit):
             start = time.monotonic()
             raced = iter(self.runner.run_in_turns(path, kernels) if kernels else ())
             seconds = (time.monotonic() - start) / max(1, len(kernels))
-        found = [
+        return [
             self._measurement(each, each.outcome, 0.0)
             if each.kernel is None
             else self._measurement(each, next(raced), seconds)
             for each in built
         ]
-        self._tell(task, states, found)
-        return found
 
     def _built(self, task: SearchTask, states: Sequence[LoopState]) -> tuple[Path, list[BuiltSchedule]]:
         """The task's folder, and the kernels."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from intarsia.native.loop_state.record import Record, read_records, record_from_line, record_to_line
+from intarsia.native.loop_state.record import Record, read_records, record_from_line, record_to_text
 from intarsia.support.errors import DatabaseError
 from intarsia.support.files import output_error
 
@@ -58,7 +58,7 @@ def save_records(path: str | Path, records: Iterable[Record]) -> None:
         mend(found)
         with found.open("a") as file:
             for record in records:
-                file.write(record_to_line(record) + "\n")
+                file.write(record_to_text(record))
                 file.flush()
     except OSError as error:
         raise output_error(found, error) from error

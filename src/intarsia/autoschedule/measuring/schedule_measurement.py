@@ -20,6 +20,7 @@ class ScheduleMeasurement:
         build_seconds: Time that building took.
         run_seconds: Time that running took, with the check of the result.
         timestamp: When it was finished, in seconds since 1970 (UTC).
+        is_confirmed: Whether it is that of the best finalist of a confirmation.
     """
 
     costs: tuple[float, ...]
@@ -28,6 +29,7 @@ class ScheduleMeasurement:
     build_seconds: float = 0.0
     run_seconds: float = 0.0
     timestamp: float = 0.0
+    is_confirmed: bool = False
 
     @property
     def is_ok(self) -> bool:

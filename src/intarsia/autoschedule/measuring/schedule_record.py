@@ -21,7 +21,7 @@ def record_of(task: SearchTask, state: LoopState, measured: ScheduleMeasurement)
     costs = measured.costs if measured.is_ok else (FAILED_SECONDS,)
     seconds = measured.build_seconds + measured.run_seconds
     result = RecordResult(costs, error_number(measured.error), seconds, int(measured.timestamp))
-    return Record(task.record_task, state.transform_steps, result)
+    return Record(task.record_task, state.transform_steps, result, is_confirmed=measured.is_confirmed)
 
 
 def measurement_of(record: Record) -> ScheduleMeasurement:
@@ -29,7 +29,13 @@ def measurement_of(record: Record) -> ScheduleMeasurement:
     result = record.result
     error = error_of_number(result.error_no)
     costs = () if result.error_no else result.costs
-    return ScheduleMeasurement(costs, error, run_seconds=result.all_cost, timestamp=float(result.timestamp))
+    return ScheduleMeasurement(
+        costs,
+        error,
+        run_seconds=result.all_cost,
+        timestamp=float(result.timestamp),
+        is_confirmed=record.is_confirmed,
+    )
 
 
 def median_cost(*records: Record) -> float:

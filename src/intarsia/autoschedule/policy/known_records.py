@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import inf
+from typing import NamedTuple
 
 from intarsia.autoschedule.measuring.schedule_record import median_cost
 from intarsia.autoschedule.population import replay_program
@@ -12,7 +13,21 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 
 
-def known_records(task: SearchTask, records: Iterable[Record]) -> Iterator[tuple[LoopState, float]]:
+class KnownRecord(NamedTuple):
+    """A program of a log.
+
+    Attributes:
+        state: Program with the ranges of all loops.
+        cost: Median of its costs up to here in seconds, those since its last confirmation; inf for a failure.
+        is_confirmed: Whether the program has won a confirmation here.
+    """
+
+    state: LoopState
+    cost: float
+    is_confirmed: bool
+
+
+def known_records(task: SearchTask, records: Iterable[Record]) -> Iterator[KnownRecord]:
     """Yield the programs of a task in a log with their costs, in the order of the log.
 
     Records of other workloads and target kinds are skipped, and so are records with
@@ -23,16 +38,20 @@ def known_records(task: SearchTask, records: Iterable[Record]) -> Iterator[tuple
     Args:
         task: Search task.
         records: Records of the log.
-
-    Yields:
-        Programs with the ranges of all loops, and the median of their costs in seconds, inf for failures.
     """
+    working: dict[str, list[Record]] = {}
     for record in records:
-        if not _is_of_task(record, task):
+        state = replay_program(task.dag, record.steps) if _is_of_task(record, task) else None
+        if state is None:
             continue
-        state = replay_program(task.dag, record.steps)
-        if state is not None:
-            yield state, median_cost(record)
+        if record.result.error_no:
+            yield KnownRecord(state, inf, is_confirmed=False)
+            continue
+        if record.is_confirmed:
+            working.clear()
+        same = working.setdefault(state.text, [])
+        same.append(record)
+        yield KnownRecord(state, median_cost(*same), record.is_confirmed)
 
 
 def hints(task: SearchTask, records: Iterable[Record], count: int) -> tuple[LoopState, ...]:

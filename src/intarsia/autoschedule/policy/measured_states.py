@@ -35,6 +35,7 @@ class MeasuredStates:
         self.best_trials = 0
         self._preferred = preferred
         self._texts: set[str] = set()
+        self._superseded: set[str] = set()
         self._working: dict[str, tuple[float, LoopState]] = {}
 
     def __contains__(self, text: object) -> bool:
@@ -49,15 +50,17 @@ class MeasuredStates:
     def add(self, state: LoopState, cost: float) -> None:
         """Add a measurement; a cost that is not a positive number is a failure.
 
-        A second cost of a program replaces the first one.
+        A second cost of a program replaces the first one. After a confirmation its winner stays the best
+        until a program that is added later is faster.
         """
         is_known = state.text in self._texts
+        self._superseded.discard(state.text)
         self._texts.add(state.text)
         self._working.pop(state.text, None)
         if isfinite(cost) and cost > 0:
             self._working[state.text] = cost, state
         if is_known:
-            self._choose(self._working.values())
+            self._choose(self._candidates())
         elif state.text in self._working:
             best = [] if self.best_state is None else [(self.best_cost, self.best_state)]
             # A new program can only improve the best, so that no scan of all programs is needed.
@@ -102,7 +105,27 @@ class MeasuredStates:
             for timed in remeasured
             if timed[0] < _CLEARLY * preferred_cost or timed[1].text == self._preferred
         ]
-        self._choose(clear or self._working.values())
+        if not clear:
+            self._superseded.clear()
+            self._choose(self._working.values())
+            return
+        self._choose(clear)
+        self._supersede_others()
+
+    def select_confirmed(self, state: LoopState) -> None:
+        """Choose a program that won a confirmation with its last cost, whatever was measured before."""
+        if state.text in self._working:
+            self._choose([self._working[state.text]])
+            self._supersede_others()
+
+    def _supersede_others(self) -> None:
+        assert self.best_state is not None
+        self._superseded = self._texts - {self.best_state.text}
+
+    def _candidates(self) -> Iterable[tuple[float, LoopState]]:
+        """Return the working programs that can be the best: from the last confirmation on, if any works."""
+        newest = [timed for text, timed in self._working.items() if text not in self._superseded]
+        return newest or self._working.values()
 
     def _choose(self, working: Iterable[tuple[float, LoopState]]) -> None:
         before = self.best_state

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
+from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy.coordinate_descent import CoordinateDescent
 from intarsia.autoschedule.policy.known_records import known_records
@@ -48,6 +50,7 @@ class SketchPolicy:
         seeds: Sequence[LoopState] = (),
         sketches: Sequence[LoopState] | None = None,
         on_measured: Sequence[OnMeasured] = (),
+        on_confirmed: Sequence[OnMeasured] = (),
         draft: CostModel | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,7 +68,9 @@ class SketchPolicy:
                 lowered
                 is dropped.
             sketches: Sketches that programs are drawn from; None for those of the task.
-            on_measured: Callbacks that are called with each round's measurements.
+            on_measured: Callbacks that are called with each round's measurements, finalists included.
+            on_confirmed: Callbacks that are called with the finalists' measurements, the winner's marked and
+                last. Measurers report rounds themselves, but cannot know the winner.
             draft: Model that prunes new candidates before the cost model, if given; it is not updated.
             clock: Monotonic clock in seconds.
         """
@@ -75,6 +80,7 @@ class SketchPolicy:
         self._measurer = measurer
         self._options = options or PolicyOptions()
         self._on_measured = tuple(on_measured)
+        self._on_confirmed = tuple(on_confirmed)
         self._clock = clock
         self._seeds = {state.text: state for state in map(with_bounds, seeds) if state is not None}
         self._measured = MeasuredStates(preferred=next(iter(self._seeds), None))
@@ -117,10 +123,13 @@ class SketchPolicy:
         """
         before = self.trials
         recorded = list(known_records(self.task, records))
-        for state, cost in recorded:
-            self._measured.add(state, cost)
+        for known in recorded:
+            self._measured.add(known.state, known.cost)
+            if known.is_confirmed:
+                self._measured.select_confirmed(known.state)
         if teach and recorded:
-            self._model.update(self.task, [state for state, _ in recorded], [cost for _, cost in recorded])
+            states, costs = [known.state for known in recorded], [known.cost for known in recorded]
+            self._model.update(self.task, states, costs)
         return self.trials - before
 
     def search(self, options: TuningOptions) -> LoopState | None:
@@ -166,10 +175,23 @@ class SketchPolicy:
             finalists.append(seed)
         if self._options.finalists and len(finalists) > 1:
             measurements = self._measurer.remeasure(self.task, finalists)
-            for on_measured in self._on_measured:
-                on_measured(self.task, finalists, measurements)
             self._measured.confirm(finalists, [measurement.cost for measurement in measurements])
+            confirmed = self._mark_winner(finalists, measurements)
+            for callback in (*self._on_measured, *self._on_confirmed):
+                callback(self.task, *confirmed)
         return self.best_state
+
+    def _mark_winner(
+        self, finalists: Sequence[LoopState], measurements: Sequence[ScheduleMeasurement]
+    ) -> tuple[list[LoopState], list[ScheduleMeasurement]]:
+        """Return the finalists with their measurements, the winner marked and last."""
+        # Logs are read in order: a finalist after the winner would count as a newer, faster program.
+        best = self.best_state
+        pairs = list(zip(finalists, measurements, strict=True))
+        won = [(state, measured) for state, measured in pairs if state == best and measured.is_ok]
+        others = [pair for pair in pairs if pair not in won]
+        marked = [*others, *((state, replace(measured, is_confirmed=True)) for state, measured in won)]
+        return [state for state, _ in marked], [measured for _, measured in marked]
 
     def _measure(self, states: Sequence[LoopState]) -> list[float]:
         if not states:

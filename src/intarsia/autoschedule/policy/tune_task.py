@@ -87,7 +87,7 @@ def tune(
         callbacks.append(RecordToFile(log))
     isa = Isa.host()
     with PoolMeasurer.open(isa, on_measured=callbacks) as measurer:
-        default_policy = usual_policy(task, measurer, isa, seed=seed)
+        default_policy = usual_policy(task, measurer, isa, seed=seed, on_confirmed=callbacks)
         preloaded = default_policy.preload(load_records(log)) if log is not None and log.exists() else 0
         return default_policy.search(options.after(preloaded))
 
@@ -100,6 +100,7 @@ def usual_policy(
     space: SpaceOptions | None = None,
     model: CostModel | None = None,
     seed: int = 0,
+    on_confirmed: Sequence[OnMeasured] = (),
 ) -> SketchPolicy:
     """Create a sketch policy with a learned model, a draft model, and the default schedule as its seed.
 
@@ -111,6 +112,7 @@ def usual_policy(
         space: Limits of the space; None for the default limits with micro-kernels.
         model: Cost model; None for `usual_model`. Tasks of one network share their model.
         seed: Random seed of the search.
+        on_confirmed: Callbacks that are called with the finalists' measurements, the winner's marked.
     """
     threads = task.hardware.num_cores
     machine = Machine.of_isa(isa, threads)
@@ -122,5 +124,6 @@ def usual_policy(
         SpaceOptions(micro_kernels=isa) if space is None else space,
         Random(seed),  # noqa: S311 - a search, no secrets
         seeds=[default_state(task.dag, isa, threads)],
+        on_confirmed=on_confirmed,
         draft=DraftModel(machine),
     )

@@ -2,14 +2,15 @@
 
 {"i": [["test", "llvm"], [[], [["SP", 2, 0, 512, [16], 1]]]], "r": [[0.1], 0, 0.2, 1], "v": "v0.6"}
 
-Lines that begin with `#` or a blank are ignored.
+Lines that begin with `#` or a blank are comments. The comment `# confirmed` marks the record before it as the
+winner of a confirmation; TVM skips it like any comment.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from intarsia.native.loop_state.step_json import step_from_json
@@ -21,6 +22,8 @@ VERSION: Final = "v0.6"
 """Version of the format that is written."""
 VERSIONS: Final = ("v0.2", "v0.3", "v0.4", "v0.5", VERSION)
 """Versions of the format that are read; older ones have fewer fields of the task."""
+CONFIRMED: Final = "# confirmed"
+"""Comment line that marks the record before it as the winner of a confirmation."""
 HARDWARE_FIELDS: Final = 8
 TASK_FIELDS: Final = 6
 
@@ -73,16 +76,30 @@ class Record:
         steps: Measured history.
         result: Result of the measurement.
         version: Version of the format.
+        is_confirmed: Whether the schedule has won a confirmation: the finalists were measured again,
+            interleaved, and this is the best of them. It supersedes all earlier records of its task.
     """
 
     task: RecordTask
     steps: tuple[TransformStep, ...]
     result: RecordResult
     version: str = VERSION
+    is_confirmed: bool = False
+
+
+def record_to_text(record: Record) -> str:
+    """Return the lines of a record, with line breaks: the record, and its mark if it is confirmed."""
+    # The mark comes last, so that a writer that is killed in between leaves an unmarked record and never a
+    # mark that a later record inherits.
+    mark = f"{CONFIRMED}\n" if record.is_confirmed else ""
+    return f"{record_to_line(record)}\n{mark}"
 
 
 def record_to_line(record: Record) -> str:
-    """Return a record as a line without a line break; the task ends at its first missing field."""
+    """Return a record as a line without a line break; the task ends at its first missing field.
+
+    The line has no place for the mark of a confirmed record; `record_to_text` writes it.
+    """
     record_task = record.task
     optional = (
         *(record_task.hardware_params, record_task.target_host),
@@ -134,13 +151,20 @@ def read_records(lines: Iterable[str], name: str = "log") -> Iterator[Record]:
     Raises:
         DatabaseError: A line is damaged; a note has its number.
     """
+    waiting: Record | None = None
     for number, line in enumerate(lines, 1):
+        if waiting is not None and line.rstrip() == CONFIRMED:
+            waiting = replace(waiting, is_confirmed=True)
         if line.strip() and line[0] not in "# ":
+            if waiting is not None:
+                yield waiting
             try:
-                yield record_from_line(line)
+                waiting = record_from_line(line)
             except DatabaseError as error:
                 error.add_note(f"in line {number} of {name}")
                 raise
+    if waiting is not None:
+        yield waiting
 
 
 def _task(data: list[Any]) -> RecordTask:

@@ -1,5 +1,6 @@
 """The best of logs, and of workloads of other sizes."""
 
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -66,6 +67,21 @@ def test_the_best_is_that_with_the_lowest_median(tmp_path: Path) -> None:
     assert load_best_record(path) == steady
     assert load_best_record(path, LARGE, Target("cpu -toolchain=native")) == steady
     assert load_best_record(path, SMALL) is None
+
+
+def test_the_winner_of_the_last_confirmation_is_the_best_until_something_is_faster(tmp_path: Path) -> None:
+    lucky, unlucky = record(0.1), record(0.5)
+    won = replace(record(0.4, split=8), is_confirmed=True)
+    log = [lucky, record(0.2, split=8), unlucky, won, record(0.6, split=16)]
+    assert best_record(log) == won
+    save_records(tmp_path / "log.json", log)
+    assert load_records(tmp_path / "log.json") == tuple(log)
+    distill(tmp_path / "log.json", tmp_path / "best.json")
+    assert load_records(tmp_path / "best.json") == (won,)
+    faster = record(0.3, split=32)
+    assert best_record([*log, faster]) == faster
+    assert best_record([*log, faster, won]) == won
+    assert best_record([*log[:4], record(split=8, error=4)]) == unlucky
 
 
 def test_all_costs_of_a_schedule_count() -> None:

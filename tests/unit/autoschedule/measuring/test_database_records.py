@@ -14,6 +14,7 @@ from intarsia.autoschedule.measuring import (
     ReplayMeasurer,
     ScheduleDatabase,
     ScheduleMeasurement,
+    best_record,
     measurement_of,
 )
 from intarsia.autoschedule.measuring.database_records import (
@@ -61,7 +62,7 @@ def test_what_was_kept_comes_back(database: Database) -> None:
     assert [measurement_of(record).costs for record in records] == [(0.125,), (0.5, 0.25, 0.375), ()]
     assert measurement_of(records[2]).error is MeasureError.WRONG_ANSWER
     assert {record.task for record in records} == {TASK.record_task}
-    best = kept.best(TASK)
+    best = best_record(kept.records(TASK))
     assert best is not None
     assert LoopState.replay(TASK.dag, best.steps).transform_steps == STATES[1].transform_steps
     assert ReplayMeasurer(records).measure(TASK, STATES[:1])[0].costs == (0.5, 0.25, 0.375)
@@ -73,7 +74,7 @@ def test_measured_again_adds_to_what_was_measured(database: Database) -> None:
     kept.keep(TASK, STATES[:1], [worked(0.3, 0.4, at=2000.0)])
     (other, again) = kept.records(TASK)
     assert (other.result.costs, again.result.costs) == ((0.2,), (0.1, 0.3, 0.4))
-    best = kept.best(TASK)
+    best = best_record(kept.records(TASK))
     assert best is not None
     assert best.steps == STATES[1].transform_steps
 
@@ -82,7 +83,7 @@ def test_a_failure_after_a_success_takes_the_costs_away(database: Database) -> N
     kept = ScheduleDatabase(database, HERE)
     kept.keep(TASK, STATES[:1], [worked(0.1)])
     kept.keep(TASK, STATES[:1], [FAILED])
-    assert kept.best(TASK) is None
+    assert best_record(kept.records(TASK)) is None
     assert [measurement_of(each).error for each in kept.records(TASK)] == [MeasureError.WRONG_ANSWER]
 
 
@@ -103,7 +104,7 @@ def test_names_do_not_count(database: Database) -> None:
     kept = ScheduleDatabase(database, HERE)
     kept.keep(TASK, STATES[:1], [worked(0.1)])
     other = SearchTask.of_dag(renamed(), TASK.target, HardwareParams(2))
-    best = kept.best(other)
+    best = best_record(kept.records(other))
     assert best is not None
     assert best.task.workload_key == other.workload_key != TASK.workload_key
     assert schedule_workload(other.dag) == schedule_workload(TASK.dag)
@@ -115,10 +116,10 @@ def test_threads_layouts_and_given_contents_are_apart(database: Database) -> Non
     packed = replace(TASK, layout_rewrite_option=LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED)
     given = replace(TASK, task_inputs={"A": np.ones((16, 16), np.float32)})
     for other in (replace(TASK, hardware=HardwareParams(1)), packed, given):
-        assert kept.best(other) is None
+        assert best_record(kept.records(other)) is None
         assert kept.records(other) == ()
     kept.keep(packed, STATES[3:4], [worked(99.0)])
-    best = kept.best(packed)
+    best = best_record(kept.records(packed))
     assert best is not None
     assert (best.steps, best.result.costs) == (STATES[3].transform_steps, (99.0,))
 
@@ -127,7 +128,7 @@ def test_schedules_of_other_machines_are_hints_without_costs(database: Database)
     there = ScheduleDatabase(database, THERE)
     there.keep(TASK, STATES[:4], [worked(0.4), worked(0.1), FAILED, worked(0.2)])
     here = ScheduleDatabase(database, HERE)
-    assert here.best(TASK) is None
+    assert best_record(here.records(TASK)) is None
     assert here.records(TASK) == ()
     assert here.hints(TASK, 2) == (STATES[1], STATES[3])
     assert there.hints(TASK, 2) == ()
@@ -142,7 +143,7 @@ def test_traces_that_are_no_schedules_are_passed_over(database: Database) -> Non
         for trace in ('{"layout":1,"steps":[["XX",1]]}', "[]", '{"layout":1}', '{"layout":1,"steps":[3]}'):
             database.commit(MeasureRecord(workload, target, host, "schedule", trace, (Measurement(result),)))
     assert [record.steps for record in kept.records(TASK)] == [STATES[0].transform_steps]
-    best = kept.best(TASK)
+    best = best_record(kept.records(TASK))
     assert best is not None
     assert best.steps == STATES[0].transform_steps
     assert kept.hints(TASK, 8) == ()

@@ -36,6 +36,7 @@ def test_the_log_of_a_run_gives_the_same_costs(measurer: PoolMeasurer, tmp_path:
     recording = replace(measurer, on_measured=(RecordToFile(path),))
     first = recording.measure(TASK, STATES[:4])
     best = recording.remeasure(TASK, STATES[1:3])
+    RecordToFile(path)(TASK, STATES[1:3], best)
     replayed = ReplayMeasurer(load_records(path))
     assert [each.costs for each in replayed.measure(TASK, STATES[:4])] == [each.costs for each in first]
     assert [each.costs for each in replayed.remeasure(TASK, STATES[1:3])] == [each.costs for each in best]

@@ -12,8 +12,8 @@ from intarsia.native.loop_state.record import (
     Record,
     RecordResult,
     RecordTask,
-    record_from_line,
-    record_to_line,
+    read_records,
+    record_to_text,
 )
 from intarsia.native.loop_state.steps import SplitStep
 
@@ -28,8 +28,8 @@ def record(
 
 
 def found(*records: Record) -> list[tuple[str, float]]:
-    again = [record_from_line(record_to_line(each)) for each in records]
-    return [(state.text, cost) for state, cost in known_records(TASK, again)]
+    again = read_records("".join(map(record_to_text, records)).splitlines())
+    return [(known.state.text, known.cost) for known in known_records(TASK, again)]
 
 
 def test_programs_come_with_the_median_of_their_costs() -> None:
@@ -40,6 +40,12 @@ def test_programs_come_with_the_median_of_their_costs() -> None:
 def test_ranges_are_known() -> None:
     ((text, _),) = found(record(STATES[0], [1.0]))
     assert "i.0 (0,4)" in text
+
+
+def test_all_costs_since_the_last_confirmation_count() -> None:
+    won = replace(record(STATES[0], [4.0]), is_confirmed=True)
+    records = [record(STATES[0], [1.0]), record(STATES[0], [3.0]), won, record(STATES[0], [6.0])]
+    assert [cost for _, cost in found(*records)] == [1.0, 2.0, 4.0, 5.0]
 
 
 OTHERS = {

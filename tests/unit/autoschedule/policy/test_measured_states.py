@@ -92,3 +92,18 @@ def test_the_preferred_finalist_is_beaten_by_what_is_clearly_faster(cost: float,
     assert found.best_state == B
     found.confirm([B, A], [cost, 1.0])
     assert found.best_state == best
+
+
+def test_a_confirmed_program_is_the_best_until_a_later_one_is_faster() -> None:
+    found = known((A, 1.0), (B, 1.4))
+    found.select_confirmed(B)
+    assert (found.best_state, found.best_cost) == (B, 1.4)
+    found.add(C, 1.5)
+    found.add(C, 1.6)
+    assert found.best_state == B
+    found.add(C, 1.3)
+    assert found.best_state == C
+    found.add(C, inf)
+    assert found.best_state == B
+    found.add(B, inf)
+    assert found.best_state == A

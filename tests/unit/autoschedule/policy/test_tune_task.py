@@ -13,6 +13,7 @@ from intarsia.autoschedule.measuring import RecordToFile, load_records
 from intarsia.autoschedule.policy import (
     EmptyPolicy,
     PolicyOptions,
+    SketchPolicy,
     TuningOptions,
     apply_best,
     print_best,
@@ -46,11 +47,17 @@ def default() -> LoopState:
 @pytest.mark.slow
 def test_a_task_is_tuned_and_goes_on_from_its_log(tmp_path: Path) -> None:
     log = tmp_path / "log.json"
-    assert tune(TASK, TuningOptions(3), log=log) is not None
+    best = tune(TASK, TuningOptions(3), log=log)
+    assert best is not None
+    assert (
+        apply_best(TASK, log, option=LayoutRewriteOption.NO_REWRITE).state.transform_steps
+        == best.transform_steps
+    )
     first = load_records(log)
     assert first[0].steps == default().transform_steps
     assert len(first) == 6  # three programs, and each again
     assert {str(record.steps) for record in first[:3]} == {str(record.steps) for record in first[3:]}
+    assert [record.is_confirmed for record in first] == [False] * 5 + [True]
     assert tune(TASK, TuningOptions(5), log=log) is not None
     again = load_records(log)
     assert again[:6] == first
@@ -104,6 +111,27 @@ def test_the_best_schedule_of_a_log_is_applied(tmp_path: Path) -> None:
     c = np.zeros((24, 24), np.float32)
     compile_kernel(mod.prim_func("f"), isa).load()(a, b, c)
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_the_log_of_a_search_its_resumption_and_its_result_agree(tmp_path: Path) -> None:
+    """A lucky first measurement decides nothing, in the log no more than in the search."""
+    log, states = tmp_path / "log.json", logged(tmp_path / "first.json")
+    first = {state.text: cost for state, cost in zip(states, (2.0, 1.0, 1.1), strict=True)}
+    again = {state.text: cost for state, cost in zip(states, (2.0, 1.3, 1.2), strict=True)}
+    measurer = FakeMeasurer(lambda state: first[state.text], again=lambda state: again[state.text])
+    policy = SketchPolicy(
+        TASK, usual_model(SMALL_MACHINE), measurer, SOON, seeds=states, on_measured=[RecordToFile(log)]
+    )
+    best = policy.search(TuningOptions(3))
+    assert best == states[2]
+    assert (
+        apply_best(TASK, log, option=LayoutRewriteOption.NO_REWRITE).state.transform_steps
+        == best.transform_steps
+    )
+    resumed = usual_policy(TASK, measurer, Isa.host(), SOON)
+    resumed.preload(load_records(log))
+    assert (resumed.best_state, resumed.best_cost) == (best, policy.best_cost)
+    assert resumed.search(TuningOptions(0)) == best
 
 
 def test_the_best_schedule_of_a_log_is_printed(tmp_path: Path) -> None:

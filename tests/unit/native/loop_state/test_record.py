@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from tests.native_workloads import matmul
@@ -12,6 +13,7 @@ from intarsia.native.loop_state.record import (
     read_records,
     record_from_line,
     record_to_line,
+    record_to_text,
 )
 from intarsia.native.loop_state.step_json import step_from_json
 from intarsia.native.loop_state.step_record import step_to_json
@@ -156,3 +158,12 @@ def test_a_damaged_line_is_refused(line: str, message: str) -> None:
         list(read_records([SEED_LINE, line], "tuning.json"))
     assert message in str(caught.value)
     assert "in line 2 of tuning.json" in str(caught.value)
+
+
+def test_a_confirmed_record_has_a_mark_that_other_readers_skip() -> None:
+    plain = record_from_line(SEED_LINE)
+    confirmed = replace(plain, is_confirmed=True)
+    text = record_to_text(confirmed) + record_to_text(plain)
+    assert text == f"{SEED_LINE}\n# confirmed\n{SEED_LINE}\n"
+    assert list(read_records(text.splitlines())) == [confirmed, plain]
+    assert list(read_records(["# confirmed", SEED_LINE, "# confirme"])) == [plain]
