@@ -103,8 +103,8 @@ class KernelSearch:
             teach: Whether to update the model with them.
         """
         if self.policy.preload(records, teach=teach):
-            known = known_records(self.extracted.task, records)
-            self._costs |= {program.state.text: program.cost for program in known}
+            programs = known_records(self.extracted.task, records)
+            self._costs |= {program.state.text: program.cost for program in programs}
             self.default_seconds = self._costs.get(self._default, math.inf)
             self._has_begun = self._default in self._costs
         return tuple(self._costs.values())

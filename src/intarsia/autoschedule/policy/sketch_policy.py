@@ -123,12 +123,12 @@ class SketchPolicy:
         """
         before = self.trials
         recorded = list(known_records(self.task, records))
-        for known in recorded:
-            self._measured.add(known.state, known.cost)
-            if known.is_confirmed:
-                self._measured.select_confirmed(known.state)
+        for program in recorded:
+            self._measured.add(program.state, program.cost)
+            if program.is_confirmed:
+                self._measured.select_confirmed(program.state)
         if teach and recorded:
-            states, costs = [known.state for known in recorded], [known.cost for known in recorded]
+            states, costs = [program.state for program in recorded], [program.cost for program in recorded]
             self._model.update(self.task, states, costs)
         return self.trials - before
 
