@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.build import build
-from intarsia.driver.booked_targets import BookedRun
+from intarsia.driver.booked_targets import BookedRun, ScheduleRequest
 from intarsia.driver.budget import parse_budget
-from intarsia.driver.schedule_records import ScheduleRequest, ScheduleRow
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import IRModule

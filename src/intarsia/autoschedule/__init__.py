@@ -13,6 +13,7 @@ measuring    costs of states, measured on this machine or read from a log
 policy       choice of the states of a task that are measured
 scheduler    choice of the task that gets the next round
 extraction   the tasks of a model
+tuning       the search of all kernels of a program within one budget, and the tuning pass TuneSchedule
 
 Names are loaded when they are first used.
 """

@@ -4,11 +4,7 @@ tune      the public function
 baselines each toolchain alone
 partition the search for partitions, on both levels
 evolve    the second level: the whole model's latency as fitness
-booked_targets   native with searched schedules as one more candidate
-schedules        the schedule search of all kernels; kernel_search: of one; schedule_allowance: its limits
-schedule_history, schedule_model   stored schedules, and the stored cost model
-schedule_records   results of schedule searches as plain data
-tune_schedule      searched schedules as a decision of a tuning pass
+booked_targets   native with searched schedules (autoschedule.tuning) as one more candidate
 plans     reading the plan of an earlier run, and writing that of this run
 entrant   a candidate for the whole model
 contest   measurement of all candidates, and the end-to-end race of the fast ones

@@ -1,30 +1,47 @@
-"""Native with a schedule book as one more target: with schedules searched now, or known from before."""
+"""Native with a schedule log as one more target: with schedules searched now, or stored ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import NamedTuple
 
-from intarsia.autoschedule.extraction import ExtractedTask, extract_tasks
-from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
-from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
+from intarsia.autoschedule.extraction import extract_tasks
+from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.driver.records import Progress, TuneStage
-from intarsia.driver.schedule_history import ScheduleHistory
-from intarsia.driver.schedule_records import BookedTargets, ScheduleRequest, ScheduleRow
-from intarsia.driver.schedules import ScheduleSearch, tune_schedules
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
-from intarsia.native.peak import measured_peak
-from intarsia.native.schedule import ScheduleBook
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Host, Target
 from intarsia.toolchain import toolchain, usable_toolchains
-from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.native.toolchain import Native
 
-_EVICTED: Final = 2
-"""Operands of so many times the size of the second-level caches are not found there again."""
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequest:
+    """Request of a schedule search, with its limits.
+
+    Attributes:
+        seconds: Total seconds of schedule search of this model's kernels on this machine, earlier runs
+            included.
+        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
+    """
+
+    seconds: float
+    trials: int | None
+
+
+class BookedTargets(NamedTuple):
+    """Targets of a run, with the rows of their schedule search.
+
+    Attributes:
+        targets: Requested targets, and native with schedule records if there are any.
+        rows: Kernels of the schedule search, if there was one.
+    """
+
+    targets: tuple[Target, ...]
+    rows: tuple[ScheduleRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,63 +91,24 @@ class BookedRun:
             if request is not None:
                 self.on_note(f"no schedules are searched: {error.problem}")
             return BookedTargets(tuple(targets))
-        book, rows = self.book(tasks, request)
-        if not len(book):
-            return BookedTargets(tuple(targets), rows)
-        return BookedTargets((*targets, native.with_options(schedules=book.digest)), rows)
-
-    def book(
-        self, tasks: Sequence[ExtractedTask], request: ScheduleRequest | None
-    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
-        """The best schedules of kernels: searched, if that is asked for, else those known already.
-
-        A book that is not empty is kept where builds find it.
-
-        Args:
-            tasks: The kernels, at least one if schedules are searched.
-            request: That schedules are searched, and how long.
-
-        Raises:
-            IntarsiaError: Measuring is impossible, or a result cannot be kept.
-        """
-        history = ScheduleHistory(self.database, self.host)
-        book, rows = (
-            (history.make_book(tasks), ()) if request is None else self._tuned(tasks, history, request)
+        if request is not None:
+            self.report(Progress(TuneStage.SCHEDULES))
+        logs = ScheduleLogs(
+            self.host,
+            self.database,
+            0.0 if request is None else request.seconds,
+            None if request is None else request.trials,
+            self.seed,
+            lambda progress: self.report(
+                Progress(TuneStage.SCHEDULES, progress.fraction, scheduled=progress)
+            ),
+            self.on_note,
+            self.should_stop,
         )
-        if len(book):
-            book.save(schedule_folder())
-        return book, rows
-
-    def _tuned(
-        self, tasks: Sequence[ExtractedTask], history: ScheduleHistory, request: ScheduleRequest
-    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
-        self.report(Progress(TuneStage.SCHEDULES))
-        isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
-        peak = measured_peak(isa, threads)
-        options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
-        with PoolMeasurer.open(
-            isa,
-            options,
-            on_measured=history.on_measured,
-            on_wait=_once(self.on_note),
-            should_stop=self.should_stop,
-        ) as measurer:
-            search = ScheduleSearch(
-                measurer,
-                history,
-                peak,
-                seconds=request.seconds,
-                trials=request.trials,
-                seed=self.seed,
-                on_confirmed=history.on_measured,
-                samples=schedule_folder() / f"samples-{self.host.digest}-{threads}.npz",
-                on_progress=lambda each: self.report(
-                    Progress(TuneStage.SCHEDULES, each.fraction, scheduled=each)
-                ),
-                should_stop=self.should_stop,
-            )
-            tuned = tune_schedules(tasks, search)
-        return tuned.book, tuned.rows
+        log, rows = logs.make(tasks)
+        if not len(log):
+            return BookedTargets(tuple(targets), rows)
+        return BookedTargets((*targets, native.with_options(schedules=log.digest)), rows)
 
 
 def _is_plain_native(target: Target) -> bool:
@@ -139,15 +117,3 @@ def _is_plain_native(target: Target) -> bool:
 
 def _is_usable() -> bool:
     return any(each.name == Native.name for each in usable_toolchains())
-
-
-def _once(on_note: Callable[[str], None]) -> Callable[[str], None]:
-    """Tells the first note: whom a search waits for changes with each of its many measurements."""
-    told: list[str] = []
-
-    def tell(note: str) -> None:
-        if not told:
-            told.append(note)
-            on_note(note)
-
-    return tell

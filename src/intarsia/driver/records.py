@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from intarsia.driver.schedule_records import ScheduleProgress
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress
 from intarsia.measure.timing.interleaved import RatioInterval

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.explain.explanation import Explanation
 from intarsia.driver.records import CandidateRecord
-from intarsia.driver.schedule_records import ScheduleRow
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain

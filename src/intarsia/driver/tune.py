@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from onnx import ModelProto
 
+    from intarsia.driver.booked_targets import ScheduleRequest
     from intarsia.driver.records import Progress
     from intarsia.driver.result import TuneResult
-    from intarsia.driver.schedule_records import ScheduleRequest
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
     from intarsia.measure.testbed import Testbed, TestbedLimits
@@ -103,14 +103,14 @@ def tune(
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
+    from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
     from intarsia.collage.gather_specs import gather_partition_specs
     from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
+    from intarsia.driver.booked_targets import BookedTargets
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.records import Progress, TuneStage
-    from intarsia.driver.schedule_history import ScheduleHistory
-    from intarsia.driver.schedule_records import BookedTargets
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_pipelines import deciding_passes
     from intarsia.frontend.onnx import from_onnx, import_notes
@@ -176,7 +176,7 @@ def tune(
 
 def _request(seconds: float, trials: int | None, cluster: str | None) -> ScheduleRequest:
     """Return the request of a schedule search with its share of the budget."""
-    from intarsia.driver.schedule_records import ScheduleRequest
+    from intarsia.driver.booked_targets import ScheduleRequest
     from intarsia.support.errors import UsageError
 
     if cluster is not None:

@@ -11,12 +11,11 @@ import pytest
 
 import intarsia as ia
 from intarsia.autoschedule.extraction import ExtractedTask, extract_tasks
+from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.driver import booked_targets
 from intarsia.driver.baselines import without_slower
-from intarsia.driver.booked_targets import BookedRun
+from intarsia.driver.booked_targets import BookedRun, ScheduleRequest
 from intarsia.driver.records import Progress, Status, TuneStage
-from intarsia.driver.schedule_history import KeptSchedule, ScheduleHistory
-from intarsia.driver.schedule_records import ScheduleRequest
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.native.loop_state import LoopState

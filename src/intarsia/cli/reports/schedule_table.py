@@ -9,7 +9,7 @@ from intarsia.cli.reports.table import Table
 from intarsia.cli.reports.units import NOTHING, duration_text
 
 if TYPE_CHECKING:
-    from intarsia.driver.schedule_records import ScheduleProgress, ScheduleRow
+    from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
     from intarsia.measure.measure_result import MeasureError
 
 HEADERS: Final = (

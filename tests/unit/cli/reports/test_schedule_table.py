@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.cli.console.progress import step_text
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.table import plain_table
 from intarsia.driver.records import Progress, TuneStage
-from intarsia.driver.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.measure.measure_result import MeasureError
 
 CONV = ScheduleRow(

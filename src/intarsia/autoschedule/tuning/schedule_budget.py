@@ -11,7 +11,7 @@ from intarsia.support.callbacks import never
 
 
 @dataclass(slots=True)
-class ScheduleAllowance:
+class ScheduleBudget:
     """Limits of time and trials, with a stop flag.
 
     Attributes:
@@ -39,7 +39,7 @@ class ScheduleAllowance:
 
     @property
     def fraction(self) -> float:
-        """Used share of the allowance, from 0 to 1."""
+        """Used share of the budget, from 0 to 1."""
         if not (self.trials and self.seconds):
             return 1.0
         return min(1.0, max(self.used / self.trials, self.spent / self.seconds))

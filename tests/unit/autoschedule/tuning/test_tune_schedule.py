@@ -12,9 +12,9 @@ from tests.pass_checks import assert_same_results
 from tests.unit.driver.test_booked_targets import NATIVE, REFERENCE, product, with_winner
 from tests.unit.measure.quick_testbed import POLICY
 
+from intarsia.autoschedule.tuning import schedule_log
+from intarsia.autoschedule.tuning.tune_schedule import DEFAULT, TuneSchedule
 from intarsia.collage.tune_placement import TunePlacement
-from intarsia.driver import booked_targets
-from intarsia.driver.tune_schedule import DEFAULT, TuneSchedule
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, structural_digest
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
@@ -161,7 +161,7 @@ def test_it_decides_behind_a_placement_and_before_it(testbed: LocalTestbed, data
 def test_its_limits_reach_the_search(
     testbed: LocalTestbed, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(booked_targets, "PoolMeasurer", None)  # it would be opened for a search
+    monkeypatch.setattr(schedule_log, "PoolMeasurer", None)  # it would be opened for a search
     stopped = TuneSchedule(trials=3, limits=SearchLimits(should_stop=lambda: True))
     mod = product()
     assert stopped(mod, planted(testbed, database)) is mod

@@ -119,8 +119,8 @@ class ScheduleHistory:
         """Whether this machine has no stored schedule at all: then no kernel needs to be looked up."""
         return self._read(self._key("any schedule")) is None
 
-    def make_book(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
-        """Return a book of the best stored schedules of kernels, without those where the default is best."""
+    def make_log(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
+        """Return a log of the best stored schedules of kernels, without those where the default is best."""
         from intarsia.native.schedule import ScheduleBook
 
         results = ((task.key, self.find(task)) for task in tasks)

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from intarsia.measure.measure_result import MeasureError
-from intarsia.target import Target
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleRequest:
-    """Request of a schedule search, with its limits.
-
-    Attributes:
-        seconds: Total seconds of schedule search of this model's kernels on this machine, earlier runs
-            included.
-        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
-    """
-
-    seconds: float
-    trials: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +20,11 @@ class ScheduleRow:
         failed: Number of failures of this run, by kind.
         default_seconds: Seconds per call with the default schedule, if measured.
         seconds: Seconds per call with the best schedule, if measured; measured interleaved with the default
-            if it is
-            in the book.
+            if it is in the schedule log.
         flop_per_second: FLOP/s at `seconds`; None if the operations are unknown.
         share_of_peak: `flop_per_second` relative to the measured peak of FMAs in registers on as many
             threads.
-        is_chosen: Whether the book has a schedule for it, which is faster than the default.
+        is_chosen: Whether the schedule log has a schedule for it, which is faster than the default.
     """
 
     name: str
@@ -68,18 +52,6 @@ class ScheduleRow:
         }
 
 
-class BookedTargets(NamedTuple):
-    """Targets of a run, with the rows of their schedule search.
-
-    Attributes:
-        targets: Requested targets, and native with schedule records if there are any.
-        rows: Kernels of the schedule search, if there was one.
-    """
-
-    targets: tuple[Target, ...]
-    rows: tuple[ScheduleRow, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class ScheduleProgress:
     """Progress of a schedule search after a round of one kernel.
@@ -89,7 +61,7 @@ class ScheduleProgress:
         trials: Number of schedules of all kernels that were measured in this run.
         objective: Seconds of all kernels in a run of the model, each with its best schedule; None
             while a kernel has no working schedule.
-        fraction: Used share of the allowance, from 0 to 1.
+        fraction: Used share of the budget, from 0 to 1.
     """
 
     row: ScheduleRow

@@ -15,9 +15,9 @@ from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, known_records
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
-from intarsia.driver.schedule_allowance import ScheduleAllowance
-from intarsia.driver.schedule_history import KeptSchedule
-from intarsia.driver.schedule_records import ScheduleRow
+from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
+from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
@@ -26,7 +26,7 @@ from intarsia.support.errors import ExecutionError
 
 
 class KernelSearch:
-    """A sketch policy seeded with the default schedule, within the allowance of the whole search.
+    """A sketch policy seeded with the default schedule, within the budget of the whole search.
 
     Attributes:
         extracted: Task of the kernel.
@@ -41,7 +41,7 @@ class KernelSearch:
         model: CostModel,
         draft: CostModel,
         measurer: ScheduleMeasurer,
-        allowance: ScheduleAllowance,
+        budget: ScheduleBudget,
         seed: int,
         options: PolicyOptions | None = None,
         on_measured: Sequence[OnMeasured] = (),
@@ -55,7 +55,7 @@ class KernelSearch:
             model: Cost model, shared by all kernels.
             draft: Draft model that prunes candidates before the cost model.
             measurer: Measurer of schedules.
-            allowance: Allowance of time and trials, shared by all kernels.
+            budget: Limits of time and trials, shared by all kernels.
             seed: Random seed of the search.
             options: Options of the policy.
             on_measured: Callbacks that are called with each round's measurements.
@@ -65,7 +65,7 @@ class KernelSearch:
         self.extracted = extracted
         self.failed: Counter[MeasureError] = Counter()
         self.default_seconds = math.inf
-        self._allowance = allowance
+        self._budget = budget
         self._default = _text(extracted.default_state)
         self._costs: dict[str, float] = {}
         self._has_begun = False
@@ -110,8 +110,8 @@ class KernelSearch:
         return tuple(self._costs.values())
 
     def tune_round(self, n: int) -> Sequence[float]:
-        """Measure up to `n` schedules, the default alone first; none if the allowance is used up."""
-        granted = self._allowance.granted(n)
+        """Measure up to `n` schedules, the default alone first; none if the budget is used up."""
+        granted = self._budget.granted(n)
         if not granted:
             return ()
         try:
@@ -120,10 +120,10 @@ class KernelSearch:
             self.failed[MeasureError.UNKNOWN] += 1
             return ()
         self._has_begun = True
-        self._allowance.used += len(costs)
+        self._budget.used += len(costs)
         return costs
 
-    def race_finalists(self) -> KeptSchedule | None:
+    def confirm_finalists(self) -> KeptSchedule | None:
         """Re-measure the finalists against the default; None while the default was not measured.
 
         The default wins unless a finalist is clearly faster.
@@ -141,7 +141,7 @@ class KernelSearch:
 
         Args:
             peak: Peak floating-point operations per second of the machine.
-            kept: Result of the finalists' race, if it was run.
+            kept: Result of the finalists' confirmation, if there was one.
         """
         default, cost, flop = self.default_seconds, self.policy.best_cost, self.extracted.flop_count
         if kept is not None:

@@ -17,10 +17,10 @@ from intarsia.autoschedule.measuring import best_record
 from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.task import SearchTask
-from intarsia.driver.schedule_history import KeptSchedule, ScheduleHistory
-from intarsia.driver.schedule_model import ScheduleModel
-from intarsia.driver.schedule_records import ScheduleProgress
-from intarsia.driver.schedules import ScheduleSearch, tune_schedules
+from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
+from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
+from intarsia.autoschedule.tuning.search_schedules import ScheduleSearch, search_schedules
 from intarsia.ir import DType
 from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureError
@@ -70,7 +70,7 @@ def search(measurer: FakeMeasurer, database: Database | None = None, **rest: Any
 def test_the_default_schedule_of_each_kernel_is_measured_first() -> None:
     tasks = [kernel(16), kernel(64), kernel(32, weight=9)]
     measurer = FakeMeasurer()
-    tuned = tune_schedules(tasks, search(measurer, trials=12))
+    tuned = search_schedules(tasks, search(measurer, trials=12))
     assert [len(states) for states in measurer.rounds[:3]] == [1, 1, 1]
     heavy_first = [tasks[2], tasks[1], tasks[0]]
     assert [history_text(states[0]) for states in measurer.rounds[:3]] == [
@@ -80,10 +80,10 @@ def test_the_default_schedule_of_each_kernel_is_measured_first() -> None:
     assert sum(row.trials for row in tuned.rows) == 12
 
 
-def test_what_is_faster_than_the_default_is_in_the_book() -> None:
+def test_what_is_faster_than_the_default_is_in_the_log() -> None:
     task = kernel(32)
     measurer = FakeMeasurer(slow_default(task))
-    tuned = tune_schedules([task], search(measurer, trials=12))
+    tuned = search_schedules([task], search(measurer, trials=12))
     (row,) = tuned.rows
     assert row.is_chosen
     assert row.default_seconds == 1.0
@@ -91,23 +91,23 @@ def test_what_is_faster_than_the_default_is_in_the_book() -> None:
     assert row.seconds <= 0.5
     assert row.flop_per_second == pytest.approx(task.flop_count / row.seconds)
     assert row.share_of_peak == pytest.approx(task.flop_count / row.seconds / PEAK)
-    state = tuned.book.lookup(task.task.dag)
+    state = tuned.log.lookup(task.task.dag)
     assert state is not None
     assert slow_default(task)(state) == row.seconds
     assert history_text(task.default_state) in map(history_text, measurer.contests[0])
 
 
-def test_what_does_not_win_the_race_is_not_in_the_book() -> None:
+def test_what_does_not_win_the_race_is_not_in_the_log() -> None:
     task = kernel(32)
     measurer = FakeMeasurer(slow_default(task), again=lambda state: 0.7)
-    tuned = tune_schedules([task], search(measurer, trials=12))
-    assert len(tuned.book) == 0
+    tuned = search_schedules([task], search(measurer, trials=12))
+    assert len(tuned.log) == 0
     assert [(row.is_chosen, row.seconds, row.default_seconds) for row in tuned.rows] == [(False, 0.7, 0.7)]
 
 
 def test_failures_are_counted_by_kind() -> None:
     task = kernel(32)
-    tuned = tune_schedules([task], search(FakeMeasurer(failing(3)), trials=14))
+    tuned = search_schedules([task], search(FakeMeasurer(failing(3)), trials=14))
     (row,) = tuned.rows
     assert 0 < row.failed[MeasureError.RUNTIME] < 14
     assert row.to_json()["failed"] == {"runtime": row.failed[MeasureError.RUNTIME]}
@@ -116,15 +116,15 @@ def test_failures_are_counted_by_kind() -> None:
 def test_a_search_goes_on_where_it_ended(database: Database) -> None:
     tasks = [kernel(16), kernel(32)]
     first = FakeMeasurer()
-    tune_schedules(tasks, search(first, database, trials=14))
+    search_schedules(tasks, search(first, database, trials=14))
     again = FakeMeasurer()
-    same = tune_schedules(tasks, search(again, database, trials=14))
+    same = search_schedules(tasks, search(again, database, trials=14))
     assert again.rounds == []
     assert again.contests == []
     assert same.trials == 0
     assert sum(row.trials for row in same.rows) == 14
     more = FakeMeasurer()
-    tune_schedules(tasks, search(more, database, trials=20))
+    search_schedules(tasks, search(more, database, trials=20))
     assert len(more.measured) == 6
     texts = {(state.initial_dag.tensors[0].shape, state.text) for state in first.measured}
     assert not texts & {(state.initial_dag.tensors[0].shape, state.text) for state in more.measured}
@@ -133,24 +133,24 @@ def test_a_search_goes_on_where_it_ended(database: Database) -> None:
 def test_measurements_come_back_with_the_result_of_their_race(database: Database) -> None:
     task = kernel(32)
     measurer = FakeMeasurer(slow_default(task), again=lambda state: 0.7)
-    tune_schedules([task], search(measurer, database, trials=12))
+    search_schedules([task], search(measurer, database, trials=12))
     history = ScheduleHistory(database, this_host())
     best = best_record(history.records(task))
     assert best is not None
     assert best.is_confirmed
     assert (best.steps, best.result.costs) == (task.default_state.transform_steps, (0.7,))
-    (row,) = tune_schedules([task], search(FakeMeasurer(), database, trials=12)).rows
+    (row,) = search_schedules([task], search(FakeMeasurer(), database, trials=12)).rows
     assert (row.seconds, row.is_chosen) == (0.7, False)
 
 
 def test_a_wish_to_stop_ends_it_and_what_was_measured_is_kept(database: Database) -> None:
     measurer, task = FakeMeasurer(), kernel(32)
     stop = lambda: len(measurer.measured) >= 10  # noqa: E731  # asked again and again
-    tuned = tune_schedules([task], search(measurer, database, should_stop=stop))
+    tuned = search_schedules([task], search(measurer, database, should_stop=stop))
     assert measurer.contests == []
     assert tuned.trials == len(measurer.measured) >= 10
     assert len(ScheduleHistory(database, this_host()).records(task)) == tuned.trials
-    assert len(tuned.book) == 0
+    assert len(tuned.log) == 0
 
 
 def test_a_round_that_is_stopped_ends_it_too(database: Database) -> None:
@@ -162,8 +162,8 @@ def test_a_round_that_is_stopped_ends_it_too(database: Database) -> None:
             raise StoppedError("measuring was stopped")
         return 1.0
 
-    tuned = tune_schedules([task], search(FakeMeasurer(seconds), database))
-    assert (tuned.trials, len(tuned.book)) == (1, 0)
+    tuned = search_schedules([task], search(FakeMeasurer(seconds), database))
+    assert (tuned.trials, len(tuned.log)) == (1, 0)
     assert [row.seconds for row in tuned.rows] == [1.0]
 
 
@@ -172,9 +172,9 @@ def test_the_time_of_all_searches_counts(database: Database) -> None:
     history = ScheduleHistory(database, this_host())
     history.keep_spent(tasks, 60.0)
     measurer = FakeMeasurer()
-    tuned = tune_schedules(tasks, search(measurer, database, seconds=60.0))
+    tuned = search_schedules(tasks, search(measurer, database, seconds=60.0))
     assert (measurer.rounds, tuned.trials) == ([], 0)
-    tune_schedules(tasks, search(measurer, database, seconds=math.inf, trials=5))
+    search_schedules(tasks, search(measurer, database, seconds=math.inf, trials=5))
     assert len(measurer.measured) == 5
     assert history.spent(tasks) > 60.0
     assert history.spent([kernel(17)]) == 0.0
@@ -183,11 +183,11 @@ def test_the_time_of_all_searches_counts(database: Database) -> None:
 def test_a_search_that_its_time_has_ended_is_not_repeated(database: Database) -> None:
     tasks = [kernel(16)]
     first, again, more = FakeMeasurer(), FakeMeasurer(), FakeMeasurer()
-    tune_schedules(tasks, search(first, database, seconds=1.0))
+    search_schedules(tasks, search(first, database, seconds=1.0))
     assert first.rounds
-    tune_schedules(tasks, search(again, database, seconds=1.0))
+    search_schedules(tasks, search(again, database, seconds=1.0))
     assert (again.rounds, again.contests) == ([], [])
-    tune_schedules(tasks, search(more, database, seconds=1e6, trials=len(first.measured) + 3))
+    search_schedules(tasks, search(more, database, seconds=1e6, trials=len(first.measured) + 3))
     assert len(more.measured) == 3
     assert ScheduleHistory(database, this_host()).spent(tasks) < 1e6
 
@@ -195,7 +195,7 @@ def test_a_search_that_its_time_has_ended_is_not_repeated(database: Database) ->
 def test_progress_tells_the_kernel_of_the_round() -> None:
     seen: list[ScheduleProgress] = []
     tasks = [kernel(16), kernel(32)]
-    tune_schedules(tasks, search(FakeMeasurer(), trials=12, on_progress=seen.append))
+    search_schedules(tasks, search(FakeMeasurer(), trials=12, on_progress=seen.append))
     assert [each.row.name for each in seen[:2]] == ["product32", "product16"]
     assert [each.trials for each in seen][-1] == 12
     assert seen[-1].fraction == 1.0
@@ -205,18 +205,18 @@ def test_progress_tells_the_kernel_of_the_round() -> None:
 
 def test_a_model_without_native_kernels_is_an_error() -> None:
     with pytest.raises(UsageError, match="the program has no native kernels"):
-        tune_schedules([], search(FakeMeasurer()))
+        search_schedules([], search(FakeMeasurer()))
 
 
 def test_what_has_won_is_found_again(database: Database) -> None:
     task, other, history = kernel(32), kernel(16), ScheduleHistory(database, this_host())
     assert history.is_empty
-    assert len(history.make_book([task, other])) == 0
-    tuned = tune_schedules([task], search(FakeMeasurer(slow_default(task)), database, trials=12))
+    assert len(history.make_log([task, other])) == 0
+    tuned = search_schedules([task], search(FakeMeasurer(slow_default(task)), database, trials=12))
     assert not history.is_empty
-    assert history.make_book([task, other]) == tuned.book
+    assert history.make_log([task, other]) == tuned.log
     history.keep(task, KeptSchedule(None, 1.0, 1.0, 21))
-    assert len(history.make_book([task])) == 0
+    assert len(history.make_log([task])) == 0
     elsewhere = ScheduleHistory(database, replace(this_host(), cpu_model="another"))
     assert elsewhere.is_empty
     assert elsewhere.find(task) is None
@@ -227,12 +227,12 @@ def test_what_has_won_is_found_again(database: Database) -> None:
 
 def test_a_model_learns_from_searches_of_other_models(tmp_path: Path) -> None:
     path = tmp_path / "cache" / "samples.npz"
-    tune_schedules([kernel(32)], search(FakeMeasurer(), trials=12, samples=path))
+    search_schedules([kernel(32)], search(FakeMeasurer(), trials=12, samples=path))
     machine = Machine.of_isa(Isa.host(), 2)
     first = ScheduleModel.open(machine, 0, path)
     assert len(first.model) == 12
     assert first.learned == {kernel(32).task.workload_key}
-    tune_schedules([kernel(16)], search(FakeMeasurer(), trials=12, samples=path))
+    search_schedules([kernel(16)], search(FakeMeasurer(), trials=12, samples=path))
     assert len(ScheduleModel.open(machine, 0, path).model) == 24
     path.write_bytes(b"no samples")
     assert len(ScheduleModel.open(machine, 0, path).model) == 0
@@ -247,7 +247,7 @@ def test_a_kernel_without_a_reference_result_stays_as_it_is() -> None:
                 raise ExecutionError("the reference result of a task cannot be computed")
             return super().measure(task, states)
 
-    tuned = tune_schedules([broken, fine], search(Measurer(slow_default(fine)), trials=12))
+    tuned = search_schedules([broken, fine], search(Measurer(slow_default(fine)), trials=12))
     rows = {row.name: row for row in tuned.rows}
     assert (rows["product32"].trials, rows["product32"].seconds) == (0, None)
     assert rows["product32"].failed == {MeasureError.UNKNOWN: 1}

@@ -1,0 +1,109 @@
+"""The schedule log of the best schedules of a program's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.autoschedule.extraction import ExtractedTask
+from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
+from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
+from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
+from intarsia.autoschedule.tuning.search_schedules import ScheduleSearch, search_schedules
+from intarsia.measure.database import Database
+from intarsia.native.peak import measured_peak
+from intarsia.native.schedule import ScheduleBook
+from intarsia.support.callbacks import never, silent
+from intarsia.target import Host
+from intarsia.toolchain.native.caches import schedule_folder
+
+_EVICTED: Final = 2
+"""Ratio of the operands' bytes to the second-level caches from which a call finds no operand in them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduleLogs:
+    """Makes schedule logs for programs on this machine.
+
+    Attributes:
+        host: This machine.
+        database: Database of measurements, or None.
+        seconds: Total seconds of schedule search of a program's kernels, earlier runs included; 0 to search
+            nothing, and take stored schedules.
+        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
+        seed: Random seed of the search.
+        on_progress: Callback that is called after each round of a kernel.
+        on_note: Callback that is called with notes, such as that another process keeps the machine busy.
+        should_stop: Function that returns true to end the search.
+    """
+
+    host: Host
+    database: Database | None
+    seconds: float
+    trials: int | None = None
+    seed: int = 0
+    on_progress: Callable[[ScheduleProgress], object] = silent
+    on_note: Callable[[str], object] = silent
+    should_stop: Callable[[], bool] = never
+
+    def make(self, tasks: Sequence[ExtractedTask]) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+        """Return the best schedules of kernels, and the rows of a search if there was one.
+
+        A log that is not empty is written where builds find it.
+
+        Args:
+            tasks: Kernels, at least one if schedules are searched.
+
+        Raises:
+            IntarsiaError: Measuring is impossible, or a result cannot be stored.
+        """
+        history = ScheduleHistory(self.database, self.host)
+        log, rows = self._search(tasks, history) if self.seconds else (history.make_log(tasks), ())
+        if len(log):
+            log.save(schedule_folder())
+        return log, rows
+
+    def _search(
+        self, tasks: Sequence[ExtractedTask], history: ScheduleHistory
+    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+        isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
+        peak = measured_peak(isa, threads)
+        options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
+        with PoolMeasurer.open(
+            isa,
+            options,
+            on_measured=history.on_measured,
+            on_wait=_first_only(self.on_note),
+            should_stop=self.should_stop,
+        ) as measurer:
+            search = ScheduleSearch(
+                measurer,
+                history,
+                peak,
+                seconds=self.seconds,
+                trials=self.trials,
+                seed=self.seed,
+                on_confirmed=history.on_measured,
+                samples=schedule_folder() / f"samples-{self.host.digest}-{threads}.npz",
+                on_progress=self.on_progress,
+                should_stop=self.should_stop,
+            )
+            searched = search_schedules(tasks, search)
+        return searched.log, searched.rows
+
+
+def _first_only(on_note: Callable[[str], object]) -> Callable[[str], None]:
+    """Return a callback that passes on the first note only.
+
+    A search waits for another process at each of its many measurements.
+    """
+    notes: list[str] = []
+
+    def note_once(note: str) -> None:
+        if not notes:
+            notes.append(note)
+            on_note(note)
+
+    return note_once

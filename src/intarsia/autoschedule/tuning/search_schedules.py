@@ -1,0 +1,246 @@
+"""Searching schedules of all native kernels of a model, within one budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from intarsia.autoschedule.cost_model import CostModel, DraftModel
+from intarsia.autoschedule.extraction import ExtractedTask
+from intarsia.autoschedule.features import Machine
+from intarsia.autoschedule.measuring.callbacks import OnMeasured
+from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
+from intarsia.autoschedule.policy import PolicyOptions
+from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, SchedulerTable, TaskScheduler
+from intarsia.autoschedule.tuning.kernel_search import KernelSearch
+from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
+from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
+from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
+from intarsia.native.schedule import ScheduleBook
+from intarsia.support.callbacks import never, silent
+from intarsia.support.errors import StoppedError, UsageError
+
+SEARCH_SHARE: Final = 0.75
+"""Share of the time for the search; the rest is for confirming the best schedules."""
+_TRIAL_SECONDS: Final = 0.1
+"""Estimate of the seconds to find, build and measure a schedule."""
+_ROUNDS: Final = 4
+"""Average number of rounds of a kernel."""
+_ROUND: Final = (16, 64)
+"""Minimum and maximum number of trials of a round."""
+_GENERATION: Final = 2
+"""Programs of a generation for each trial of a round, so that the search takes as long as measuring."""
+_MANY: Final = 10**9
+"""Number of trials where only the time is limited."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleSearch:
+    """Settings of a search.
+
+    Attributes:
+        measurer: Measurer of schedules.
+        history: Stored measurements, results and search times of this machine.
+        peak: Peak floating-point operations per second of the machine.
+        seconds: Total seconds of the search, earlier searches of these kernels included.
+        trials: Maximum number of measured schedules of all kernels, stored ones included; None for no limit.
+        seed: Random seed of the search.
+        options: Options of the kernels' policies; None for options that fit the time.
+        samples: File with the samples of the cost model, also of other models; None for none.
+        on_measured: Callbacks that are called with each round's measurements, finalists included.
+        on_confirmed: Callbacks that are called with the finalists' measurements only.
+        on_progress: Callback that is called after each round.
+        should_stop: Function that returns true to end the search; measurements so far are stored.
+    """
+
+    measurer: ScheduleMeasurer
+    history: ScheduleHistory
+    peak: float
+    seconds: float = math.inf
+    trials: int | None = None
+    seed: int = 0
+    options: PolicyOptions | None = None
+    samples: Path | None = None
+    on_measured: Sequence[OnMeasured] = ()
+    on_confirmed: Sequence[OnMeasured] = ()
+    on_progress: Callable[[ScheduleProgress], object] = silent
+    should_stop: Callable[[], bool] = never
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedSchedules:
+    """Result of the schedule search of a model's kernels.
+
+    Attributes:
+        log: Schedules that are faster than the default ones.
+        rows: Rows of the kernels, by total time, longest first.
+        trials: Number of schedules that were measured in this run.
+        seconds: Duration of the search.
+    """
+
+    log: ScheduleBook
+    rows: tuple[ScheduleRow, ...]
+    trials: int
+    seconds: float
+
+
+def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> SearchedSchedules:
+    """Search schedules of a model's kernels, and return those that are faster than the default ones.
+
+    All kernels share one cost model, which begins with a draft. Each kernel's default schedule is measured
+    first; then the kernels with the largest expected gain for the whole model get trials (Ansor, section 6).
+    At the end the best schedules of each kernel are measured again, interleaved with its default schedule.
+
+    Args:
+        tasks: Kernels of the model, at least one.
+        search: Settings of the search.
+
+    Raises:
+        UsageError: There is no kernel.
+        IntarsiaError: Measuring is impossible, or a result cannot be kept.
+    """
+    if not tasks:
+        raise UsageError("the program has no native kernels", help="schedules are of native kernels")
+    spent = search.history.spent(tasks)
+    machine = Machine.of_isa(tasks[0].isa, tasks[0].task.hardware.num_cores)
+    model = ScheduleModel.open(machine, search.seed, search.samples)
+    budget = ScheduleBudget(max(0.0, search.seconds - spent), should_stop=search.should_stop)
+    run = _Run(search, budget, model, _kernels(tasks, search, budget, model.model, DraftModel(machine)))
+    run.restore()
+    if budget.seconds:
+        with suppress(StoppedError):  # what was measured before is kept
+            run.search_all()
+            run.confirm_all()
+        model.save()
+        search.history.keep_spent(tasks, max(spent + budget.spent, run.used_up))
+    return run.result()
+
+
+@dataclass(eq=False)
+class _Run:
+    """One search of all kernels."""
+
+    search: ScheduleSearch
+    budget: ScheduleBudget
+    model: ScheduleModel
+    kernels: Sequence[KernelSearch]
+    kept: dict[str, KeptSchedule] = field(default_factory=dict)
+    restored: list[tuple[float, ...]] = field(default_factory=list)
+    reported: int = 0
+
+    def restore(self) -> None:
+        """Load the stored measurements and results of the kernels."""
+        history = self.search.history
+        for kernel in self.kernels:
+            kept, records = history.find(kernel.extracted), history.records(kernel.extracted)
+            if kept is not None:
+                self.kept[kernel.extracted.key] = kept
+            is_searched = self.budget.seconds > 0
+            is_new = kernel.extracted.task.workload_key not in self.model.learned
+            self.restored.append(kernel.preload(records, teach=is_searched and is_new))
+        if self.search.trials is not None:
+            self.budget.trials = max(0, self.search.trials - sum(map(len, self.restored)))
+
+    def search_all(self) -> None:
+        """Measure schedules until time or trials are spent, or nothing new is found."""
+        scheduled = [
+            ScheduledTask(
+                kernel, kernel.extracted.name, kernel.extracted.weight, max(0, kernel.extracted.flop_count)
+            )
+            for kernel in self.kernels
+        ]
+        count, seconds = len(scheduled), self.budget.seconds
+        options = SchedulerOptions(trials_per_round=_round_size(seconds, count))
+        chance = Random(self.search.seed)  # noqa: S311  # choices among equals
+        scheduler = TaskScheduler(scheduled, options, rng=chance, on_round=[self._report])
+        for number, costs in enumerate(self.restored):
+            scheduler.restore(number, costs)
+        whole, self.budget.seconds = seconds, seconds * SEARCH_SHARE
+        scheduler.tune(_MANY if math.isinf(self.budget.trials) else max(count, int(self.budget.trials)))
+        self.budget.seconds = whole
+
+    def confirm_all(self) -> None:
+        """Measure the best schedules again, interleaved with the default ones, the largest gains first."""
+        has_raced = False
+        for kernel in sorted(self.kernels, key=lambda search: -search.expected_gain):
+            before = self.kept.get(kernel.extracted.key)
+            if before is not None and before.trials == kernel.trials:
+                continue
+            if self.search.should_stop() or (has_raced and self.budget.is_over):
+                return
+            has_raced = True
+            kept = kernel.confirm_finalists()
+            if kept is not None:
+                self.search.history.keep(kernel.extracted, kept)
+                self.kept[kernel.extracted.key] = kept
+
+    @property
+    def used_up(self) -> float:
+        """Seconds that a search counts for at least: all of them if the time has ended it."""
+        is_limited = self.search.trials is not None and self.budget.used >= self.budget.trials
+        has_ended = not is_limited and not self.search.should_stop() and math.isfinite(self.search.seconds)
+        return self.search.seconds if has_ended else 0.0
+
+    def result(self) -> SearchedSchedules:
+        """Return the results of this search and of earlier ones."""
+        rows = [
+            kernel.progress_row(self.search.peak, self.kept.get(kernel.extracted.key))
+            for kernel in self.kernels
+        ]
+        log = ScheduleBook({key: kept.history for key, kept in self.kept.items() if kept.history})
+        return SearchedSchedules(
+            log, tuple(sorted(rows, key=_total_time)), self.budget.used, self.budget.spent
+        )
+
+    def _report(self, table: SchedulerTable) -> None:
+        used, fraction = self.budget.used, self.budget.fraction
+        if used > self.reported:
+            self.reported = used
+            row = self.kernels[table.tuned].progress_row(self.search.peak)
+            self.search.on_progress(ScheduleProgress(row, used, table.objective, fraction))
+
+
+def _kernels(
+    tasks: Sequence[ExtractedTask],
+    search: ScheduleSearch,
+    budget: ScheduleBudget,
+    model: CostModel,
+    draft: CostModel,
+) -> list[KernelSearch]:
+    """Return the searches of the kernels, the most work first: those are measured first."""
+    size = _round_size(budget.seconds, len(tasks))
+    quick = PolicyOptions(evolutionary_search_population=_GENERATION * size, sample_init_min_population=size)
+    ordered = sorted(tasks, key=lambda task: -task.weight * max(task.flop_count, task.bytes_moved))
+    return [
+        KernelSearch(
+            task,
+            model,
+            draft,
+            search.measurer,
+            budget,
+            search.seed,
+            search.options or quick,
+            search.on_measured,
+            search.on_confirmed,
+            search.history.hints(task),
+        )
+        for task in ordered
+    ]
+
+
+def _round_size(seconds: float, kernels: int) -> int:
+    """Return the trials of a round: fewer where there is little time for each kernel."""
+    if math.isinf(seconds):
+        return _ROUND[1]
+    return min(max(int(seconds / (_TRIAL_SECONDS * _ROUNDS * kernels)), _ROUND[0]), _ROUND[1])
+
+
+def _total_time(row: ScheduleRow) -> float:
+    """Return a sort key that puts kernels with the most time in a run of the model first."""
+    return -row.weight * (row.default_seconds or row.seconds or 0.0)

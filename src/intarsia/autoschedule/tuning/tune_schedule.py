@@ -1,0 +1,127 @@
+"""The schedules of native kernels as a decision of a tuning pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from intarsia.ir import IRModule
+from intarsia.op.infer import infer_types
+from intarsia.support.errors import CompileError, ModelError, UsageError
+from intarsia.target import Target
+from intarsia.toolchain.native.toolchain import Native
+from intarsia.toolchain.this_host import this_host
+from intarsia.transform import register_pass
+from intarsia.tune.choice import Choice
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.target_options import marked_functions, set_target_options
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+if TYPE_CHECKING:
+    from intarsia.autoschedule.extraction import ExtractedTask
+
+DEFAULT: Final = "default schedules"
+"""Name of the decision for native's default schedules; it comes first, and wins ties."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class TuneSchedule(TuningPass, opt_level=0):
+    """Decides between the default schedules of native's kernels and the best searched ones.
+
+    The kernels are those of the functions that are partitioned for native; of a program without partitions,
+    those of the whole program on native. Without kernels, nothing is decided. Each
+    search continues earlier ones on this machine, if the context's evaluator has a database;
+    without one it starts from scratch (docs/schedule_search.md). The program with the best schedules, as a
+    schedule record, is then a candidate beside the unchanged program.
+
+    Attributes:
+        target: Native target for the whole of a program without partitions; if empty,
+            the evaluator's target, if that is native.
+        seconds: Total seconds of schedule search of these kernels on this machine, earlier runs included; 0
+            for no search: then stored schedules are tried.
+        trials: Maximum number of measured schedules, earlier runs included; None for no limit.
+        seed: Random seed of the search.
+
+    Raises:
+        UsageError: The target is not native's, or a limit leaves no time or trials.
+    """
+
+    target: str = ""
+    seconds: float = 60.0
+    trials: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.target and Target(self.target).toolchain != Native.name:
+            raise UsageError(
+                f'target "{self.target}" is not native\'s, and schedules are of native kernels',
+                help="write cpu -toolchain=native, with options if there are any",
+            )
+        if self.seconds < 0 or (self.trials is not None and self.trials < 1):
+            raise UsageError(f"a search of {self.trials} trials in {self.seconds} s measures nothing")
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
+        """Return the one decision; it has one choice where no schedule is faster than the default.
+
+        Raises:
+            MissingToolchainError: Schedules must be searched, but native is not usable here.
+            IntarsiaError: Measuring is impossible, or a result cannot be stored.
+        """
+        mod = infer_types(trace.out_mod)
+        is_partitioned = any(True for _ in marked_functions(mod))
+        whole = None if is_partitioned else self._whole_target(ctx)
+        default = Choice("PartitionWhole", {"target": str(whole)}) if whole and self.target else Choice()
+        digest = self._find_log(mod, whole, ctx) if is_partitioned or whole else ""
+        if not digest:
+            return [Instruction("schedules", {DEFAULT: default})]
+        if whole is None:
+            options = {"toolchain": Native.name, "options": {"schedules": digest}}
+            scheduled = Choice(set_target_options, options)
+        else:
+            scheduled = Choice("PartitionWhole", {"target": str(whole.with_options(schedules=digest))})
+        return [Instruction("schedules", {DEFAULT: default, f"schedule log {digest}": scheduled})]
+
+    def _whole_target(self, ctx: TuningContext) -> Target | None:
+        """Return the target of a program without partitions, if it is native's."""
+        from intarsia.tune.whole_evaluator import whole_target
+
+        target = Target(self.target) if self.target else whole_target(ctx.evaluator)
+        return target if target is not None and target.toolchain == Native.name else None
+
+    def _find_log(self, mod: IRModule, whole: Target | None, ctx: TuningContext) -> str:
+        """Search schedules; return the digest of the log of the best ones, "" if the defaults are best."""
+        from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
+        from intarsia.tune.whole_evaluator import measuring_evaluator
+
+        limits, begun = self.limits, time.monotonic()
+
+        def should_stop() -> bool:
+            return limits.should_stop() or time.monotonic() - begun >= limits.seconds
+
+        tasks = () if should_stop() else _kernels(mod, whole)
+        if not tasks:
+            return ""
+        judge = measuring_evaluator(ctx.evaluator)
+        database = None if judge is None else judge.measurer.database
+        logs = ScheduleLogs(
+            this_host(), database, self.seconds, self.trials, self.seed, should_stop=should_stop
+        )
+        log, _ = logs.make(tasks)
+        return log.digest if len(log) else ""
+
+
+def _kernels(mod: IRModule, whole: Target | None) -> tuple[ExtractedTask, ...]:
+    """Return native's kernels of a program; none if it cannot compile it: its candidates report the error."""
+    from intarsia.autoschedule.extraction import extract_tasks
+
+    try:
+        return extract_tasks(mod, whole)
+    except (CompileError, ModelError):
+        return ()
