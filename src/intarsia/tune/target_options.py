@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from intarsia.build.kernel_table import SYMBOL, is_marked, marked_target
@@ -99,6 +99,44 @@ def set_target_options(
             attrs = marked.function.attrs.updated(target=str(target))
             replacements[marked.function] = with_fields(marked.function, attrs=attrs)
     return with_marked_functions(mod, replacements)
+
+
+def change_target_option(
+    mod: IRModule, toolchain: str, option: str, changed: Callable[[str | None], str], target: str = ""
+) -> IRModule:
+    """Change an option on the targets of all functions that a program assigns to a toolchain.
+
+    Args:
+        mod: The program.
+        toolchain: Name of the toolchain.
+        option: Name of the option, whose values are texts.
+        changed: Function from the value of a target, None if it has none, to its new value.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
+    """
+    marked = tuple(marked_functions(mod))
+    if not marked and target:
+        mod = PartitionWhole(target)(mod)
+        marked = tuple(marked_functions(mod))
+    chosen = [function for function in marked if function.target.toolchain == toolchain]
+    for value in dict.fromkeys(function.target.option(option) for function in chosen):
+        names = [function.name for function in chosen if function.target.option(option) == value]
+        text = None if value is None else str(value)
+        mod = set_target_options(mod, toolchain, {option: changed(text)}, names)
+    return mod
+
+
+def toolchain_functions(mod: IRModule, toolchain: str, target: str) -> list[Expr]:
+    """Return the functions that a toolchain runs.
+
+    Args:
+        mod: The program.
+        toolchain: Name of the toolchain.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
+    """
+    marked = tuple(marked_functions(mod))
+    if not marked and target and Target.parse(target).toolchain == toolchain:
+        return list(mod.graph_functions.values())
+    return [function.function for function in marked if function.target.toolchain == toolchain]
 
 
 def with_marked_functions(mod: IRModule, replacements: Mapping[Expr, Expr]) -> IRModule:

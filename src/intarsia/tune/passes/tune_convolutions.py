@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from intarsia.ir import Call, Expr, IRModule, post_order
+from intarsia.ir import Call, IRModule, post_order
 from intarsia.native.graph.convolution_algorithm import (
     ConvolutionAlgorithm,
     ConvolutionAlgorithms,
@@ -16,15 +16,13 @@ from intarsia.native.graph.convolution_algorithm import (
     estimated_tile,
     transformable_shape,
 )
-from intarsia.passes import PartitionWhole
 from intarsia.support.errors import UsageError
-from intarsia.target import Target
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Greedy, Strategy
-from intarsia.tune.target_options import MarkedFunction, marked_functions, set_target_options
+from intarsia.tune.target_options import change_target_option, toolchain_functions
 from intarsia.tune.trace import Trace
 from intarsia.tune.transformations import transformation
 from intarsia.tune.tuning_context import TuningContext
@@ -60,28 +58,17 @@ def convolution_by(mod: IRModule, shape: str, algorithm: str, target: str = "") 
           Compiler="native", target="cpu -toolchain=native -convolutions=auto,64x56x56x64=direct"
         } { Relu(%x) }
     """
-    marked = tuple(marked_functions(mod))
-    if not marked and target:
-        mod = PartitionWhole(target)(mod)
-        marked = tuple(marked_functions(mod))
-    texts = {_algorithms(function) for function in marked if function.target.toolchain == _NATIVE}
-    for text in sorted(texts):
-        algorithms = ConvolutionAlgorithms.parse(text)
-        others = ConvolutionAlgorithms.parse(f"auto,{shape}={algorithm}").others
-        changed = ConvolutionAlgorithms(
-            algorithms.default, tuple(sorted({**dict(algorithms.others), **dict(others)}.items()))
+    others = ConvolutionAlgorithms.parse(f"auto,{shape}={algorithm}").others
+
+    def changed(text: str | None) -> str:
+        algorithms = ConvolutionAlgorithms.parse(text or "auto")
+        return str(
+            ConvolutionAlgorithms(
+                algorithms.default, tuple(sorted({**dict(algorithms.others), **dict(others)}.items()))
+            )
         )
-        names = [
-            function.name
-            for function in marked
-            if function.target.toolchain == _NATIVE and _algorithms(function) == text
-        ]
-        mod = set_target_options(mod, _NATIVE, {"convolutions": str(changed)}, names)
-    return mod
 
-
-def _algorithms(function: MarkedFunction) -> str:
-    return function.target.option("convolutions", "auto")
+    return change_target_option(mod, _NATIVE, "convolutions", changed, target)
 
 
 @register_pass
@@ -149,12 +136,8 @@ class TuneConvolutions(TuningPass, opt_level=0):
 
 def _products(mod: IRModule, target: str) -> Counter[ConvolutionShape]:
     """Count the multiply-adds of native's convolutions by shape."""
-    marked = tuple(marked_functions(mod))
-    functions: list[Expr] = [function.function for function in marked if function.target.toolchain == _NATIVE]
-    if not marked and target and Target.parse(target).toolchain == _NATIVE:
-        functions = list(mod.graph_functions.values())
     products: Counter[ConvolutionShape] = Counter()
-    for function in functions:
+    for function in toolchain_functions(mod, _NATIVE, target):
         for expr in post_order(function):
             shape = transformable_shape(expr) if isinstance(expr, Call) else None
             if shape is not None:
