@@ -10,7 +10,7 @@ from intarsia.native.generator import generator_digest, sources_digest
 from intarsia.support.digest import digest_text
 from intarsia.support.version import VERSION
 
-_TOOLCHAINS: Final = Path(__file__).parent
+_TOOLCHAIN: Final = Path(__file__).parent
 _DIGITS: Final = 12
 
 
@@ -20,5 +20,10 @@ def native_version() -> str:
 
     What was measured of another generator is thereby not taken for this one's.
     """
-    own = sources_digest(_TOOLCHAINS, _TOOLCHAINS.glob("native*.py"))
+    own = sources_digest(_TOOLCHAIN, own_sources())
     return f"{VERSION}+{digest_text([generator_digest(), own])[:_DIGITS]}"
+
+
+def own_sources() -> tuple[Path, ...]:
+    """Return the source files of this toolchain, which plan regions and save them."""
+    return tuple(_TOOLCHAIN.glob("*.py"))

@@ -30,6 +30,7 @@ from intarsia.toolchain.native.blob import read_blob, write_blob
 from intarsia.toolchain.native.build import build_region
 from intarsia.toolchain.native.kernel import NativeKernel
 from intarsia.toolchain.native.toolchain import Native
+from intarsia.toolchain.native.version import own_sources
 from intarsia.toolchain.protocol import Available, Unavailable
 
 SourceOf = Callable[..., KernelSource]
@@ -65,6 +66,10 @@ def close(found: Any, expected: Any) -> None:
 
 def var(name: str, *shape: int | SymbolicDim) -> Var:
     return Var(name, checked_type=TensorType(shape, DType.FLOAT32))
+
+
+def test_the_version_covers_what_plans_and_saves_regions() -> None:
+    assert {"blob.py", "build.py", "kernel.py", "plan.py"} <= {path.name for path in own_sources()}
 
 
 def test_offers_what_has_a_rule_and_a_static_shape() -> None:
@@ -183,7 +188,7 @@ def test_a_damaged_blob_is_refused_and_the_source_compiled(source_of: SourceOf, 
         case "json":
             blob = blob[1:]
         case "version":
-            blob = blob.replace(b"native region 1", b"native region 0", 1)
+            blob = blob.replace(b"native region 2", b"native region 0", 1)
     with pytest.raises(ArtifactError):
         read_blob(blob, weights)
     if weights:
