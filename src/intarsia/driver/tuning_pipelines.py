@@ -13,6 +13,7 @@ from intarsia.tune.passes import (
     TuneConvolutions,
     TuneFlags,
     TuneLayout,
+    TuneLibraries,
     TunePipeline,
     TuneRewrite,
     TuneSubgraphs,
@@ -31,7 +32,7 @@ def default_tuning() -> Sequential:
     """Return the passes with cheap decisions, one after the other."""
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
-    on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions()]
+    on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
     return Sequential([TunePipeline(), in_parts, *on_program])
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from intarsia.ir import DType
 from intarsia.ir.prim_func import PrimFunc
 from intarsia.native.emission.emit import emit_llvm
+from intarsia.native.emission.library_call import emit_product
 from intarsia.native.emission.state import AccessSite
 from intarsia.native.execution.array_parameter import ArrayParameter, parameters_of
 from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, generate_object_code
 
@@ -74,6 +78,28 @@ def compile_kernel(
         emitted.scratch_bytes,
         tuple(map(_about, emitted.sites)),
     )
+
+
+def compile_product(
+    product: LibraryProduct, shapes: Sequence[tuple[int, ...]], isa: Isa, threads: int
+) -> CompiledKernel:
+    """Compile a kernel that calls a library.
+
+    Args:
+        product: The product.
+        shapes: Shapes of the arguments, then of the result.
+        isa: Instruction set of the code around the call.
+        threads: Number of threads that the kernel is made for.
+
+    Raises:
+        CompileError: There is no llvmlite, or it refuses the code.
+    """
+    last = len(shapes) - 1
+    parameters = tuple(
+        ArrayParameter(f"p{number}", shape, DType.FLOAT32.numpy, number == last)
+        for number, shape in enumerate(shapes)
+    )
+    return CompiledKernel(generate_object_code(emit_product(product, SYMBOL, threads), isa), isa, parameters)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from intarsia.runtime.artifact_reader import ArtifactReader, check_name, open_ar
 from intarsia.runtime.bounded_json import MOST_BYTES
 from intarsia.runtime.devices.open_devices import kernel_devices, open_devices, threads_of
 from intarsia.runtime.executable import Executable
-from intarsia.runtime.kernel import Array, Kernel, KernelLoader, KernelSource, LoadsInPlace
+from intarsia.runtime.kernel import Array, CallsLibraries, Kernel, KernelLoader, KernelSource, LoadsInPlace
 from intarsia.runtime.manifest import KernelEntry, Manifest
 from intarsia.runtime.plan_check import plan_complaint
 from intarsia.runtime.provenance import Provenance
@@ -79,7 +79,7 @@ def load(
             f"{artifact} needs the instruction sets {', '.join(missing)}, which this CPU lacks"
         )
     loaders = _find_loaders(artifact, manifest.kernels)
-    fitting = [_misfit(artifact, entry, loaders[entry.toolchain][1], host) for entry in manifest.kernels]
+    fitting = [_misfit(artifact, entry, *loaders[entry.toolchain], host) for entry in manifest.kernels]
     if locked and any(fitting):
         raise ArtifactError(
             f"{next(filter(None, fitting))}", help="load it without locked=True to compile it again here"
@@ -132,7 +132,7 @@ def _find_loaders(path: Path, kernels: Sequence[KernelEntry]) -> dict[str, tuple
         raise
 
 
-def _misfit(path: Path, entry: KernelEntry, version: str, host: Host) -> str:
+def _misfit(path: Path, entry: KernelEntry, loader: KernelLoader, version: str, host: Host) -> str:
     """Return why a kernel's compiled form cannot be used here, or the empty string."""
     of_kernel = f'kernel "{entry.name}" of {path} was compiled'
     if entry.toolchain_version != version:
@@ -145,6 +145,8 @@ def _misfit(path: Path, entry: KernelEntry, version: str, host: Host) -> str:
     if entry.isa != host.isa:
         differing = sorted(set(entry.isa) ^ set(host.isa))
         return f"{of_kernel} on a CPU that differs from this one in {', '.join(differing)}"
+    if isinstance(loader, CallsLibraries) and (library := loader.missing_library(entry.target)):
+        return f"{of_kernel} to call the library {library}, which does not work here"
     return ""
 
 

@@ -107,5 +107,13 @@ class LoadsInPlace(Protocol):
         """Load the kernel as `load` does; the blob stays unchanged while the kernel lives."""
 
 
+@runtime_checkable
+class CallsLibraries(Protocol):
+    """A toolchain with kernels that call libraries of other packages."""
+
+    def missing_library(self, target: str) -> str:
+        """Return the name of a library that kernels for a target call and this machine lacks, or ""."""
+
+
 TOOLCHAINS: Registry[type[KernelLoader]] = Registry("toolchain", group="intarsia.toolchains")
 """Toolchain classes by name; each is constructed without arguments."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from intarsia.target import Host
 from intarsia.target.cpu import usable_cores
+from intarsia.toolchain.native.libraries import library_versions
 from intarsia.toolchain.protocol import Available
 from intarsia.toolchain.registered import installed_toolchains, toolchain
 
 
 def this_host() -> Host:
-    """The fingerprint of the machine, its toolchains' versions and their thread policies.
+    """The fingerprint of the machine, its toolchains' and libraries' versions, and thread policies.
 
     All but the usable cores is read once: a process may be moved to other cores while it runs.
     """
@@ -28,4 +29,4 @@ def _first_seen() -> Host:
         if isinstance(status.availability, Available)
     ]
     policies = (toolchain(name).thread_policy for name, _ in working)
-    return Host.detect(toolchains=working, thread_policy="; ".join(policies))
+    return Host.detect(toolchains=[*working, *library_versions()], thread_policy="; ".join(policies))

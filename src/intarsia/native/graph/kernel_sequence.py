@@ -18,6 +18,8 @@ from intarsia.native.graph.convolution_algorithm import (
 from intarsia.native.graph.joined_rows import joined_rows_dag
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
 from intarsia.native.graph.layout_conversion import converted
+from intarsia.native.graph.library_product import LibraryProduct
+from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.narrow_dag import narrow_dag
 from intarsia.native.graph.region_plan import Array, KernelPlan, RegionValue
 from intarsia.native.graph.straight_line import KernelStep
@@ -40,6 +42,7 @@ class KernelSequence:
         alignment: Alignment of the parts of a Concat, in bytes.
         algorithms: Algorithms of convolutions that Winograd can compute.
         weights: Compressed weights.
+        libraries: Products that a library computes.
         kernels: Kernels in the order in which they run.
         joined: Numbers of the parts of each value that no kernel writes as a whole.
         cut: Number of the whole and offset in bytes of each value that is a piece of another one.
@@ -50,6 +53,7 @@ class KernelSequence:
     alignment: int = 1
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE
     weights: WeightStore = field(default_factory=WeightStore)
+    libraries: LibraryUse = NO_LIBRARY
     kernels: list[KernelPlan] = field(default_factory=list)
     joined: dict[int, tuple[int, ...]] = field(default_factory=dict)
     cut: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -65,6 +69,11 @@ class KernelSequence:
         """
         outputs = steps[-1].outputs
         kernel = self._with_stored_weights(steps)
+        product = (
+            self.libraries.product(steps[0], self.values) if kernel is None and len(steps) == 1 else None
+        )
+        if product is not None:
+            kernel = kernel_dag(steps, self.values, outputs)
         is_blocked = self.lanes > 0 and kernel is None
         blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if is_blocked else None
         if blocked is None:
@@ -73,7 +82,8 @@ class KernelSequence:
         else:
             kernel = blocked.kernel
             self.values[outputs[0]] = replace(self.values[outputs[0]], order=blocked.order)
-        self._append(kernel, [step.op.name.lower() for step in steps[:_NAMED_STEPS]], outputs)
+        names = [step.op.name.lower() for step in steps[:_NAMED_STEPS]]
+        self._append(kernel, names if product is None else [*names, product.library], outputs, product)
 
     def join_in_place(self, step: KernelStep) -> bool:
         """Let kernels write the arguments of a Concat in place, if all have one layout.
@@ -212,7 +222,13 @@ class KernelSequence:
         self._append(conversion, [conversion.dag.outputs[0].op.name], (copy,))
         return copy
 
-    def _append(self, kernel: KernelDag, names: Sequence[str], outputs: tuple[int, ...]) -> None:
+    def _append(
+        self,
+        kernel: KernelDag,
+        names: Sequence[str],
+        outputs: tuple[int, ...],
+        product: LibraryProduct | None = None,
+    ) -> None:
         inputs, constants = {}, {}
         key = structural_key(kernel.dag)
         dag = self._dags.setdefault(key, kernel.dag)
@@ -223,7 +239,7 @@ class KernelSequence:
             else:
                 constants[tensor.op.name] = constant
         name = "_".join((*names, *algorithm_names(dag), key[:_KEY_LENGTH]))
-        self.kernels.append(KernelPlan(dag, inputs, constants, outputs, name))
+        self.kernels.append(KernelPlan(dag, inputs, constants, outputs, name, product))
 
     def _array(self, source: Source) -> Array | None:
         return self.values[source.number].constant if source.array is None else source.array

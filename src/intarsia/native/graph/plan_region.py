@@ -12,6 +12,7 @@ from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
 from intarsia.native.graph.kernel_sequence import KernelSequence
+from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.memory_plan import lifetimes
 from intarsia.native.graph.region_plan import RegionPlan
 from intarsia.native.graph.straight_line import StraightLine
@@ -34,6 +35,7 @@ class PlanOptions:
         weights: Storage type of the weights of memory-bound matrix products.
         attention: Whether the products of attention and the softmax between them become one kernel, if
             `fused`.
+        libraries: Products that a library computes; they are fused with nothing.
     """
 
     blocked: bool = True
@@ -41,6 +43,7 @@ class PlanOptions:
     convolutions: ConvolutionAlgorithms = BY_ESTIMATE
     weights: WeightStorage = WeightStorage.F32
     attention: bool = True
+    libraries: LibraryUse = NO_LIBRARY
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -61,11 +64,18 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
     line, alignment = StraightLine.of(function), max(isa.vector_bytes, _CACHE_LINE)
     lanes = isa.vector_bytes // DType.FLOAT32.numpy.itemsize if chosen.blocked else 0
     store = WeightStore(chosen.weights)
-    sequence = KernelSequence(list(line.values), lanes, alignment, chosen.convolutions, store)
+    sequence = KernelSequence(
+        list(line.values), lanes, alignment, chosen.convolutions, store, chosen.libraries
+    )
     joined, shuffles = joinable_steps(line), channel_shuffles(line) if lanes else {}
     cut = cut_steps(line, sorted(joined))
     special = {line.steps[position].outputs[0]: position for position in (*joined, *cut, *shuffles)}
-    alone = special.values() if chosen.fused else range(len(line.steps))
+    called = [
+        position
+        for position, step in enumerate(line.steps)
+        if chosen.libraries.product(step, line.values) is not None
+    ]
+    alone = {*special.values(), *called} if chosen.fused else range(len(line.steps))
     for steps in fusion_groups(line, alone, attention=chosen.attention):
         position = special.get(steps[-1].outputs[0], -1)
         if position in joined and sequence.join_in_place(steps[-1]):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from intarsia.ir import TensorType
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.library_product import LibraryProduct
 
 Array = npt.NDArray[Any]
 
@@ -69,6 +70,7 @@ class KernelPlan:
             together contain each of `dag.placeholders` once.
         outputs: Number of the value that each of `dag.outputs` is written to; each has separate memory.
         name: Operators, and the beginning of the DAG's key; the same for equal DAGs.
+        product: Call of a library that computes the DAG; None if loops do.
     """
 
     dag: ComputeDAG
@@ -76,6 +78,7 @@ class KernelPlan:
     constants: Mapping[str, Array] = field(repr=False)
     outputs: tuple[int, ...]
     name: str
+    product: LibraryProduct | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ artifact, use `trusted=False`, which runs none of its object code.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from intarsia.ir.scalar_types import INTRINSICS, Kind
@@ -40,6 +41,11 @@ KERNEL_SYMBOLS: Final = frozenset(
     )
 )
 """Symbols that kernels may call."""
+
+OPENBLAS: Final = "openblas"
+
+LIBRARY_SYMBOLS: Final = MappingProxyType({OPENBLAS: ("cblas_sgemm",)})
+"""Functions of optional libraries that a kernel may call if it names the library, by the library's name."""
 
 DRIVER_SYMBOLS: Final = frozenset((*_MEMORY, "syscall", "clock_gettime", "aligned_alloc", "free", "abort"))
 """Symbols that the driver may call: threads wait by futex, and the driver allocates scratch memory itself."""

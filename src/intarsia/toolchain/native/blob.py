@@ -44,7 +44,7 @@ from intarsia.toolchain.native.region import (
 from intarsia.toolchain.native.region_check import check_region
 
 _LINE: Final = re.compile(rb"[^\n]*\n")
-_FORMAT: Final = f"intarsia native region 1, version {VERSION}"
+_FORMAT: Final = f"intarsia native region 2, version {VERSION}"
 _MOST_PADDING: Final = 64
 """How many times as large a packed weight may be as the weight: a tile of 64 of which one lane is used."""
 _SMALL: Final = 1 << 20
@@ -176,16 +176,17 @@ class _Body:
 
 def _kernel_record(kernel: RegionKernel, parts: _Parts) -> list[Any]:
     parameters = [parameter_record(each) for each in kernel.parameters]
-    return [parts.add(kernel.object_code), kernel.symbol, parameters, kernel.scratch_bytes]
+    return [parts.add(kernel.object_code), kernel.symbol, parameters, kernel.scratch_bytes, kernel.library]
 
 
 def _kernel(record: object, body: _Body) -> RegionKernel:
-    where, symbol, parameters, scratch_bytes = as_list(record, "a kernel")
+    where, symbol, parameters, scratch_bytes, library = as_list(record, "a kernel")
     return RegionKernel(
         bytes(body.part(where)),
         as_text(symbol, "a kernel's symbol"),
         tuple(map(parameter_of, as_list(parameters, "a kernel's parameters"))),
         as_count(scratch_bytes, "a kernel's scratch memory"),
+        as_text(library, "the library that a kernel calls"),
     )
 
 

@@ -36,7 +36,8 @@ def build_region(source: KernelSource) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
 
     Where the schedule log of the target is missing, as for an artifact from another machine, all kernels
-    get their default schedules, which compute the same.
+    get their default schedules, which compute the same. Where a library is missing, our own kernels take the
+    place of its calls.
 
     Raises:
         CompileError: An operator has no native kernel, a shape is not known, its arena is larger than the
@@ -50,7 +51,8 @@ def build_region(source: KernelSource) -> NativeRegion:
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
     dags = (kernel.dag for kernel in plan.kernels)
-    compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options)
+    products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
+    compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options, products)
     build = _Build(plan, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)

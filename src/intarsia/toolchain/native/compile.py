@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.ir import GlobalVar, IRModule, PrimFunc
-from intarsia.native.compile_kernel import SYMBOL, compile_kernel
+from intarsia.native.compile_kernel import SYMBOL, CompiledKernel, compile_kernel, compile_product
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions
@@ -27,6 +28,7 @@ from intarsia.toolchain.native.version import native_version
 from intarsia.transform import PassContext
 
 if TYPE_CHECKING:
+    from intarsia.native.graph.library_product import LibraryProduct
     from intarsia.native.packing import Packing
     from intarsia.native.schedule import ScheduleBook, ScheduledDag
 
@@ -56,6 +58,7 @@ def compile_dags(
     cache: KernelCache,
     book: ScheduleBook | None = None,
     options: CodegenOptions = DEFAULT_OPTIONS,
+    products: Mapping[ComputeDAG, LibraryProduct] = MappingProxyType({}),
 ) -> dict[ComputeDAG, CompiledDag]:
     """The kernels of DAGs, each made once.
 
@@ -66,6 +69,7 @@ def compile_dags(
         cache: Cache that kernels are read from and stored in.
         book: Schedules; what it does not have gets its default schedule.
         options: LLVM options for the code.
+        products: Calls of a library that compute DAGs in place of loops.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
@@ -75,10 +79,16 @@ def compile_dags(
     waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
-            key = _key(dag, isa, threads, book, options)
+            product = products.get(dag)
+            key = _key(dag, isa, threads, book, options, product)
             cached = cache.get(key)
             if cached is None:
-                waiting[dag] = key, generator.submit(_prepared(dag, isa, threads, book, options))
+                prepared = (
+                    _prepared(dag, isa, threads, book, options)
+                    if product is None
+                    else partial(_generated_call, dag, product, isa, threads)
+                )
+                waiting[dag] = key, generator.submit(prepared)
             else:
                 kept[dag] = cached
         for dag, (key, made) in waiting.items():
@@ -86,7 +96,14 @@ def compile_dags(
     return {dag: _compiled(dag, kept[dag]) for dag in order}
 
 
-def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions) -> str:
+def _key(
+    dag: ComputeDAG,
+    isa: Isa,
+    threads: int,
+    book: ScheduleBook | None,
+    options: CodegenOptions,
+    product: LibraryProduct | None,
+) -> str:
     """Names do not count, so that equal kernels of several models are one.
 
     Of a book only what it says about this kernel counts: what it does not have is the kernel without a book.
@@ -94,6 +111,7 @@ def _key(dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, opt
     computed = structural_key(dag)
     history = None if book is None else book.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
+    how = how if product is None else str(product)
     source = digest_text([how, native_version(), computed, str(threads), str(isa.caches)])
     return kernel_key(source, isa, options)
 
@@ -129,7 +147,17 @@ def _places(dag: ComputeDAG, chosen: ScheduledDag) -> dict[str, Any]:
 def _generated(
     function: PrimFunc, isa: Isa, options: CodegenOptions, places: Mapping[str, Any]
 ) -> CachedKernel:
-    kernel = compile_kernel(function, isa, options)
+    return _cached(compile_kernel(function, isa, options), places)
+
+
+def _generated_call(dag: ComputeDAG, product: LibraryProduct, isa: Isa, threads: int) -> CachedKernel:
+    """The kernel that calls a library: it reads all placeholders as they are."""
+    shapes = [tensor.shape for tensor in (*dag.placeholders, *dag.outputs)]
+    places = {"reads": list(range(len(dag.placeholders))), "packings": [], "library": product.library}
+    return _cached(compile_product(product, shapes, isa, threads), places)
+
+
+def _cached(kernel: CompiledKernel, places: Mapping[str, Any]) -> CachedKernel:
     facts = {**places, "parameters": [parameter_record(replace(each, name="")) for each in kernel.parameters]}
     return CachedKernel(kernel.object_code, kernel.scratch_bytes, json.dumps(facts, separators=(",", ":")))
 
@@ -149,5 +177,7 @@ def _compiled(dag: ComputeDAG, kept: CachedKernel) -> CompiledDag:
         for position, record in facts["packings"]
     }
     return CompiledDag(
-        RegionKernel(kept.object_code, SYMBOL, parameters, kept.scratch_bytes), reads, packings
+        RegionKernel(kept.object_code, SYMBOL, parameters, kept.scratch_bytes, facts.get("library", "")),
+        reads,
+        packings,
     )

@@ -26,6 +26,7 @@ from intarsia.support.aligned_memory import allocate_aligned
 from intarsia.support.errors import ExecutionError, UsageError
 from intarsia.toolchain.bound_memory import BoundMemory
 from intarsia.toolchain.native.arena import too_large_arena
+from intarsia.toolchain.native.libraries import library_symbols
 from intarsia.toolchain.native.region import Argument, ArgumentKind, NativeRegion, RegionPort
 
 
@@ -156,7 +157,13 @@ def _table(region: NativeRegion) -> CallTable:
     """The calls, with arrays of the arena, constants, and slots for the caller's arrays."""
     arena = _arena(region.arena_bytes)
     functions = tuple(
-        NativeFunction.load(kernel.object_code, kernel.symbol, kernel.parameters, kernel.scratch_bytes)
+        NativeFunction.load(
+            kernel.object_code,
+            kernel.symbol,
+            kernel.parameters,
+            kernel.scratch_bytes,
+            library_symbols(kernel.library),
+        )
         for kernel in region.kernels
     )
 

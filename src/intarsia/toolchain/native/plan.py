@@ -14,6 +14,7 @@ from intarsia.native.graph import (
     WeightStorage,
     plan_region,
 )
+from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.machine.isa import Isa
 from intarsia.native.object_code.codegen import DEFAULT_OPTIONS, CodegenOptions, IrPasses
 from intarsia.passes.decompose_recurrent import recurrent_obstacle
@@ -26,6 +27,7 @@ from intarsia.toolchain.native.checked import with_index_checks
 from intarsia.toolchain.native.counted import with_counted_results
 from intarsia.toolchain.native.counted_result import CountedResult
 from intarsia.toolchain.native.index_check import IndexCheck
+from intarsia.toolchain.native.libraries import library_trouble
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.toolchain.native.source import source_function
 
@@ -107,7 +109,32 @@ def _plan_options(target: Target) -> PlanOptions:
         ConvolutionAlgorithms.parse(target.option("convolutions", "auto")),
         WeightStorage(target.option("weights", WeightStorage.F32.value)),
         target.option("attention", True),
+        _libraries(target),
     )
+
+
+def library_use(target: Target) -> LibraryUse:
+    """Return the products that the library of a target computes, whether it works here or not."""
+    text = target.option("libs")
+    return NO_LIBRARY if text is None else LibraryUse.parse(str(text))
+
+
+def require_library(target: Target) -> None:
+    """Do nothing if the library that a target names works here.
+
+    Raises:
+        CompileError: It does not; the message says how to install it.
+    """
+    name = library_use(target).library
+    trouble = library_trouble(name) if name else None
+    if trouble is not None:
+        raise CompileError(f"-libs={name} is not usable here: {trouble.reason}", help=trouble.help)
+
+
+def _libraries(target: Target) -> LibraryUse:
+    """Products that a library computes: none where it is missing, as on another machine."""
+    use = library_use(target)
+    return use if use.library and library_trouble(use.library) is None else NO_LIBRARY
 
 
 def _isa(target: Target) -> Isa:

@@ -78,12 +78,14 @@ class RegionKernel:
         symbol: The kernel's name in it.
         parameters: Parameters of the kernel, in order.
         scratch_bytes: Scratch memory that it needs in each thread.
+        library: Name of the library that it calls; "" for none.
     """
 
     object_code: bytes = field(repr=False)
     symbol: str
     parameters: tuple[ArrayParameter, ...]
     scratch_bytes: int
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,21 +67,31 @@ class Native:
         """Compile a function.
 
         Raises:
-            CompileError: An operator has no native kernel, a shape is known only at run time, or there is no
-                schedule log with the digest in the target.
+            CompileError: An operator has no native kernel, a shape is known only at run time, there is no
+                schedule log with the digest in the target, or the library that it names is not installed.
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
         from intarsia.toolchain.native.build import schedule_book
+        from intarsia.toolchain.native.plan import require_library
         from intarsia.toolchain.onnx_compile import compile_onnx
 
         schedule_book(target)
+        require_library(target)
         return compile_onnx(self, function, target, module)
+
+    def missing_library(self, target: str) -> str:
+        """Return the library that kernels for a target call and that does not work here; "" if none is."""
+        from intarsia.toolchain.native.libraries import library_trouble
+
+        library = str(Target(target).option("libs") or "").partition(":")[0]
+        return library if library and library_trouble(library) is not None else ""
 
     def load(self, source: KernelSource, blob: bytes | None = None) -> Kernel:
         """Make a kernel again: from the blob if it is undamaged and fits this CPU, else from the source.
 
-        The schedule log of its target may be missing: without it kernels get their default schedules.
+        The schedule log of its target may be missing, or the library: without them kernels get their default
+        schedules.
 
         Raises:
             CompileError: An operator of the source has no native kernel.

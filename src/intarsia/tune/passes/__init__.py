@@ -3,6 +3,7 @@
 tune_combine_parallel   whether parallel convolutions and matrix products are combined
 tune_convolutions       by which algorithm native computes convolutions
 tune_flags              options of toolchains that keep results: threads, sessions, LLVM
+tune_libraries          which matrix products of native a library computes
 tune_layout             which layout images are in
 tune_order              in which order heuristic passes run
 tune_pipeline           which named sequence of heuristic passes runs
@@ -17,6 +18,7 @@ from intarsia.tune.passes.tune_combine_parallel import TuneCombineParallel
 from intarsia.tune.passes.tune_convolutions import TuneConvolutions
 from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_layout import TuneLayout
+from intarsia.tune.passes.tune_libraries import TuneLibraries
 from intarsia.tune.passes.tune_order import TuneOrder
 from intarsia.tune.passes.tune_pipeline import TunePipeline
 from intarsia.tune.passes.tune_precision import TunePrecision
@@ -30,6 +32,7 @@ __all__ = [
     "TuneConvolutions",
     "TuneFlags",
     "TuneLayout",
+    "TuneLibraries",
     "TuneOrder",
     "TunePipeline",
     "TunePrecision",
