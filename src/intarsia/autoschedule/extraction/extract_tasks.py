@@ -34,11 +34,11 @@ def extract_tasks(mod: IRModule, target: Target | None = None) -> tuple[Extracte
         CompileError: An operator has no native kernel, or a shape is unknown.
     """
     partitioned = mod if target is None else partition_whole(mod, target)
-    tasks: dict[str, ExtractedTask] = {}
+    tasks: dict[tuple[str, int], ExtractedTask] = {}
     for request in kernel_requests(partitioned):
         if request.target.toolchain == Native.name:
             for task in _extract_from_region(request):
-                key = task.key
+                key = task.key, task.task.hardware.num_cores
                 earlier = tasks.get(key)
                 tasks[key] = (
                     task if earlier is None else replace(earlier, weight=earlier.weight + task.weight)
@@ -51,10 +51,9 @@ def _extract_from_region(request: KernelRequest) -> Iterator[ExtractedTask]:
     native, target = Native(), request.target.with_options(schedules=None)
     source = onnx_kernel_source(native, request.function, target, request.module, newest_opset(native))
     planned = planned_region(source)
-    calls = Counter(kernel.dag for kernel in planned.plan.kernels)
+    calls = Counter((kernel.dag, kernel.threads or planned.threads) for kernel in planned.plan.kernels)
     kernels = {kernel.dag: kernel for kernel in reversed(planned.plan.kernels)}
-    host = Target.for_toolchain(Native.name, target.kind, threads=planned.threads)
-    for dag, count in calls.items():
-        kernel = kernels[dag]
-        task = ExtractedTask.of_kernel(dag, host, planned.isa, planned.threads, kernel.name, kernel.constants)
+    for (dag, threads), count in calls.items():
+        kernel, host = kernels[dag], Target.for_toolchain(Native.name, target.kind, threads=threads)
+        task = ExtractedTask.of_kernel(dag, host, planned.isa, threads, kernel.name, kernel.constants)
         yield replace(task, weight=count * request.calls)

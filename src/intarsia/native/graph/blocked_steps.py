@@ -82,8 +82,8 @@ def order_of_result(steps: Sequence[KernelStep], values: Sequence[RegionValue], 
         if name in CONVOLUTIONS:
             return natural
     read = (values[arg] for step in steps for arg in step.args if arg is not None)
-    blocked = (value.order for value in read if value.order and value.type.static_shape == shape)
-    return next(blocked, natural)
+    blocked = (value.order for value in read if value.lanes == lanes and value.type.static_shape == shape)
+    return next((order for order in blocked if order), natural)
 
 
 def form_of(step: KernelStep, values: Sequence[RegionValue], lanes: int) -> ConvolutionForm | None:
@@ -98,5 +98,21 @@ def form_of(step: KernelStep, values: Sequence[RegionValue], lanes: int) -> Conv
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:
-    """Return the channel order of a value; the natural order if it is not blocked."""
-    return value.order or ChannelOrder.natural(value.type.static_shape[1], lanes)
+    """Return the channel order of a value; the natural order if it has no blocks of this size."""
+    if value.order is not None and value.order.lanes == lanes:
+        return value.order
+    return ChannelOrder.natural(value.type.static_shape[1], lanes)
+
+
+def lanes_read(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> int:
+    """Return the block size of a group: that of the blocked values that it reads, if it has no convolution.
+
+    Args:
+        steps: Steps in order.
+        values: Values so far, with their chosen layouts.
+        lanes: Block size by rule, for other groups.
+    """
+    if not CONVOLUTIONS.isdisjoint(str(step.op) for step in steps):
+        return lanes
+    read = (values[arg].lanes for step in steps for arg in step.args if arg is not None)
+    return next((size for size in read if size), lanes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Final
 
 from intarsia.ir.loop_walk import scalar_post_order
@@ -34,7 +34,7 @@ _LEAST_ROWS: Final = 8
 
 
 def fusion_groups(
-    line: StraightLine, alone: Container[int] = (), *, attention: bool = True
+    line: StraightLine, alone: Container[int] = (), *, attention: bool = True, stored: Collection[int] = ()
 ) -> tuple[tuple[KernelStep, ...], ...]:
     """Return the steps of a region as groups in an executable order; the last step of each gives its result.
 
@@ -50,8 +50,9 @@ def fusion_groups(
         line: The region.
         alone: Numbers of steps that are not fused.
         attention: Whether the products of attention are fused.
+        stored: Numbers of steps whose results are stored, so that no later step joins them.
     """
-    groups = _Groups(line, alone)
+    groups = _Groups(line, alone, stored)
     groups.grow(groups.is_chain)
     groups.grow(groups.is_epilogue)
     groups.grow(groups.is_prologue)
@@ -66,9 +67,10 @@ class _Groups:
     Args:
         line: The region.
         alone: Numbers of steps that are not fused.
+        stored: Numbers of steps whose results are stored.
     """
 
-    def __init__(self, line: StraightLine, alone: Container[int]) -> None:
+    def __init__(self, line: StraightLine, alone: Container[int], stored: Collection[int]) -> None:
         self._line, self._steps = line, line.steps
         self._kinds = [
             StepKind.OPAQUE if position in alone else step_kind(step)
@@ -93,6 +95,8 @@ class _Groups:
         outside = {line.values[number].same_as for number in line.results}
         outside |= {value.same_as for number, value in enumerate(line.values) if value.same_as != number}
         self._is_kept = [not outside.isdisjoint(step.outputs) for step in line.steps]
+        for position in stored:
+            self._is_kept[position] = True
 
     def in_order(self) -> tuple[tuple[KernelStep, ...], ...]:
         """Return the groups in executable order."""

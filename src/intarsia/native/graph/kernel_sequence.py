@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from intarsia.ir import TensorType
 from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.graph.blocked_dag import blocked_dag
+from intarsia.native.graph.blocked_steps import lanes_read
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.channel_shuffle import ChannelShuffle
 from intarsia.native.graph.convolution_algorithm import (
@@ -17,6 +18,7 @@ from intarsia.native.graph.convolution_algorithm import (
 )
 from intarsia.native.graph.joined_rows import joined_rows_dag
 from intarsia.native.graph.kernel_dag import KernelDag, Source, SourceForm, kernel_dag
+from intarsia.native.graph.kernel_decisions import BY_RULE, KernelDecision
 from intarsia.native.graph.layout_conversion import converted
 from intarsia.native.graph.library_product import LibraryProduct
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
@@ -27,6 +29,24 @@ from intarsia.native.graph.weight_storage import WeightStore
 
 _KEY_LENGTH = 12
 _NAMED_STEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """The group that kernels are added for.
+
+    Attributes:
+        key: Key of the group.
+        rule_key: Key of the group that the rules would make of its last step.
+        decision: Decision on the group.
+    """
+
+    key: str = ""
+    rule_key: str = ""
+    decision: KernelDecision = BY_RULE
+
+
+_NO_GROUP = PlannedGroup()
 
 
 @dataclass(eq=False)
@@ -60,24 +80,30 @@ class KernelSequence:
     _plain: dict[int, int] = field(default_factory=dict)
     _blocked: dict[tuple[int, ChannelOrder], int] = field(default_factory=dict)
     _dags: dict[str, ComputeDAG] = field(default_factory=dict)
+    _group: PlannedGroup = _NO_GROUP
 
-    def add(self, steps: Sequence[KernelStep]) -> None:
+    def add(self, steps: Sequence[KernelStep], group: PlannedGroup = _NO_GROUP) -> None:
         """Add the kernel of a group, blocked if possible.
+
+        Args:
+            steps: Steps of the group.
+            group: Key of the group, and what is decided about it.
 
         Raises:
             NotCoveredError: A call has no rule, or its rule does not cover it.
         """
-        outputs = steps[-1].outputs
+        self._group, outputs = group, steps[-1].outputs
+        lanes = self._lanes_of(steps)
         kernel = self._with_stored_weights(steps)
         product = (
             self.libraries.product(steps[0], self.values) if kernel is None and len(steps) == 1 else None
         )
         if product is not None:
             kernel = kernel_dag(steps, self.values, outputs)
-        is_blocked = self.lanes > 0 and kernel is None
-        blocked = blocked_dag(steps, self.values, self.lanes, self.algorithms) if is_blocked else None
+        is_blocked = lanes > 0 and kernel is None
+        blocked = blocked_dag(steps, self.values, lanes, self.algorithms) if is_blocked else None
         if blocked is None:
-            kernel = kernel or (narrow_dag(steps, self.values, self.lanes) if self.lanes else None)
+            kernel = kernel or (narrow_dag(steps, self.values, lanes) if lanes else None)
             kernel = kernel or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)
         else:
             kernel = blocked.kernel
@@ -93,7 +119,9 @@ class KernelSequence:
         parts = tuple(arg for arg in step.args if arg is not None)
         roots = tuple(self.values[part].same_as for part in parts)
         orders = [order for order in (self.values[root].order for root in roots) if order]
-        if orders and (parts != roots or len(orders) < len(parts)):
+        if orders and (
+            parts != roots or len(orders) < len(parts) or len({item.lanes for item in orders}) > 1
+        ):
             return False
         if any(begin % self.alignment for begin in self._begins(roots)):
             return False
@@ -141,6 +169,11 @@ class KernelSequence:
         }
         return joined | self.cut
 
+    def plain_results(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Return the numbers of the region's results in the plain layout; no group has their conversions."""
+        self._group = _NO_GROUP
+        return tuple(map(self.plain, numbers))
+
     def plain(self, number: int) -> int:
         """Return the number of the plain value: the value itself, or a copy or view of a blocked one."""
         value = self.values[number]
@@ -171,6 +204,13 @@ class KernelSequence:
                 kept.append(kernel)
                 waiting += [self.values[number].same_as for number in kernel.inputs.values()]
         self.kernels = kept[::-1]
+
+    def _lanes_of(self, steps: Sequence[KernelStep]) -> int:
+        """Return the number of channels of a block for a group; 0 to block nothing."""
+        decided = self._group.decision.lanes
+        if not self.lanes or decided is not None:
+            return decided or 0
+        return lanes_read(steps, self.values, self.lanes)
 
     def _with_stored_weights(self, steps: Sequence[KernelStep]) -> KernelDag | None:
         """Return the kernel of a group that reads compressed weights; None if it has none."""
@@ -238,8 +278,11 @@ class KernelSequence:
                 inputs[tensor.op.name] = self._read(source, tensor.shape)
             else:
                 constants[tensor.op.name] = constant
-        name = "_".join((*names, *algorithm_names(dag), key[:_KEY_LENGTH]))
-        self.kernels.append(KernelPlan(dag, inputs, constants, outputs, name, product))
+        name, group = "_".join((*names, *algorithm_names(dag), key[:_KEY_LENGTH])), self._group
+        threads = group.decision.threads
+        self.kernels.append(
+            KernelPlan(dag, inputs, constants, outputs, name, product, group.key, group.rule_key, threads)
+        )
 
     def _array(self, source: Source) -> Array | None:
         return self.values[source.number].constant if source.array is None else source.array

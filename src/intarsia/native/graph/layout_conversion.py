@@ -46,6 +46,6 @@ def _by_table(value: RegionValue, number: int, given: ChannelOrder, order: Chann
     if order is None:
         result = plain_by_table(x, table, tuple(spatial), given.lanes, "from_blocked")
     else:
-        result = blocked_by_table(x, table, tuple(spatial), "reordered_blocks")
+        result = blocked_by_table(x, table, tuple(spatial), given.lanes, "reordered_blocks")
     sources = {x: Source(number, SourceForm.AS_IT_IS), table: Source(-1, SourceForm.PLAIN, first)}
     return with_placeholders((result,), sources)

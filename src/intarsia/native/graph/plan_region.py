@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from intarsia.ir import DType, Function
@@ -10,12 +10,15 @@ from intarsia.native.graph.channel_shuffle import channel_shuffles
 from intarsia.native.graph.convolution_algorithm import BY_ESTIMATE, ConvolutionAlgorithms
 from intarsia.native.graph.cut_values import cut_steps
 from intarsia.native.graph.fusion_groups import fusion_groups
+from intarsia.native.graph.group_key import group_key
 from intarsia.native.graph.joined_values import joinable_steps, locate_in_whole
-from intarsia.native.graph.kernel_sequence import KernelSequence
+from intarsia.native.graph.kernel_decisions import NO_DECISIONS, KernelDecisions
+from intarsia.native.graph.kernel_sequence import KernelSequence, PlannedGroup
 from intarsia.native.graph.library_use import NO_LIBRARY, LibraryUse
 from intarsia.native.graph.memory_plan import lifetimes
-from intarsia.native.graph.region_plan import RegionPlan
-from intarsia.native.graph.straight_line import StraightLine
+from intarsia.native.graph.region_plan import RegionPlan, RuleGroup
+from intarsia.native.graph.step_kind import step_kind
+from intarsia.native.graph.straight_line import KernelStep, StraightLine
 from intarsia.native.graph.weight_storage import WeightStorage, WeightStore
 from intarsia.native.machine.isa import Isa
 from intarsia.support.arena import plan_arena_by_size
@@ -36,6 +39,7 @@ class PlanOptions:
         attention: Whether the products of attention and the softmax between them become one kernel, if
             `fused`.
         libraries: Products that a library computes; they are fused with nothing.
+        decisions: Decisions on single fusion groups, in place of the rules.
     """
 
     blocked: bool = True
@@ -44,6 +48,7 @@ class PlanOptions:
     weights: WeightStorage = WeightStorage.F32
     attention: bool = True
     libraries: LibraryUse = NO_LIBRARY
+    decisions: KernelDecisions = NO_DECISIONS
 
 
 def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None) -> RegionPlan:
@@ -76,18 +81,76 @@ def plan_region(function: Function, isa: Isa, options: PlanOptions | None = None
         if chosen.libraries.product(step, line.values) is not None
     ]
     alone = {*special.values(), *called} if chosen.fused else range(len(line.steps))
-    for steps in fusion_groups(line, alone, attention=chosen.attention):
-        position = special.get(steps[-1].outputs[0], -1)
-        if position in joined and sequence.join_in_place(steps[-1]):
+    by_rule = fusion_groups(line, alone, attention=chosen.attention)
+    keys = [group_key(steps, line.values) for steps in by_rule]
+    for steps, group in _decided_groups(line, alone, chosen, by_rule, keys):
+        position, in_place = special.get(steps[-1].outputs[0], -1), group.decision.in_place
+        if in_place and position in joined and sequence.join_in_place(steps[-1]):
             continue
-        if position in cut and sequence.cut_in_place(steps[-1], cut[position]):
+        if in_place and position in cut and sequence.cut_in_place(steps[-1], cut[position]):
             continue
-        if position not in shuffles or not sequence.permute_in_place(shuffles[position]):
-            sequence.add(steps)
-    results = tuple(map(sequence.plain, line.results))
+        if not in_place or position not in shuffles or not sequence.permute_in_place(shuffles[position]):
+            sequence.add(steps, group)
+    results = sequence.plain_results(line.results)
     sequence.drop_unneeded(results)
     arena, size = _arena(sequence, results, alignment)
-    return RegionPlan(tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size)
+    rule_groups = dict(zip(reversed(keys), map(_rule_group, reversed(by_rule)), strict=True))
+    return RegionPlan(
+        tuple(sequence.values), tuple(sequence.kernels), line.params, results, arena, size, rule_groups
+    )
+
+
+def _decided_groups(
+    line: StraightLine,
+    alone: Container[int],
+    options: PlanOptions,
+    by_rule: Sequence[tuple[KernelStep, ...]],
+    keys: Sequence[str],
+) -> list[tuple[tuple[KernelStep, ...], PlannedGroup]]:
+    """Return the fusion groups in an executable order, each with its keys and the decision on it.
+
+    Args:
+        line: The region.
+        alone: Numbers of steps that are not fused.
+        options: Options of the planner.
+        by_rule: Groups without decisions.
+        keys: Keys of these.
+    """
+    if not options.decisions.has_borders:
+        groups = zip(by_rule, keys, strict=True)
+        return [(steps, PlannedGroup(key, key, options.decisions.of(key))) for steps, key in groups]
+    rule_keys = {number: key for steps, key in zip(by_rule, keys, strict=True) for number in _written(steps)}
+    stored = _stored_steps(line, by_rule, keys, options.decisions)
+    decided = []
+    for steps in fusion_groups(line, alone, attention=options.attention, stored=stored):
+        key, rule_key = group_key(steps, line.values), rule_keys[steps[-1].outputs[0]]
+        decided.append((steps, PlannedGroup(key, rule_key, options.decisions.of(key))))
+    return decided
+
+
+def _stored_steps(
+    line: StraightLine,
+    groups: Sequence[Sequence[KernelStep]],
+    keys: Sequence[str],
+    decisions: KernelDecisions,
+) -> frozenset[int]:
+    """Return the numbers of the steps at which decisions end a kernel."""
+    position_of = {step: position for position, step in enumerate(line.steps)}
+    return frozenset(
+        position_of[steps[border]]
+        for steps, key in zip(groups, keys, strict=True)
+        for border in decisions.of(key).borders
+        if border < len(steps)
+    )
+
+
+def _rule_group(steps: Sequence[KernelStep]) -> RuleGroup:
+    anchors = tuple(position for position, step in enumerate(steps) if step_kind(step).has_loops)
+    return RuleGroup(tuple(step.call for step in steps), anchors)
+
+
+def _written(steps: Sequence[KernelStep]) -> list[int]:
+    return [number for step in steps for number in step.outputs]
 
 
 def _arena(

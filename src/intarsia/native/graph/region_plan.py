@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from intarsia.ir import TensorType
+from intarsia.ir import Call, TensorType
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.graph.channel_order import ChannelOrder
 from intarsia.native.graph.library_product import LibraryProduct
@@ -71,6 +71,9 @@ class KernelPlan:
         outputs: Number of the value that each of `dag.outputs` is written to; each has separate memory.
         name: Operators, and the beginning of the DAG's key; the same for equal DAGs.
         product: Call of a library that computes the DAG; None if loops do.
+        group: Key of the fusion group that it computes, or for which it converts a layout; "" for results.
+        rule_group: Key of the group that the rules would make of its last step, without a decision.
+        threads: Number of threads that it is compiled for; None for those of the region.
     """
 
     dag: ComputeDAG
@@ -79,6 +82,22 @@ class KernelPlan:
     outputs: tuple[int, ...]
     name: str
     product: LibraryProduct | None = None
+    group: str = ""
+    rule_group: str = ""
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleGroup:
+    """A fusion group as the rules make it.
+
+    Attributes:
+        calls: Calls of its operators, in order.
+        anchors: Positions of those with loops of their own: convolutions, products, reductions.
+    """
+
+    calls: tuple[Call, ...]
+    anchors: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +114,7 @@ class RegionPlan:
             if they are not live at the same time, or if one is a part of the other: the arguments of a Concat
             are often written in place, without a kernel.
         arena_bytes: Size of the arena, in bytes.
+        rule_groups: Groups that the rules make, without decisions on borders, by key.
     """
 
     values: tuple[RegionValue, ...]
@@ -103,6 +123,7 @@ class RegionPlan:
     results: tuple[int, ...]
     arena: Mapping[int, int]
     arena_bytes: int
+    rule_groups: Mapping[str, RuleGroup] = field(default_factory=dict, repr=False)
 
     def root(self, value: int) -> int:
         """Return the number of the value whose memory a value shares."""

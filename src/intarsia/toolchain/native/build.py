@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.execution.driver import driver_object_code
@@ -31,6 +31,9 @@ from intarsia.toolchain.native.region import (
 if TYPE_CHECKING:
     from intarsia.native.schedule import ScheduleBook
 
+_Kernel: TypeAlias = tuple[ComputeDAG, int]
+"""A computation, and the number of threads that it is compiled for."""
+
 
 def build_region(source: KernelSource) -> NativeRegion:
     """Compile a source; kernels that were compiled before come from the user's cache.
@@ -50,10 +53,13 @@ def build_region(source: KernelSource) -> NativeRegion:
     planned = planned_region(source)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
-    dags = (kernel.dag for kernel in plan.kernels)
     products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
-    compiled = compile_dags(dags, isa, threads, kernel_cache(), book, planned.options, products)
-    build = _Build(plan, compiled, _weights_by_memory(source.weights))
+    compiled: dict[_Kernel, CompiledDag] = {}
+    for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
+        dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
+        kernels = compile_dags(dags, isa, count, kernel_cache(), book, planned.options, products)
+        compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
+    build = _Build(plan, threads, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
     copies = tuple((position, build.argument(root)) for position, root in plan.copied_results)
     return NativeRegion(
@@ -92,20 +98,22 @@ class _Build:
 
     Attributes:
         plan: Plan of the region.
+        threads: Number of threads of kernels without a number of their own.
         compiled: Its kernels.
         weights: Names of the source's weights by where their elements are.
     """
 
     plan: RegionPlan
-    compiled: Mapping[ComputeDAG, CompiledDag]
+    threads: int
+    compiled: Mapping[_Kernel, CompiledDag]
     weights: Mapping[tuple[int, int], str]
     _constants: dict[tuple[int, int, str, Packing | None], tuple[int, RegionConstant]] = field(
         default_factory=dict
     )
 
     @cached_property
-    def _positions(self) -> Mapping[ComputeDAG, int]:
-        return {dag: position for position, dag in enumerate(self.compiled)}
+    def _positions(self) -> Mapping[_Kernel, int]:
+        return {kernel: position for position, kernel in enumerate(self.compiled)}
 
     @property
     def constants(self) -> tuple[RegionConstant, ...]:
@@ -114,7 +122,8 @@ class _Build:
 
     def call(self, kernel: KernelPlan) -> RegionCall:
         """The call of a kernel."""
-        compiled = self.compiled[kernel.dag]
+        key = kernel.dag, kernel.threads or self.threads
+        compiled = self.compiled[key]
         given = [
             self.argument(self.plan.root(kernel.inputs[name]))
             if name in kernel.inputs
@@ -122,7 +131,7 @@ class _Build:
             for name in compiled.reads
         ]
         written = [self.argument(value) for value in kernel.outputs]
-        return RegionCall(self._positions[kernel.dag], (*given, *written))
+        return RegionCall(self._positions[key], (*given, *written))
 
     def argument(self, root: int) -> Argument:
         """Where a value is that has memory of its own."""

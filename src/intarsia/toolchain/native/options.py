@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from intarsia.target import TargetOption
+from intarsia.target.option import register_option
 
 _OWNER: Final = ("native",)
 _ALGORITHM: Final = "(auto|direct|winograd_[246])"
+_DECISION: Final = r"[0-9a-f]{12}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|in_place=false))+"
 
 LLVM_PASSES: Final = TargetOption(
     "llvm_passes",
@@ -51,6 +53,20 @@ CONVOLUTIONS: Final = TargetOption(
     keeps_results=False,
 )
 """`TuneConvolutions` decides on it."""
+
+DECISIONS: Final = register_option(
+    TargetOption(
+        "decisions",
+        str,
+        "decisions on single kernels in place of native's rules, such as 3f9a0c11b2d4:lanes=0:threads=1, by "
+        "the key of the kernel's operators: channels of a block, threads, borders of kernels, in place",
+        pattern=rf"{_DECISION}(,{_DECISION})*",
+        toolchains=_OWNER,
+        is_tuned=False,
+    )
+)
+"""The passes on kernels decide on it, such as `TuneChannelBlocks`. Registered here as well as announced, so
+that programs with decisions are read wherever native is imported."""
 
 WEIGHTS: Final = TargetOption(
     "weights",

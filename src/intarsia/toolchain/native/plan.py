@@ -9,6 +9,7 @@ from intarsia.ir import Call, Function, post_order
 from intarsia.ir.rule_errors import named_node
 from intarsia.native.graph import (
     ConvolutionAlgorithms,
+    KernelDecisions,
     PlanOptions,
     RegionPlan,
     WeightStorage,
@@ -110,6 +111,7 @@ def _plan_options(target: Target) -> PlanOptions:
         WeightStorage(target.option("weights", WeightStorage.F32.value)),
         target.option("attention", True),
         _libraries(target),
+        KernelDecisions.parse(str(target.option("decisions") or "")),
     )
 
 

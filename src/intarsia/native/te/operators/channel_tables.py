@@ -16,23 +16,26 @@ from intarsia.native.te.operators.windows import spatial_names
 from intarsia.native.te.tensor import Tensor
 
 
-def blocked_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], name: str) -> Tensor:
+def blocked_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], lanes: int, name: str) -> Tensor:
     """Declare a blocked tensor (N, blocks, spatial ..., lanes) with channels in the order of a table.
 
     Args:
         x: (N, elements of an image), blocked.
-        table: (blocks, lanes): offset in an image of the first pixel of each channel; negative for zeros.
+        table: (blocks, lanes): offset in an image of the first pixel of each channel; negative for zeros. Its
+            blocks may be of another size than those of `x`.
         spatial: Spatial extents.
+        lanes: Channels in a block of `x`.
         name: Name of the operation.
     """
-    lanes = table.shape[1]
 
     def element(n: Expression, o: Expression, *rest: Expression) -> Expression:
         first = table[o, rest[-1]]
         read = x[n, maximum(first, 0).astype(DType.INT64) + _pixel(rest[:-1], spatial) * lanes]
         return select(first >= 0, read, 0.0)
 
-    return compute((x.shape[0], table.shape[0], *spatial, lanes), element, name, axis_names(len(spatial)))
+    return compute(
+        (x.shape[0], table.shape[0], *spatial, table.shape[1]), element, name, axis_names(len(spatial))
+    )
 
 
 def plain_by_table(x: Tensor, table: Tensor, spatial: tuple[int, ...], lanes: int, name: str) -> Tensor:
