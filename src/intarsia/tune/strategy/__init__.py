@@ -7,7 +7,7 @@ random_search, evolutionary,     anytime (K1): better the longer they run
 simulated_annealing, bandit
 effects                          a model of costs, measured
 dynamic_programming, beam,       run to their end (K2)
-integer_program, greedy
+integer_program, greedy, prefixes
 """
 
 from intarsia.tune.strategy.bandit import Bandit
@@ -17,6 +17,7 @@ from intarsia.tune.strategy.evolutionary import EvolutionarySearch
 from intarsia.tune.strategy.exhaustive import Exhaustive
 from intarsia.tune.strategy.greedy import Greedy
 from intarsia.tune.strategy.integer_program import IntegerProgram
+from intarsia.tune.strategy.prefixes import Prefixes
 from intarsia.tune.strategy.random_search import RandomSearch
 from intarsia.tune.strategy.simulated_annealing import SimulatedAnnealing
 from intarsia.tune.strategy.strategy import Strategy
@@ -32,6 +33,7 @@ __all__ = [
     "Greedy",
     "IntegerProgram",
     "Point",
+    "Prefixes",
     "RandomSearch",
     "SearchLimits",
     "SimulatedAnnealing",
