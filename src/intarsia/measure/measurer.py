@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from intarsia.measure.database import Database, MeasureRecord
+from intarsia.measure.kernel_times import timed_inputs
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import RaceEnd
 from intarsia.measure.race_records import raced_inputs, replay_race
 from intarsia.measure.runner import Raced
-from intarsia.measure.testbed import Measured, Testbed
+from intarsia.measure.testbed import KernelTestbed, Measured, Testbed
 from intarsia.support.callbacks import never, silent
 
 _TOO_SOON: Final = 0.5
@@ -166,6 +167,37 @@ class Measurer:
                 result = MeasureResult(samples, MeasureError.OK, "", seconds, now)
             self.keep(item, result)
         return raced
+
+    def time_kernels(
+        self, inputs: Sequence[MeasureInput], groups: Sequence[str]
+    ) -> list[MeasureResult] | None:
+        """Time native's kernels within candidates of one workload, or return the stored times.
+
+        Args:
+            inputs: The candidates; they are timed interleaved.
+            groups: Keys of the fusion groups whose kernels are timed.
+
+        Returns:
+            For each candidate a result whose costs are the seconds of each group in one run, in order; None
+            if this testbed times no kernels.
+
+        Raises:
+            IntarsiaError: The testbed has broken down.
+            DatabaseError: A result cannot be kept.
+        """
+        keys = timed_inputs(inputs, groups)
+        stored = [self.find(key) for key in keys]
+        if all(result is not None for result in stored):
+            return [result for result in stored if result is not None]
+        if not isinstance(self.testbed, KernelTestbed):
+            return None
+        start = self.clock()
+        outcomes = self.testbed.time_kernels(inputs, groups)
+        seconds, now = (self.clock() - start) / len(inputs), self.wall_clock()
+        return [
+            self.use(key, MeasureResult(outcome.costs, outcome.error, outcome.message, seconds, now))
+            for key, outcome in zip(keys, outcomes, strict=True)
+        ]
 
     def find(self, item: MeasureInput, enough: int = 1) -> MeasureResult | None:
         """Return the stored result of a candidate on this host: of `enough` measurements, or a failure.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from intarsia.measure.candidate_task import Outcome, run_candidate
+from intarsia.measure.kernel_times import time_kernels
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.racing import Race
@@ -93,6 +94,11 @@ class Runner:
         arguments = (workload.path, built.target, built.artifact, self.policy)
         with exclusive_host(on_wait=self.on_wait):
             return self._outcome(run_candidate, *arguments, timeout_s=timeout_s)
+
+    def time_kernels(self, artifacts: Sequence[Path], groups: Sequence[str]) -> Outcome:
+        """Time native's kernels within built candidates; see `kernel_times`. Waits until the host is free."""
+        with exclusive_host(on_wait=self.on_wait):
+            return self._outcome(time_kernels, tuple(artifacts), tuple(groups))
 
     def race(
         self, workload: WorkloadFolder, racers: Mapping[str, Built], limits: RaceLimits | None = None

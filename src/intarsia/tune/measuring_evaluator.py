@@ -93,6 +93,20 @@ class MeasuringEvaluator:
         """Whether the budget is used up, so that nothing more is measured."""
         return self._seconds >= self.budget.seconds or self._trials >= self.budget.trials
 
+    def time_kernels(
+        self, candidates: Sequence[Trace], groups: Sequence[str]
+    ) -> list[tuple[float, ...]] | None:
+        """See EvaluatorOfKernels.time_kernels; charges the budget."""
+        if self.is_spent:
+            return None
+        spent = self.measurer.spent
+        results = self.measurer.time_kernels([self.input(candidate) for candidate in candidates], groups)
+        self._seconds += self.measurer.spent - spent
+        if results is None:
+            return None
+        failed = (FAILED,) * len(groups)
+        return [result.costs if result.is_ok and result.costs else failed for result in results]
+
     def learn(self, mod: IRModule, result: MeasureResult) -> None:
         """Store a measurement of a program on this target that was made elsewhere."""
         evaluation = replace(self._evaluation(result, is_new=False), is_first=False)

@@ -223,6 +223,25 @@ class LocalTestbed(ClosedOnExit):
         raced = self.runner.race(workload, ready, limits)
         return Raced(raced.result, {**failures, **raced.failures})
 
+    def time_kernels(self, inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[Outcome]:
+        """See KernelTestbed.time_kernels."""
+        outcomes = [outcome for _, outcome, _ in self._build(inputs)]
+        ready = [
+            self._artifact(item)
+            for item, outcome in zip(inputs, outcomes, strict=True)
+            if outcome.error is MeasureError.OK
+        ]
+        timed = self.runner.time_kernels(ready, groups) if ready else Outcome()
+        costs = (
+            timed.costs[first : first + len(groups)] for first in range(0, len(timed.costs), len(groups))
+        )
+        return [
+            outcome
+            if outcome.error is not MeasureError.OK
+            else Outcome(timed.error, timed.message, next(costs, ()))
+            for outcome in outcomes
+        ]
+
     def artifact(self, measured: MeasureInput) -> Path | None:
         """See Testbed.artifact."""
         path = self._artifact(measured)

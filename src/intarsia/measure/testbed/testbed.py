@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -83,3 +83,20 @@ class Testbed(Protocol):
 
     def close(self) -> None:
         """End all processes, remove all files."""
+
+
+@runtime_checkable
+class KernelTestbed(Protocol):
+    """A testbed that can time native's kernels within candidates."""
+
+    def time_kernels(self, inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[Outcome]:
+        """Time the kernels of candidates of one workload, interleaved.
+
+        Args:
+            inputs: The candidates.
+            groups: Keys of the fusion groups whose kernels are timed, in the order of the costs.
+
+        Returns:
+            For each candidate an outcome whose costs are the seconds of each group in one run, infinite if it
+            could not be run.
+        """

@@ -1,0 +1,143 @@
+"""The times of native's kernels within built candidates, by the fusion group that they compute."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from intarsia.measure.candidate_task import Outcome, failure_outcome
+from intarsia.measure.measure_input import Candidate, MeasureInput
+from intarsia.measure.measure_result import MeasureError
+from intarsia.native.graph import RegionPlan
+from intarsia.runtime.artifact_load import load
+from intarsia.runtime.kernel import Array
+from intarsia.support.digest import digest_text
+from intarsia.toolchain.native.kernel import NativeKernel
+from intarsia.toolchain.native.plan import planned_region
+
+TIMED: Final = "kernels timed"
+"""Kind of the records of kernel times; such candidates are only looked up, never instantiated."""
+
+_SECONDS: Final = 1.5
+"""Time for all rounds; a round more is begun before it is over."""
+_LEAST_ROUNDS: Final = 2
+_MOST_ROUNDS: Final = 8
+_REPEATS: Final = 3
+"""Runs of a candidate in a round, of which the median counts."""
+
+
+def timed_inputs(inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[MeasureInput]:
+    """Return the keys under which the kernel times of candidates are stored.
+
+    They count for these candidates beside each other, and for these groups.
+    """
+    field_key = digest_text((*groups, *(f"{item.target}:{item.candidate.digest}" for item in inputs)))
+    return [
+        MeasureInput(
+            item.workload,
+            item.target,
+            Candidate(
+                TIMED,
+                {"kind": item.candidate.kind, "trace": item.candidate.trace, "beside": field_key},
+            ),
+        )
+        for item in inputs
+    ]
+
+
+def time_kernels(artifacts: tuple[Path, ...], groups: tuple[str, ...]) -> Outcome:
+    """Time the kernels of built candidates, interleaved, in the process of a worker.
+
+    The inputs are random floating-point numbers, and zeros where they are integers: times of kernels hardly
+    depend on them. Kernels run one by one, in their places among the others.
+
+    Args:
+        artifacts: Folders of built candidates.
+        groups: Keys of the groups of the rules (`KernelPlan.rule_group`).
+
+    Returns:
+        The seconds of each group in one run of a candidate, all its kernels together, candidate by candidate;
+        infinite for a candidate that fails.
+    """
+    with ExitStack() as stack:
+        candidates: list[_TimedCandidate | None] = []
+        for artifact in artifacts:
+            try:
+                executable = stack.enter_context(load(artifact))
+                candidates.append(_TimedCandidate.of(executable.kernels))
+            except Exception:  # a candidate that does not load has no times
+                candidates.append(None)
+        try:
+            _run_rounds([candidate for candidate in candidates if candidate is not None])
+        except Exception as error:  # toolchains raise what they like
+            return failure_outcome(MeasureError.RUNTIME, error)
+    return Outcome(
+        costs=tuple(
+            math.inf if candidate is None else candidate.least.get(group, 0.0)
+            for candidate in candidates
+            for group in groups
+        )
+    )
+
+
+def _run_rounds(candidates: Sequence[_TimedCandidate], clock: Callable[[], float] = time.monotonic) -> None:
+    begun = clock()
+    for number in range(_MOST_ROUNDS):
+        if number >= _LEAST_ROUNDS and clock() - begun >= _SECONDS:
+            return
+        for candidate in candidates:
+            candidate.run_round()
+
+
+@dataclass(eq=False)
+class _TimedCandidate:
+    """A built candidate, and the times of its groups so far.
+
+    Attributes:
+        kernels: Native's kernels with their plans and inputs.
+        least: Least seconds of each group over the rounds.
+    """
+
+    kernels: Sequence[tuple[NativeKernel, RegionPlan, Sequence[Array]]]
+    least: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kernels: Sequence[object]) -> _TimedCandidate:
+        """Plan native's kernels again, to know the group of each call; other kernels are skipped."""
+        planned = []
+        for kernel in kernels:
+            if isinstance(kernel, NativeKernel):
+                plan = planned_region(kernel.source).plan
+                planned.append((kernel, plan, _inputs(plan)))
+        return cls(planned)
+
+    def run_round(self) -> None:
+        """Run all kernels some times."""
+        spent: defaultdict[str, float] = defaultdict(float)
+        for kernel, plan, inputs in self.kernels:
+            seconds = kernel.call_seconds(inputs, _REPEATS)
+            for planned, took in zip(plan.kernels, seconds, strict=True):
+                spent[planned.rule_group] += took
+        for group, took in spent.items():
+            # The least of several rounds is the time that other processes disturb least.
+            self.least[group] = min(took, self.least.get(group, math.inf))
+
+
+def _inputs(plan: RegionPlan) -> list[Array]:
+    generator = np.random.default_rng(0)
+    arrays: list[Array] = []
+    for number in plan.params:
+        type_ = plan.values[number].type
+        dtype, shape = type_.dtype.numpy, type_.static_shape
+        arrays.append(
+            generator.random(shape).astype(dtype) if type_.dtype.is_float else np.zeros(shape, dtype)
+        )
+    return arrays
