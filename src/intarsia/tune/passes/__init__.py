@@ -1,10 +1,13 @@
 """The tuning passes, one per file; importing this package registers them.
 
+tune_channel_blocks     how many channels native keeps together for a convolution
 tune_combine_parallel   whether parallel convolutions and matrix products are combined
 tune_convolutions       by which algorithm native computes convolutions
 tune_flags              options of toolchains that keep results: threads, sessions, LLVM
-tune_libraries          which matrix products of native a library computes
+tune_fusion_borders     where native's kernels end
+tune_kernel_threads     which of native's kernels run on one thread
 tune_layout             which layout images are in
+tune_libraries          which matrix products of native a library computes
 tune_order              in which order heuristic passes run
 tune_pipeline           which named sequence of heuristic passes runs
 tune_precision          narrower types, within a bound on the error
@@ -14,9 +17,12 @@ tune_weights            in how many bytes native stores weights, within a bound 
 tune_rewrite            graph substitution by best-first search (rewrite_frontier, rewrite_estimate)
 """
 
+from intarsia.tune.passes.tune_channel_blocks import TuneChannelBlocks
 from intarsia.tune.passes.tune_combine_parallel import TuneCombineParallel
 from intarsia.tune.passes.tune_convolutions import TuneConvolutions
 from intarsia.tune.passes.tune_flags import TuneFlags
+from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
+from intarsia.tune.passes.tune_kernel_threads import TuneKernelThreads
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_libraries import TuneLibraries
 from intarsia.tune.passes.tune_order import TuneOrder
@@ -28,9 +34,12 @@ from intarsia.tune.passes.tune_switches import TuneSwitches
 from intarsia.tune.passes.tune_weights import TuneWeights
 
 __all__ = [
+    "TuneChannelBlocks",
     "TuneCombineParallel",
     "TuneConvolutions",
     "TuneFlags",
+    "TuneFusionBorders",
+    "TuneKernelThreads",
     "TuneLayout",
     "TuneLibraries",
     "TuneOrder",

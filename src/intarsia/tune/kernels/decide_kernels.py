@@ -1,0 +1,52 @@
+"""Decisions on native's kernels in the targets of a program's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from intarsia.ir import IRModule
+from intarsia.native.graph import KernelDecisions
+from intarsia.passes import PartitionWhole
+from intarsia.toolchain.native.options import DECISIONS
+from intarsia.tune.target_options import MarkedFunction, marked_functions, set_target_options
+from intarsia.tune.transformations import transformation
+
+_NATIVE: Final = "native"
+
+
+@transformation
+def decide_kernels(mod: IRModule, settings: Mapping[str, Mapping[str, str]], target: str = "") -> IRModule:
+    """Replace native's rules for some fusion groups, in all functions assigned to native.
+
+    Args:
+        mod: The program.
+        settings: Texts of values by name of the setting (`KernelDecision`), by key of the group.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
+
+    Raises:
+        UsageError: There is no such setting, or it has no such value.
+
+    Before:
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="native", target="cpu -toolchain=native"
+        } { Relu(%x) }
+    After: (settings={"0123456789ab": {"threads": "1"}})
+        def @f(%x: Tensor[(2,), float32]) attributes {
+          Compiler="native", target="cpu -toolchain=native -decisions=0123456789ab:threads=1"
+        } { Relu(%x) }
+    """
+    marked = tuple(marked_functions(mod))
+    if not marked and target:
+        mod = PartitionWhole(target)(mod)
+        marked = tuple(marked_functions(mod))
+    of_native = [function for function in marked if function.target.toolchain == _NATIVE]
+    for text in sorted({_decisions(function) for function in of_native}):
+        changed = str(KernelDecisions.parse(text).updated(settings)) or None
+        names = [function.name for function in of_native if _decisions(function) == text]
+        mod = set_target_options(mod, _NATIVE, {DECISIONS.name: changed}, names)
+    return mod
+
+
+def _decisions(function: MarkedFunction) -> str:
+    return str(function.target.option(DECISIONS.name) or "")

@@ -1,0 +1,160 @@
+"""Which decisions on kernels can pay, by the times of kernels within the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final
+
+from intarsia.tune.evaluator import EvaluatorOfKernels
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.kernels.kernel_group import KernelGroup
+from intarsia.tune.kernels.kernel_question import KernelQuestion
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TuningContext
+
+LEAST_SHARE: Final = 0.01
+"""Share of the program's time that a decision must be able to save to be tried: less is within the noise."""
+
+LEAST_SAVED: Final = 0.003
+"""Share of the program's time that a choice must save, kernels timed alone, to be tried on the program. Some
+of them together are worth a trial."""
+
+MOST_QUESTIONS: Final = 12
+"""Maximum number of questions whose kernels are compiled: each choice of a kernel takes about 0.1 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTimes:
+    """The times of a program's kernels as it is.
+
+    Attributes:
+        seconds: Seconds of the kernels of each group in one run, by key.
+        groups: The groups, by key.
+    """
+
+    seconds: Mapping[str, float]
+    groups: Mapping[str, KernelGroup]
+
+    @property
+    def whole(self) -> float:
+        """Seconds of all kernels."""
+        return sum(self.seconds.values())
+
+    def most_saved(self, question: KernelQuestion) -> float:
+        """Return the seconds that a question can save at most.
+
+        No kernel is expected to beat the best rates, in operations and in bytes, of this program's kernels.
+        """
+        saved = sum(self.seconds[key] - self._least(key) for key in question.groups)
+        return saved if question.most_saved is None else min(saved, question.most_saved)
+
+    def _least(self, key: str) -> float:
+        if not self.seconds[key]:
+            return 0.0
+        group = self.groups[key]
+        bounds = [
+            amount * self.seconds[other] / best
+            for amount, (other, best) in (
+                (group.flop, self._best("flop")),
+                (group.bytes_moved, self._best("bytes_moved")),
+            )
+            if best
+        ]
+        return min(self.seconds[key], max(bounds, default=0.0))
+
+    def _best(self, amount: str) -> tuple[str, int]:
+        """Return the key and the amount of the group with the highest rate."""
+        key = max(
+            self.seconds, key=lambda key: getattr(self.groups[key], amount) / (self.seconds[key] or 1.0)
+        )
+        return key, getattr(self.groups[key], amount)
+
+
+def timed_instructions(
+    questions: Sequence[KernelQuestion], groups: Sequence[KernelGroup], trace: Trace, ctx: TuningContext
+) -> list[Instruction]:
+    """Return instructions for the questions that can pay, those that save most first.
+
+    Kernels are timed where they run, in the program as it is and in one program for all first choices, one
+    for all second choices, and so on: so a few builds decide about many kernels. What cannot pay is noted in
+    the tuning tree. Without an evaluator of kernels all questions are returned, in their order.
+
+    Args:
+        questions: Questions on the program at the end of the trace.
+        groups: Groups of the program.
+        trace: Trace that candidates extend.
+        ctx: Context of the pass.
+    """
+    if not questions:
+        return []
+    evaluator, keys = ctx.evaluator, [group.key for group in groups]
+    unchanged = trace.copy()
+    as_it_is = (
+        evaluator.time_kernels([unchanged], keys) if isinstance(evaluator, EvaluatorOfKernels) else None
+    )
+    if as_it_is is None or not all(map(isfinite, as_it_is[0])) or not any(as_it_is[0]):
+        return [question.instruction() for question in questions]
+    assert isinstance(evaluator, EvaluatorOfKernels)
+    times = KernelTimes(dict(zip(keys, as_it_is[0], strict=True)), {group.key: group for group in groups})
+    payable = _payable(questions, times)
+    _note_rest(len(questions) - len(payable), ctx)
+    variants = _variants(payable, trace, ctx)
+    timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None
+    if timed is None:
+        return [question.instruction() for question in payable]
+    seconds = [dict(zip(keys, costs, strict=True)) for costs in timed]
+    return _ordered(payable, seconds, sum(timed[0]))
+
+
+def _payable(questions: Sequence[KernelQuestion], times: KernelTimes) -> list[KernelQuestion]:
+    """Return the questions that can save enough, most first."""
+    most = {question.name: times.most_saved(question) for question in questions}
+    kept = [question for question in questions if most[question.name] >= LEAST_SHARE * times.whole]
+    return sorted(kept, key=lambda question: -most[question.name])[:MOST_QUESTIONS]
+
+
+def _note_rest(count: int, ctx: TuningContext) -> None:
+    if count:
+        reason = f"share of the time x possible gain below {LEAST_SHARE:.0%}, or not among the first"
+        ctx.node.add(f"not tried: {count} kernels, {reason} {MOST_QUESTIONS}")
+
+
+def _variants(questions: Sequence[KernelQuestion], trace: Trace, ctx: TuningContext) -> list[Trace]:
+    """Return the program with the first choice of all questions, with the second choice, and so on."""
+    variants = []
+    for number in range(max((len(question.choices) for question in questions), default=0)):
+        variant = trace.copy()
+        for question in questions:
+            names = tuple(question.choices)
+            if number < len(names):
+                variant.add(question.instruction(), names[number], ctx)
+        variants.append(variant)
+    return variants
+
+
+def _ordered(
+    questions: Sequence[KernelQuestion], seconds: Sequence[Mapping[str, float]], whole: float
+) -> list[Instruction]:
+    """Return the questions with a choice that saves, most first, each with its choices in that order.
+
+    Args:
+        questions: Questions that were timed.
+        seconds: Seconds of each group as it is, and in each variant.
+        whole: Seconds of all kernels as they are.
+    """
+    ordered: list[tuple[float, Instruction]] = []
+    for question in questions:
+        before = sum(seconds[0][key] for key in question.groups)
+        saved = {
+            name: before - sum(variant[key] for key in question.groups)
+            for name, variant in zip(question.choices, seconds[1:], strict=False)
+        }
+        kept = sorted(
+            (name for name, gain in saved.items() if gain >= LEAST_SAVED * whole),
+            key=lambda name: -saved[name],
+        )
+        if kept:
+            ordered.append((saved[kept[0]], question.instruction(kept)))
+    return [instruction for _, instruction in sorted(ordered, key=lambda item: -item[0])]

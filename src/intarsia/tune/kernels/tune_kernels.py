@@ -1,0 +1,55 @@
+"""The base of the passes that decide on native's kernels."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import target_of
+from intarsia.tune.instruction import Instruction
+from intarsia.tune.kernels.kernel_group import KernelGroup, kernel_groups
+from intarsia.tune.kernels.kernel_question import AS_IT_IS, KernelQuestion
+from intarsia.tune.kernels.timed_questions import timed_instructions
+from intarsia.tune.strategy import Prefixes, Strategy
+from intarsia.tune.trace import Trace
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+
+
+@dataclass(frozen=True)
+class TuneKernels(TuningPass):
+    """Decides on single kernels of native, where the times of kernels show that it can pay.
+
+    Equal layers are decided together. Native's rule is the first choice of each. A subclass defines the
+    questions; kernels are timed within the program with all of their choices (`timed_instructions`), and the
+    best choices are then tried on the whole program together.
+
+    Attributes:
+        target: Target of the whole program if it assigns no function to a toolchain; the evaluator's target
+            if empty.
+    """
+
+    strategy: Strategy = field(default_factory=Prefixes, kw_only=True)
+    target: str = field(default="", kw_only=True)
+
+    @abstractmethod
+    def questions(self, groups: Sequence[KernelGroup], target: str) -> list[KernelQuestion]:
+        """Return what can be decided about the groups of a program.
+
+        Args:
+            groups: Groups, those with most work first.
+            target: Target of the whole program if it assigns no function to a toolchain.
+        """
+
+    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
+        """Return an instruction for each question that can pay, or one without a choice."""
+        target, mod = self.target or target_of(ctx.evaluator), trace.out_mod
+        groups = ctx.memo.get_or_make(mod, ("kernel groups", target), lambda: kernel_groups(mod, target))
+        questions = self.questions(groups, target)
+        key = ("kernel questions", target, *(question.name for question in questions))
+        instructions = ctx.memo.get_or_make(
+            mod, key, lambda: timed_instructions(questions, groups, trace, ctx)
+        )
+        return instructions or [Instruction(self.info.name, {AS_IT_IS: Choice()})]
