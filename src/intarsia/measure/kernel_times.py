@@ -37,7 +37,7 @@ _REPEATS: Final = 3
 def timed_inputs(inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[MeasureInput]:
     """Return the keys under which the kernel times of candidates are stored.
 
-    They count for these candidates beside each other, and for these groups.
+    They count for this set of candidates, and for these groups.
     """
     field_key = digest_text((*groups, *(f"{item.target}:{item.candidate.digest}" for item in inputs)))
     return [

@@ -109,11 +109,11 @@ def _group(
     return KernelGroup(key, rule, calls, calls * flop, calls * size, lanes, planned.threads, vector_lanes)
 
 
-def _joined(one: KernelGroup, other: KernelGroup) -> KernelGroup:
+def _joined(group: KernelGroup, other: KernelGroup) -> KernelGroup:
     return replace(
-        one,
-        calls=one.calls + other.calls,
-        flop=one.flop + other.flop,
-        bytes_moved=one.bytes_moved + other.bytes_moved,
+        group,
+        calls=group.calls + other.calls,
+        flop=group.flop + other.flop,
+        bytes_moved=group.bytes_moved + other.bytes_moved,
         lanes=other.lanes,
     )

@@ -53,7 +53,7 @@ def question_on(
 
     Args:
         group: The group.
-        what: What is decided: "threads".
+        what: Noun for the decision: "threads".
         settings: Texts of values by name of the setting, by name of the choice.
         target: Target of the whole program if it assigns no function to a toolchain; "" for none.
         most_saved: Seconds that it can save at most, if they are limited.

@@ -184,7 +184,8 @@ def test_attention_and_matrices_in_other_orders_can_be_split() -> None:
     for item in asked:
         for choice in item.choices.values():
             with build(choice.apply(mod)) as executable:
-                np.testing.assert_allclose(executable.run_flat(data)[0], expected, rtol=1e-4, atol=1e-5)
+                (found,) = executable.run_flat(data)
+                np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_decisions_join_those_that_were_made() -> None:
