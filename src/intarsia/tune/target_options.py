@@ -102,7 +102,7 @@ def set_target_options(
 
 
 def change_target_option(
-    mod: IRModule, toolchain: str, option: str, changed: Callable[[str | None], str], target: str = ""
+    mod: IRModule, toolchain: str, option: str, changed: Callable[[str | None], str | None], target: str = ""
 ) -> IRModule:
     """Change an option on the targets of all functions that a program assigns to a toolchain.
 
@@ -110,7 +110,7 @@ def change_target_option(
         mod: The program.
         toolchain: Name of the toolchain.
         option: Name of the option, whose values are texts.
-        changed: Function from the value of a target, None if it has none, to its new value.
+        changed: Function from the value of a target to its new value; None stands for no value.
         target: Target of the whole program if it assigns no function to a toolchain; "" for none.
     """
     marked = tuple(marked_functions(mod))

@@ -7,9 +7,8 @@ from typing import Final
 
 from intarsia.ir import IRModule
 from intarsia.native.graph import KernelDecisions
-from intarsia.passes import PartitionWhole
 from intarsia.toolchain.native.options import DECISIONS
-from intarsia.tune.target_options import MarkedFunction, marked_functions, set_target_options
+from intarsia.tune.target_options import change_target_option
 from intarsia.tune.transformations import transformation
 
 _NATIVE: Final = "native"
@@ -36,17 +35,8 @@ def decide_kernels(mod: IRModule, settings: Mapping[str, Mapping[str, str]], tar
           Compiler="native", target="cpu -toolchain=native -decisions=0123456789ab:threads=1"
         } { Relu(%x) }
     """
-    marked = tuple(marked_functions(mod))
-    if not marked and target:
-        mod = PartitionWhole(target)(mod)
-        marked = tuple(marked_functions(mod))
-    of_native = [function for function in marked if function.target.toolchain == _NATIVE]
-    for text in sorted({_decisions(function) for function in of_native}):
-        changed = str(KernelDecisions.parse(text).updated(settings)) or None
-        names = [function.name for function in of_native if _decisions(function) == text]
-        mod = set_target_options(mod, _NATIVE, {DECISIONS.name: changed}, names)
-    return mod
 
+    def changed(text: str | None) -> str | None:
+        return str(KernelDecisions.parse(text or "").updated(settings)) or None
 
-def _decisions(function: MarkedFunction) -> str:
-    return str(function.target.option(DECISIONS.name) or "")
+    return change_target_option(mod, _NATIVE, DECISIONS.name, changed, target)
