@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.properties.cheap_draws import BOOLEANS, choose, choose_some, integers
 
 from intarsia.ir import Constant, DType, Expr, Function, GlobalVar, If, IRModule, TensorType, Tuple, Var
 from intarsia.op import absent, call, tuple_get
@@ -27,11 +28,11 @@ def networks(draw: st.DrawFn, *, steps: int = 8) -> IRModule:
     """
     image = Var("image", checked_type=TensorType(IMAGE, DType.FLOAT32))
     flag = Var("flag", checked_type=TensorType((), DType.BOOL))
-    layers = _Layers(draw, flag, np.random.default_rng(draw(st.integers(0, 99))))
+    layers = _Layers(draw, flag, np.random.default_rng(draw(integers(0, 99))))
     values: list[Expr] = [image]
-    for _ in range(draw(st.integers(1, steps))):
+    for _ in range(draw(integers(1, steps))):
         values += layers.step(values)
-    chosen = draw(st.lists(st.sampled_from(values), min_size=1, max_size=3))
+    chosen = choose_some(draw, values, 1, 3)
     body = chosen[0] if len(chosen) == 1 else Tuple(tuple(chosen))
     main = Function((image, flag), body)
     return IRModule({GlobalVar("main", checked_type=main.checked_type): main})
@@ -52,11 +53,11 @@ class _Layers:
 
     def step(self, values: list[Expr]) -> list[Expr]:
         """New values made of earlier ones."""
-        x = self.draw(st.sampled_from(values))
+        x = choose(self.draw, values)
         rank = len(shape_of(x))
         kinds: tuple[Callable[[Expr, list[Expr]], list[Expr]], ...]
         kinds = self.image_layers if rank == 4 else self.vector_layers
-        return self.draw(st.sampled_from((*kinds, *self.any_layers)))(x, values)
+        return choose(self.draw, (*kinds, *self.any_layers))(x, values)
 
     @property
     def image_layers(self) -> tuple[Callable[[Expr, list[Expr]], list[Expr]], ...]:
@@ -96,20 +97,20 @@ class _Layers:
 
     def conv(self, x: Expr, values: list[Expr]) -> list[Expr]:
         channels = shape_of(x)[1]
-        group = self.draw(st.sampled_from([1, 1, channels]))
-        out = self.draw(st.sampled_from([channels, 2 * channels])) if channels < 16 else channels
-        size = self.draw(st.sampled_from([1, 3]))
+        group = choose(self.draw, [1, 1, channels])
+        out = choose(self.draw, [channels, 2 * channels]) if channels < 16 else channels
+        size = choose(self.draw, [1, 3])
         weight = self.weights(out, channels // group, size, size)
-        bias = [self.weights(out)] if self.draw(st.booleans()) else []
+        bias = [self.weights(out)] if self.draw(BOOLEANS) else []
         pads = (size // 2,) * 4
         return [call("Conv", x, weight, *bias, kernel_shape=(size, size), pads=pads, group=group)]
 
     def branches(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """Parallel 1x1 convolutions, with Relu or without, joined again."""
         channels = shape_of(x)[1]
-        relu = self.draw(st.booleans())
+        relu = self.draw(BOOLEANS)
         made = []
-        for _ in range(self.draw(st.integers(2, 4))):
+        for _ in range(self.draw(integers(2, 4))):
             out: Expr = call("Conv", x, self.weights(2, channels, 1, 1), self.weights(2), kernel_shape=(1, 1))
             made.append(call("Relu", out) if relu else out)
         return [call("Concat", *made, axis=1)]
@@ -122,7 +123,7 @@ class _Layers:
     def pool(self, x: Expr, values: list[Expr]) -> list[Expr]:
         if min(shape_of(x)[2:]) < 3:
             return [call("GlobalAveragePool", x)]
-        name = self.draw(st.sampled_from(["MaxPool", "AveragePool"]))
+        name = choose(self.draw, ["MaxPool", "AveragePool"])
         return [call(name, x, kernel_shape=(3, 3), pads=(1, 1, 1, 1), strides=(1, 1))]
 
     def split(self, x: Expr, values: list[Expr]) -> list[Expr]:
@@ -148,17 +149,17 @@ class _Layers:
         return [call("MatMul", x, self.weights(shape_of(x)[1], 4))]
 
     def gemm(self, x: Expr, values: list[Expr]) -> list[Expr]:
-        turned = self.draw(st.booleans())
+        turned = self.draw(BOOLEANS)
         inner = shape_of(x)[1]
         weight = self.weights(4, inner) if turned else self.weights(inner, 4)
-        alpha = self.draw(st.sampled_from([1.0, 0.5]))
+        alpha = choose(self.draw, [1.0, 0.5])
         return [call("Gemm", x, weight, self.weights(4), transB=int(turned), alpha=alpha)]
 
     def projections(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """Parallel products of one value, with biases or without."""
-        inner, biased = shape_of(x)[1], self.draw(st.booleans())
+        inner, biased = shape_of(x)[1], self.draw(BOOLEANS)
         made = []
-        for _ in range(self.draw(st.integers(2, 4))):
+        for _ in range(self.draw(integers(2, 4))):
             out: Expr = call("MatMul", x, self.weights(inner, 3))
             made.append(call("Add", out, self.weights(3)) if biased else out)
         return made
@@ -167,54 +168,49 @@ class _Layers:
         return [call("Softmax", x, axis=-1)]
 
     def activation(self, x: Expr, values: list[Expr]) -> list[Expr]:
-        name = self.draw(
-            st.sampled_from(["Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Clip", "Neg"])
-        )
+        name = choose(self.draw, ["Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Clip", "Neg"])
         if name == "Clip":
-            high = Constant(np.array(np.float32(6))) if self.draw(st.booleans()) else absent()
+            high = Constant(np.array(np.float32(6))) if self.draw(BOOLEANS) else absent()
             return [call("Clip", x, Constant(np.array(np.float32(-1))), high)]
         return [call(name, x)]
 
     def arithmetic(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """With a constant: a scalar, one number a channel, or a neutral element."""
-        name = self.draw(st.sampled_from(["Add", "Sub", "Mul", "Div"]))
+        name = choose(self.draw, ["Add", "Sub", "Mul", "Div"])
         neutral = np.float32(name in ("Mul", "Div"))
         per_channel = (shape_of(x)[1], 1, 1) if len(shape_of(x)) == 4 else (shape_of(x)[1],)
-        other = self.draw(
-            st.sampled_from(
-                [
-                    self.weights(*per_channel, positive=True),
-                    self.weights(positive=True),
-                    Constant(np.array(neutral)),
-                    Constant(np.full((1, *per_channel), neutral)),
-                ]
-            )
-        )
-        pair = (x, other) if name in ("Sub", "Div") or self.draw(st.booleans()) else (other, x)
+        others = [
+            self.weights(*per_channel, positive=True),
+            self.weights(positive=True),
+            Constant(np.array(neutral)),
+            Constant(np.full((1, *per_channel), neutral)),
+        ]
+        other = choose(self.draw, others)
+        pair = (x, other) if name in ("Sub", "Div") or self.draw(BOOLEANS) else (other, x)
         return [call(name, *pair)]
 
     def residual(self, x: Expr, values: list[Expr]) -> list[Expr]:
         same = [value for value in values if shape_of(value) == shape_of(x)]
-        return [call("Add", x, self.draw(st.sampled_from(same)))]
+        return [call("Add", x, choose(self.draw, same))]
 
     def transposed(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """There and back, with something that does not mind in between."""
         perm = (0, 2, 3, 1) if len(shape_of(x)) == 4 else (1, 0)
         back = tuple(int(item) for item in np.argsort(perm))
         inside: Expr = call("Transpose", x, perm=perm)
-        if self.draw(st.booleans()):
+        if self.draw(BOOLEANS):
             inside = call("Relu", inside)
         return [call("Transpose", inside, perm=back)]
 
     def reshaped(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """There and back, by Reshape, Squeeze and Unsqueeze."""
-        if self.draw(st.booleans()):
+        if self.draw(BOOLEANS):
             return [call("Squeeze", call("Unsqueeze", x, self.ints(1)), self.ints(1))]
         flat = call("Reshape", x, self.ints(shape_of(x)[0], -1))
         return [call("Reshape", flat, self.ints(*shape_of(x)))]
 
     def trivial(self, x: Expr, values: list[Expr]) -> list[Expr]:
-        name = self.draw(st.sampled_from(["Identity", "Dropout", "Cast", "twice"]))
+        name = choose(self.draw, ["Identity", "Dropout", "Cast", "twice"])
         match name:
             case "Cast":
                 return [call("Cast", call("Cast", x, to=11), to=1)]
@@ -228,7 +224,7 @@ class _Layers:
     def branch(self, x: Expr, values: list[Expr]) -> list[Expr]:
         """An If whose branches use what is outside."""
         same = [value for value in values if shape_of(value) == shape_of(x)]
-        other = self.draw(st.sampled_from(same))
+        other = choose(self.draw, same)
         true: Expr = call("Relu", call("Add", x, other))
         false: Expr = call("Mul", other, Constant(np.array(np.float32(2))))
         return [If(self.flag, true, false, checked_type=x.checked_type)]

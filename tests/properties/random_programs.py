@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
+from tests.properties.cheap_draws import BOOLEANS, choose, choose_some, integers
 
 from intarsia.ir import (
     Attrs,
@@ -53,6 +54,12 @@ NOTES: tuple[int | float | str | bytes | tuple[object, ...], ...] = (
     *((), (1, 2.0), ("a", (b"b",))),
 )
 
+PARAM_NAMES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True)
+MODULE_ATTRS = st.dictionaries(st.sampled_from(["name", "if"]), st.sampled_from(["squeezenet", 'q"']))
+FUNCTION_ATTRS = st.dictionaries(
+    st.sampled_from(["note", "let", "an attribute"]), st.sampled_from(NOTES), max_size=2
+)
+
 
 @st.composite
 def programs(
@@ -68,15 +75,13 @@ def programs(
     """
     writer = _Writer(draw, tuple(compilers), annotated, steps)
     functions: dict[GlobalVar, Function] = {}
-    for name in draw(st.sampled_from([(), ("f",), ("f", "other function")])):
+    for name in choose(draw, [(), ("f",), ("f", "other function")]):
         function = writer.function(closed=True)
         functions[GlobalVar(name, checked_type=function.checked_type)] = function
         writer.globals = (*writer.globals, *list(functions)[-1:])
     main = writer.main()
-    attrs = Attrs(
-        draw(st.dictionaries(st.sampled_from(["name", "if"]), st.sampled_from(["squeezenet", 'q"'])))
-    )
-    return IRModule({GlobalVar("main", checked_type=main.checked_type): main, **functions}, attrs)
+    named = {GlobalVar("main", checked_type=main.checked_type): main, **functions}
+    return IRModule(named, Attrs(draw(MODULE_ATTRS)))
 
 
 @dataclass(slots=True)
@@ -101,29 +106,29 @@ class _Writer:
     globals: tuple[GlobalVar, ...] = ()
 
     def main(self) -> Function:
-        names = self.draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+        names = self.draw(PARAM_NAMES)
         params = [self.var(name) for name in names]
         values = _Values(list(params))
-        if self.draw(st.booleans()):
+        if self.draw(BOOLEANS):
             cond = Var("cond", checked_type=CONDITION)
             params.append(cond)
             values.conditions.append(cond)
         self.grow(values)
-        fields = self.draw(st.lists(st.sampled_from(values.tensors), max_size=3))
+        fields = choose_some(self.draw, values.tensors, 0, 3)
         body: Expr = Tuple(tuple(fields)) if fields else values.tensors[-1]
         return Function(tuple(params), body, span=self.span())
 
     def function(self, closed: bool, values: _Values | None = None) -> Function:
         """A function of one or two parameters; a closed one sees nothing else."""
-        names = self.draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2))
+        names = choose_some(self.draw, NAMES, 1, 2)
         params = tuple(map(self.var, names))
         outside = _Values([]) if closed or values is None else values
         inside = outside.inside(*params)
-        compiler = self.draw(st.sampled_from([None, *self.compilers])) if closed else None
+        compiler = choose(self.draw, [None, *self.compilers]) if closed else None
         self.grow(inside, simple=compiler is not None)
         body: Expr = inside.tensors[-1]
-        if compiler is None and self.draw(st.booleans()):
-            body = Tuple((body, self.draw(st.sampled_from(inside.tensors))))
+        if compiler is None and self.draw(BOOLEANS):
+            body = Tuple((body, choose(self.draw, inside.tensors)))
         return Function(
             params, body, self.function_attrs(compiler), virtual_device=self.device(), span=self.span()
         )
@@ -132,10 +137,7 @@ class _Writer:
         if compiler is not None:
             target = f"cpu -toolchain={compiler}"
             return Attrs({"Compiler": compiler, "target": target, "global_symbol": f"{compiler}_0"})
-        notes = st.dictionaries(
-            st.sampled_from(["note", "let", "an attribute"]), st.sampled_from(NOTES), max_size=2
-        )
-        return Attrs(self.draw(notes))  # type: ignore[arg-type]  # the inner tuples hold attribute values only
+        return Attrs(self.draw(FUNCTION_ATTRS))  # type: ignore[arg-type]  # the inner tuples hold attribute values only
 
     def grow(self, values: _Values, simple: bool = False) -> None:
         """Add some expressions over what there is."""
@@ -145,8 +147,8 @@ class _Writer:
             kinds += ["if", "let", "call"] if self.depth < 2 else []
         most = self.steps if self.depth == 0 else 3
         self.depth += 1
-        for _ in range(self.draw(st.integers(1, most))):
-            kind = self.draw(st.sampled_from(kinds))
+        for _ in range(self.draw(integers(1, most))):
+            kind = choose(self.draw, kinds)
             values.tensors.append(getattr(self, f"add_{kind}")(values))
         self.depth -= 1
 
@@ -157,17 +159,17 @@ class _Writer:
         return self.call(self.op(BINARY), self.pick(values), self.pick(values))
 
     def add_constant(self, values: _Values) -> Expr:
-        data = np.full(SHAPE, self.draw(st.integers(-2, 2)), np.float32)
+        data = np.full(SHAPE, self.draw(integers(-2, 2)), np.float32)
         return Constant(data, virtual_device=self.device(), span=self.span())
 
     def add_tuple(self, values: _Values) -> Expr:
-        fields = (self.pick(values), *self.draw(st.lists(st.sampled_from(values.tensors), max_size=2)))
+        fields = (self.pick(values), *choose_some(self.draw, values.tensors, 0, 2))
         whole = Tuple(fields, virtual_device=self.device(), span=self.span())
-        return self.item(whole, self.draw(st.integers(0, len(fields) - 1)))
+        return self.item(whole, self.draw(integers(0, len(fields) - 1)))
 
     def add_if(self, values: _Values) -> Expr:
-        constant = Constant(np.asarray(self.draw(st.booleans())))
-        cond = self.draw(st.sampled_from([constant, *values.conditions]))
+        constant = Constant(np.asarray(self.draw(BOOLEANS)))
+        cond = choose(self.draw, [constant, *values.conditions])
         self.grow(values)
         first = values.tensors[-1]
         self.grow(values)
@@ -179,18 +181,18 @@ class _Writer:
         )
 
     def add_let(self, values: _Values) -> Expr:
-        var, value = self.var(self.draw(st.sampled_from(NAMES))), self.pick(values)
+        var, value = self.var(choose(self.draw, NAMES)), self.pick(values)
         inside = values.inside(var)
         self.grow(inside)
         return Let(var, value, inside.tensors[-1], virtual_device=self.device(), span=self.span())
 
     def add_call(self, values: _Values) -> Expr:
-        function = self.function(self.draw(st.booleans()), values)
+        function = self.function(self.draw(BOOLEANS), values)
         first = self.apply(function, function, values)
         return self.call(self.op(BINARY), first, self.apply(function, function, values))
 
     def add_global(self, values: _Values) -> Expr:
-        var = self.draw(st.sampled_from(self.globals))
+        var = choose(self.draw, self.globals)
         return self.apply(GlobalVar(var.name, checked_type=var.checked_type, span=self.span()), var, values)
 
     def apply(self, callee: Expr, function: Expr, values: _Values) -> Expr:
@@ -208,16 +210,16 @@ class _Writer:
         return TupleGetItem(whole, index, virtual_device=self.device(), span=self.span())
 
     def op(self, names: Sequence[str]) -> Op:
-        return Op(self.draw(st.sampled_from(names)), virtual_device=self.device())
+        return Op(choose(self.draw, names), virtual_device=self.device())
 
     def var(self, name: str) -> Var:
         return Var(name, checked_type=VALUE, virtual_device=self.device(), span=self.span())
 
     def pick(self, values: _Values) -> Expr:
-        return self.draw(st.sampled_from(values.tensors))
+        return choose(self.draw, values.tensors)
 
     def device(self) -> VirtualDevice:
-        return self.draw(st.sampled_from([UNCONSTRAINED, *DEVICES])) if self.annotated else UNCONSTRAINED
+        return choose(self.draw, [UNCONSTRAINED, *DEVICES]) if self.annotated else UNCONSTRAINED
 
     def span(self) -> Span | None:
-        return self.draw(st.sampled_from([None, *SPANS])) if self.annotated else None
+        return choose(self.draw, [None, *SPANS]) if self.annotated else None
