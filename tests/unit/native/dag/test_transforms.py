@@ -6,28 +6,27 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.native_workloads import WORKLOADS, argmax_nm, conv2d_winograd_nhwc, matmul
+from tests.te_evaluator import evaluate
 
 from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.dag.cache_read import cache_read
 from intarsia.native.dag.cache_write import cache_write
 from intarsia.native.loop_state import LoopState
-from intarsia.native.lowering.naive import lower_naive
 from intarsia.native.te.tensor import ComputeOp
-from intarsia.native.tir.interpret import interpret
 
 Array = npt.NDArray[Any]
 
 
 def results(dag: ComputeDAG) -> list[Array]:
     """The outputs on small integers, so that sums are exact in any order."""
-    function = lower_naive(dag.outputs)
     rng = np.random.default_rng(7)
-    arrays = {buffer.name: np.zeros(buffer.shape, buffer.dtype.numpy) for buffer in function.params}
-    for tensor in sorted(dag.placeholders, key=lambda tensor: tensor.buffer.name):
-        arrays[tensor.buffer.name][...] = rng.integers(-3, 4, tensor.shape)
-    interpret(function, arrays)
-    return [arrays[tensor.buffer.name] for tensor in dag.outputs]
+    placeholders = sorted(dag.placeholders, key=lambda tensor: tensor.buffer.name)
+    feeds = {
+        tensor.buffer.name: rng.integers(-3, 4, tensor.shape).astype(tensor.dtype.numpy)
+        for tensor in placeholders
+    }
+    return evaluate(dag.outputs, feeds)
 
 
 def assert_same(before: ComputeDAG, after: ComputeDAG) -> None:
