@@ -28,11 +28,18 @@ from intarsia.ir.prim_func import (
     Store,
 )
 from intarsia.ir.scalar_types import ARITHMETIC, COMPARISONS, INTRINSICS, LOOP_DTYPES, Kind
+from intarsia.native.machine.isa import Isa
 
 Array = npt.NDArray[Any]
 
 FLOATS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3.0, 1e-7, -65504.0, 2.0**-14, 1e-40, 1 / 3)
 DTYPES = sorted(LOOP_DTYPES)
+
+
+@pytest.fixture(params=x86_sets().values(), ids=x86_sets())
+def isa(request: pytest.FixtureRequest) -> Isa:
+    isa: Isa = request.param
+    return isa
 
 
 def numbers(dtype: DType) -> Array:
@@ -58,15 +65,14 @@ def kernel_of(value: Scalar, given: list[Buffer], count: int, dtype: DType) -> P
     return PrimFunc((*given, *made), Block(tuple(loops)))
 
 
-def check(value: Scalar, given: list[Buffer], arrays: list[Array], dtype: DType) -> None:
+def check(value: Scalar, given: list[Buffer], arrays: list[Array], dtype: DType, isa: Isa) -> None:
     count = arrays[0].size
     function = kernel_of(value, given, count, dtype)
     arrays = [*arrays, np.zeros(count, dtype.numpy), np.zeros(count, dtype.numpy)]
     expected = results(function, arrays)
-    for isa in x86_sets().values():
-        found = [array.copy() for array in arrays]
-        compile_kernel(function, isa)(found)
-        assert_same_bits(found, expected)
+    found = [array.copy() for array in arrays]
+    compile_kernel(function, isa)(found)
+    assert_same_bits(found, expected)
 
 
 def pairs(dtype: DType, *, is_divided: bool = False) -> tuple[Array, Array]:
@@ -75,7 +81,7 @@ def pairs(dtype: DType, *, is_divided: bool = False) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_operators(dtype: DType) -> None:
+def test_operators(dtype: DType, isa: Isa) -> None:
     for op, signature in ARITHMETIC.items():
         if op in (ArithOp.NOT, ArithOp.SELECT) or not signature.kind.holds(dtype):
             continue
@@ -88,32 +94,32 @@ def test_operators(dtype: DType) -> None:
             first, second = first[~same], second[~same]
             a, b = (Buffer(name, first.shape, dtype) for name in "ab")
             value = Arith(op, (Load(a, (LoopVar("i"),)), Load(b, (LoopVar("i"),))))
-        check(value, [a, b], [first, second], result)
+        check(value, [a, b], [first, second], result, isa)
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_integer])
 @pytest.mark.parametrize("divisor", [1, 2, 8, 7, 100])
-def test_division_by_constants(dtype: DType, divisor: int) -> None:
+def test_division_by_constants(dtype: DType, divisor: int, isa: Isa) -> None:
     from intarsia.ir.prim_func import Literal
 
     x = numbers(dtype)
     a = Buffer("a", x.shape, dtype)
     for op in (ArithOp.FLOOR_DIV, ArithOp.FLOOR_MOD):
-        check(Arith(op, (Load(a, (LoopVar("i"),)), Literal(divisor, dtype))), [a], [x], dtype)
+        check(Arith(op, (Load(a, (LoopVar("i"),)), Literal(divisor, dtype))), [a], [x], dtype, isa)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_select_and_not(dtype: DType) -> None:
+def test_select_and_not(dtype: DType, isa: Isa) -> None:
     first, second = pairs(dtype)
     a, b = (Buffer(name, first.shape, dtype) for name in "ab")
     left, right = Load(a, (LoopVar("i"),)), Load(b, (LoopVar("i"),))
     differ = Arith(ArithOp.NOT, (Arith(ArithOp.EQ, (left, right)),))
-    check(Arith(ArithOp.SELECT, (differ, left, right)), [a, b], [first, second], dtype)
+    check(Arith(ArithOp.SELECT, (differ, left, right)), [a, b], [first, second], dtype, isa)
 
 
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
-def test_casts(source: DType, target: DType) -> None:
+def test_casts(source: DType, target: DType, isa: Isa) -> None:
     x = numbers(source)
     if source.is_float and target.is_integer:
         limits = np.iinfo(target.value)
@@ -121,11 +127,11 @@ def test_casts(source: DType, target: DType) -> None:
         inside = np.isfinite(wide) & (np.trunc(wide) >= limits.min) & (np.trunc(wide) <= limits.max)
         x = np.concatenate([x[inside], np.array([0.99, 1.5, 100.7], source.numpy)])
     a = Buffer("a", x.shape, source)
-    check(Cast(Load(a, (LoopVar("i"),)), target), [a], [x], target)
+    check(Cast(Load(a, (LoopVar("i"),)), target), [a], [x], target, isa)
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
-def test_all_halves_are_read_and_rounded_back(dtype: DType) -> None:
+def test_all_halves_are_read_and_rounded_back(dtype: DType, isa: Isa) -> None:
     x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
     a, wide = Buffer("a", x.shape, dtype), Buffer("w", x.shape, DType.FLOAT32)
     place = (LoopVar("i"),)
@@ -140,15 +146,14 @@ def test_all_halves_are_read_and_rounded_back(dtype: DType) -> None:
         For(LoopVar("i"), x.size, Store(a, place, Cast(Load(wide, place), dtype)), ForKind.VECTORIZED),
     )
     random = np.random.default_rng(0).integers(0, 1 << 32, x.size, np.uint32).view(np.float32)
-    for isa in x86_sets().values():
-        found = np.zeros(x.size, np.float32)
-        compile_kernel(function, isa)([x.copy(), found])
-        assert_same_bits([found], [x.astype(np.float32)])
-        for floats in (found, random):
-            rounded = np.zeros(x.size, dtype.numpy)
-            compile_kernel(back, isa)([floats, rounded])
-            with np.errstate(over="ignore"):
-                assert_same_bits([rounded], [floats.astype(dtype.numpy)])
+    found = np.zeros(x.size, np.float32)
+    compile_kernel(function, isa)([x.copy(), found])
+    assert_same_bits([found], [x.astype(np.float32)])
+    for floats in (found, random):
+        rounded = np.zeros(x.size, dtype.numpy)
+        compile_kernel(back, isa)([floats, rounded])
+        with np.errstate(over="ignore"):
+            assert_same_bits([rounded], [floats.astype(dtype.numpy)])
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
@@ -174,7 +179,7 @@ def test_float64_is_rounded_once(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_integer])
-def test_bits(dtype: DType) -> None:
+def test_bits(dtype: DType, isa: Isa) -> None:
     first, second = pairs(dtype)
     bits = dtype.numpy.itemsize * 8
     a, b = (Buffer(name, first.shape, dtype) for name in "ab")
@@ -185,23 +190,22 @@ def test_bits(dtype: DType) -> None:
         is_shift = name.startswith("shift")
         by = (second.astype(np.int64) % bits).astype(dtype.numpy) if is_shift else second
         args = (left, right)[: signature.arity]
-        check(Intrinsic(name, args, dtype), [a, b], [first, by], dtype)
+        check(Intrinsic(name, args, dtype), [a, b], [first, by], dtype, isa)
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT64, DType.FLOAT32])
-def test_fma_rounds_once(dtype: DType) -> None:
+def test_fma_rounds_once(dtype: DType, isa: Isa) -> None:
     tiny = float(np.finfo(dtype.value).eps)
     x = np.array([1 + tiny, 3.0, -2.0], dtype.numpy)
     a = Buffer("a", x.shape, dtype)
     load = Load(a, (LoopVar("i"),))
     value = Intrinsic("fma", (load, load, Arith(ArithOp.MUL, (load, load))), dtype)
     function = kernel_of(value, [a], x.size, dtype)
-    for isa in x86_sets().values():
-        arrays = [x, np.zeros_like(x), np.zeros_like(x)]
-        compile_kernel(function, isa)(arrays)
-        exact = x.astype(np.longdouble) * x + (x * x).astype(np.longdouble)
-        for found in arrays[1:]:
-            np.testing.assert_array_equal(found, exact.astype(dtype.numpy))
+    arrays = [x, np.zeros_like(x), np.zeros_like(x)]
+    compile_kernel(function, isa)(arrays)
+    exact = x.astype(np.longdouble) * x + (x * x).astype(np.longdouble)
+    for found in arrays[1:]:
+        np.testing.assert_array_equal(found, exact.astype(dtype.numpy))
 
 
 def test_division_by_zero_in_lanes_that_do_not_run() -> None:

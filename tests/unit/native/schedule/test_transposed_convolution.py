@@ -72,15 +72,15 @@ CASES = {
     "fewer taps than strides": Case(16, 16, (4, 5), (2, 1), (3, 4), ((0, 0), (0, 0))),
     "more cut off than a window has": Case(16, 16, (7, 6), (2, 3), (2, 1), ((5, 1), (4, 0))),
     "each dimension its own": Case(33, 20, (3, 8), (2, 5), (1, 2), ((0, 1), (2, 1)), (0, 1), batch=2),
-    "a row that fills a tile": Case(16, 64, (16, 16), (4, 4), (2, 2), ((1, 1), (1, 1))),
+    "a row that fills a tile": Case(16, 64, (3, 16), (4, 4), (2, 2), ((1, 1), (1, 1))),
     "many channels": Case(64, 128, (4, 4), (4, 4), (2, 2), ((1, 1), (1, 1))),
 }
 
 
 @pytest.mark.parametrize("isa", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("name", CASES)
-def test_blocked_transposed_convolution(name: str, isa: Isa) -> None:
-    _check_blocked(CASES[name], isa)
+def test_blocked_transposed_convolution(name: str, isa: Isa, threads: int) -> None:
+    _check_blocked(CASES[name], isa, threads)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,15 @@ def test_blocked_transposed_convolution(name: str, isa: Isa) -> None:
         Case(16, 16, (3, 2, 5), (3, 2, 4), (2, 1, 2), ((1, 0), (0, 0), (1, 1)), (1, 0, 0)),
     ],
 )
-def test_one_and_three_spatial_dimensions(case: Case) -> None:
-    _check_blocked(case, Isa.host())
+def test_one_and_three_spatial_dimensions(case: Case, threads: int) -> None:
+    _check_blocked(case, Isa.host(), threads)
 
 
-def _check_blocked(case: Case, isa: Isa) -> None:
+def _check_blocked(case: Case, isa: Isa, threads: int) -> None:
     dag, arrays = _blocked(case, isa)
-    for threads in (1, 2):
-        found = computed(dag, arrays, blocked_state, isa, threads)
-        _assert_same(plain_array(found, case.made), np.maximum(case.expected(), 0))
-        assert np.isfinite(found).all()
+    found = computed(dag, arrays, blocked_state, isa, threads)
+    _assert_same(plain_array(found, case.made), np.maximum(case.expected(), 0))
+    assert np.isfinite(found).all()
 
 
 def _blocked(case: Case, isa: Isa) -> tuple[ComputeDAG, dict[te.Tensor, Array]]:
@@ -122,7 +121,7 @@ def _blocked(case: Case, isa: Isa) -> tuple[ComputeDAG, dict[te.Tensor, Array]]:
         Case(7, 20, (1, 1), (7, 7), (2, 3), ((1, 2), (0, 0)), batch=2),
     ],
 )
-def test_one_pixel(case: Case, isa: Isa) -> None:
+def test_one_pixel(case: Case, isa: Isa, threads: int) -> None:
     lanes = isa.vector_bytes // 4
     data, weights, bias = case.arrays()
     packed = pack_weight_of_pixel(weights, case.dimensions, lanes)
@@ -130,10 +129,9 @@ def test_one_pixel(case: Case, isa: Isa) -> None:
     x, w = te.placeholder(data.shape, name="x"), te.placeholder(packed.shape, name="w")
     b = te.placeholder(blocks.shape, name="b")
     y = _relu(blocked_bias(transposed_convolution_of_pixel(x, w, "conv"), b, "biased"))
-    for threads in (1, 2):
-        arrays = {x: data, w: packed, b: blocks}
-        found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
-        _assert_same(plain_array(found, case.made), np.maximum(case.expected(), 0))
+    arrays = {x: data, w: packed, b: blocks}
+    found = computed(ComputeDAG((x, w, b, y)), arrays, blocked_state, isa, threads)
+    _assert_same(plain_array(found, case.made), np.maximum(case.expected(), 0))
 
 
 @pytest.mark.slow

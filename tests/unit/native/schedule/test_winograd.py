@@ -106,12 +106,22 @@ CASES = {
 }
 
 
-KERNELS = {
-    **{f"F(4, 3) {name}": (4, isa) for name, isa in SETS},
-    **{f"F({tile}, 3) for this CPU": (tile, ISA) for tile in TILES if tile != 4},
-}
 QUICK = ("channels that fill no block", "one-sided padding", "one pixel")
 """Cases for which every kernel is compiled; F(4, 3) for this CPU is for all."""
+
+KERNELS = [
+    *(pytest.param(name, 4, isa, id=f"{name}-F(4, 3) {each}") for name in QUICK for each, isa in SETS),
+    *(
+        pytest.param(
+            *(name, tile, ISA),
+            id=f"{name}-F({tile}, 3) for this CPU",
+            marks=[pytest.mark.slow] * (name != "one-sided padding"),
+        )
+        for name in QUICK
+        for tile in TILES
+        if tile != 4
+    ),
+]
 
 
 @pytest.mark.slow
@@ -127,10 +137,9 @@ def test_results(name: str) -> None:
         assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", QUICK)
-def test_results_of_each_tile_and_instruction_set(name: str, kernel: str) -> None:
-    case, (tile, isa) = CASES[name], KERNELS[kernel]
+@pytest.mark.parametrize(("name", "tile", "isa"), KERNELS)
+def test_results_of_each_tile_and_instruction_set(name: str, tile: int, isa: Isa) -> None:
+    case = CASES[name]
     dag, arrays = case.dag(tile, isa)
     found = computed(dag, arrays, blocked_state, isa, 2)
     np.testing.assert_allclose(plain_array(found, case.made), case.expected(), atol=1e-4)

@@ -23,6 +23,7 @@ from intarsia.tune.passes import TuneFlags
 
 CHECKED = "cpu -toolchain=native -checked=true"
 PLAIN = "cpu -toolchain=native"
+THREADS = (2, pytest.param(1, marks=pytest.mark.slow))
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, threads: int) -> None:
     case = CASES[name]
@@ -184,7 +185,7 @@ def test_an_index_out_of_range_at_either_end_is_an_error_of_the_call(name: str, 
         executable(**case.feeds(case.indices()))  # the next call is a new one
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_indices_in_range_compute_the_same(name: str, threads: int) -> None:
     case = CASES[name]
@@ -268,7 +269,7 @@ def test_results_may_be_written_to_the_caller_s_arrays() -> None:
     np.testing.assert_array_equal(out, feeds["x"][feeds["i"]])
 
 
-@pytest.mark.parametrize("target", [PLAIN, CHECKED])
+@pytest.mark.parametrize("target", [CHECKED, pytest.param(PLAIN, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_constants_out_of_range_are_refused_when_building(name: str, target: str) -> None:
     case = CASES[name]
