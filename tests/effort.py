@@ -19,11 +19,12 @@ def choose_effort(name: str) -> None:
     settings.load_profile(name)
 
 
-def examples(full: int) -> int:
+def examples(full: int, quick: int = QUICK_EXAMPLES) -> int:
     """Return the number of examples that hypothesis tries in this run.
 
     Args:
-        full: Number of examples in a full run; a quick run tries `QUICK_EXAMPLES` at most.
+        full: Number of examples in a full run.
+        quick: The largest number of examples in a quick run; fewer where one test runs over many subjects.
     """
-    quick = min(full, QUICK_EXAMPLES)
+    quick = min(full, quick)
     return {"quick": quick, "half": max(quick, full // 2), "full": full}[settings.get_current_profile_name()]

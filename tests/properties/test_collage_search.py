@@ -31,12 +31,17 @@ from intarsia.collage.search.precedence import Pairs, Precedence
 WANTED = 6
 
 
+def blocks(count: int, quick: int) -> list[object]:
+    """Return the numbers of blocks of seeds, of which all but the first few are left to `make slow`."""
+    return [pytest.param(n, marks=[pytest.mark.slow] * (n >= quick)) for n in range(count)]
+
+
 def problem_of(seed: int) -> CoverProblem:
     """Every second one has small whole costs, so that many covers tie."""
     return random_problem(seed, whole_costs=seed % 2 == 0)
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", blocks(20, quick=5))
 def test_optimum_equals_brute_force(block: int) -> None:
     for seed in range(25 * block, 25 * (block + 1)):
         problem = problem_of(seed)
@@ -52,7 +57,7 @@ def test_optimum_equals_brute_force(block: int) -> None:
         assert faults_of(problem, result.best.pieces) == ()
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_best_covers_equal_brute_force(block: int) -> None:
     for seed in range(1000 + 20 * block, 1020 + 20 * block):
         problem = problem_of(seed)
@@ -65,7 +70,7 @@ def test_best_covers_equal_brute_force(block: int) -> None:
             assert faults_of(problem, cover.pieces) == ()
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_gap_of_a_narrow_search_is_honest(block: int) -> None:
     for seed in range(2000 + 20 * block, 2020 + 20 * block):
         problem = problem_of(seed)
@@ -87,7 +92,7 @@ def test_some_narrow_searches_miss_the_optimum() -> None:
     assert any(isinstance(result, SearchResult) and result.gap > 0.01 for result in results)
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", blocks(5, quick=2))
 def test_lazy_search_finds_the_same_optimum(block: int) -> None:
     measured = candidates = 0
     for seed in range(3000 + 20 * block, 3020 + 20 * block):
@@ -117,7 +122,7 @@ def _answers(costs: Sequence[float | None]) -> Measure:
     return measure
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", blocks(10, quick=3))
 def test_cycles_are_refused_at_once_and_nothing_else(block: int) -> None:
     """Pieces of many exits, placed by their smallest node; the contracted graph is checked after each."""
     refused = 0

@@ -94,6 +94,7 @@ def test_digests_agree_exactly_where_programs_are_equal(mod: IRModule) -> None:
     assert structural_digest(mod) != structural_digest(changed)
 
 
+@pytest.mark.processes
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mods=st.lists(programs(), min_size=5, max_size=5))
 def test_digests_are_the_same_in_every_process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -81,6 +82,7 @@ def detector(form: str, seed: int = 3) -> tuple[IRModule, dict[str, Array]]:
     ), inputs
 
 
+@cache
 def gate_of(form: str, seed: int = 3) -> Gate:
     """The gate of a detector, as another process reads it."""
     module, inputs = detector(form, seed)

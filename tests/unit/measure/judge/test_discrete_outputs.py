@@ -384,8 +384,18 @@ def in_order(results: list[Array], axis: int, order: list[int]) -> list[Array]:
 OUTPUTS = ["values indices", "indices", "values indices gathered", "values gathered", "gathered"]
 
 
-@pytest.mark.parametrize(("axis", "largest"), [(0, True), (1, False), (-1, True)])
-@pytest.mark.parametrize("outputs", OUTPUTS)
+def selections(*forms: tuple[object, ...], outputs: list[str]) -> list[object]:
+    """Return all pairs of forms and outputs; `make test` has each form and each output, not each pair."""
+    return [
+        pytest.param(*form, which, marks=[pytest.mark.slow] * (number % len(forms) != at))
+        for at, form in enumerate(forms)
+        for number, which in enumerate(outputs)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axis", "largest", "outputs"), selections((0, True), (1, False), (-1, True), outputs=OUTPUTS)
+)
 def test_the_best_along_any_axis_may_be_in_either_order_of_equal_ones(
     axis: int, largest: bool, outputs: str
 ) -> None:
@@ -402,8 +412,10 @@ def test_the_best_along_any_axis_may_be_in_either_order_of_equal_ones(
         assert not gate.check(wrong).passed
 
 
-@pytest.mark.parametrize(("axis", "largest"), [(0, True), (1, False), (-1, True)])
-@pytest.mark.parametrize("outputs", ["values", *OUTPUTS])
+@pytest.mark.parametrize(
+    ("axis", "largest", "outputs"),
+    selections((0, True), (1, False), (-1, True), outputs=["values", *OUTPUTS]),
+)
 def test_the_best_that_are_not_sorted_may_be_in_any_order(axis: int, largest: bool, outputs: str) -> None:
     module, inputs = best_along(axis, is_sorted=False, largest=largest, outputs=outputs)
     gate = restored(Gate.for_module(module, inputs))
@@ -446,8 +458,10 @@ def best_of_an_input_k(
     return IRModule.from_expr(Function((x, k), body)), {"x": data, "k": np.array([3 - is_computed])}
 
 
-@pytest.mark.parametrize(("is_computed", "axis"), [(False, -1), (True, 1)])
-@pytest.mark.parametrize("outputs", [*OUTPUTS, "indices boxes", "boxes gathered"])
+@pytest.mark.parametrize(
+    ("is_computed", "axis", "outputs"),
+    selections((False, -1), (True, 1), outputs=[*OUTPUTS, "indices boxes", "boxes gathered"]),
+)
 def test_the_best_of_a_number_that_is_an_input_may_be_in_either_order_of_equal_ones(
     is_computed: bool, axis: int, outputs: str
 ) -> None:
