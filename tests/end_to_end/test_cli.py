@@ -41,13 +41,25 @@ def tuned(folder: Path) -> Outcome:
     return outcome
 
 
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with mnist.onnx and what is chosen of one toolchain in little time, as tuned.intarsia."""
+    path = tmp_path_factory.mktemp("artifact")
+    within(["zoo", "export", "mnist", "-o", str(path / "mnist.onnx")])
+    model, file = (str(path / name) for name in ("mnist.onnx", "tuned.intarsia"))
+    outcome = within(["tune", model, "-o", file, "--budget", "0.2", "--target", "onnxruntime", "-q"])
+    assert outcome.code == 0, outcome.err
+    return path
+
+
 @pytest.fixture
-def here(folder: Path, tuned: Outcome, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder as the current one, with mnist.onnx and tuned.intarsia in it."""
-    monkeypatch.chdir(folder)
-    return folder
+    monkeypatch.chdir(artifact)
+    return artifact
 
 
+@pytest.mark.processes
 def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> None:
     table, rest = tuned.out.split("\n\n")
     header, *rows = table.splitlines()
@@ -80,6 +92,7 @@ def test_tune_prints_a_table_and_what_it_wrote(folder: Path, tuned: Outcome) -> 
     assert sorted(path.name for path in folder.iterdir()) == ["mnist.onnx", "tuned.intarsia"]
 
 
+@pytest.mark.processes
 def test_tune_tells_its_progress_line_by_line(tuned: Outcome) -> None:
     lines = [line for line in tuned.err.splitlines() if not line.startswith("note: waiting for process")]
     steps = [re.sub(r"^\[\d+\.\ds\] ", "", line) for line in lines]

@@ -121,6 +121,7 @@ def test_given_placements_are_candidates_where_they_fit() -> None:
     assert ctx.num_evals == 3
 
 
+@pytest.mark.processes
 def test_a_trace_replays_in_a_fresh_process(tmp_path: Path) -> None:
     mod = program(CHAIN)
     placements = (Placement((part(1, 2, toolchain="reference"), part(3, toolchain="reference"))),)

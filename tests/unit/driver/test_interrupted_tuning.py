@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.interrupted_tuning import Moments, told, tuned
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[3]
 SEED = 20
 COUNT = 12

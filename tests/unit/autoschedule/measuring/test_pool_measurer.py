@@ -68,6 +68,7 @@ def test_constants_are_packed_as_the_schedule_reads_them(
     assert errors(found) == [MeasureError.OK] * 6, [each.message for each in found]
 
 
+@pytest.mark.processes
 def test_a_fault_costs_its_own_schedule_only(measurer: PoolMeasurer) -> None:
     faults = {
         Fault.BUILD_RAISES: (MeasureError.UNKNOWN, "ArithmeticError: the build lost count"),
@@ -142,6 +143,7 @@ def test_calls_can_take_turns_on_copies_of_their_operands(option: LayoutRewriteO
         assert errors(measurer.remeasure(task, states)) == [MeasureError.OK] * 3
 
 
+@pytest.mark.processes
 def test_one_that_crashes_in_the_turns_harms_no_other(measurer: PoolMeasurer) -> None:
     init = LoopState.initial(PRODUCT.dag)
     faults = (Fault.RUN_CRASHES, Fault.BUILD_ABORTS, Fault.WRITES_NOTHING)

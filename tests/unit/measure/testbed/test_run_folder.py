@@ -43,6 +43,7 @@ def test_a_run_removes_its_folder(tmp_path: Path) -> None:
         assert not folders(tmp_path)
 
 
+@pytest.mark.processes
 def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-c", KILLED, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

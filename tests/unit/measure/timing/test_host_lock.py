@@ -56,6 +56,7 @@ def test_it_can_be_taken_again_and_again(path: Path) -> None:
                 assert path.read_text() == f"{os.getpid()}\n"
 
 
+@pytest.mark.processes
 def test_another_process_has_to_wait_and_is_told_for_whom(path: Path) -> None:
     holder = hold(path)
     told: list[str] = []
@@ -69,6 +70,7 @@ def test_another_process_has_to_wait_and_is_told_for_whom(path: Path) -> None:
     assert told == [f"waiting for process {holder.pid}, which builds or times on this host"]
 
 
+@pytest.mark.processes
 def test_the_wait_can_be_limited(path: Path) -> None:
     holder = hold(path)
     with pytest.raises(HostBusyError) as caught, exclusive_host(path=path, timeout_s=0.05):
@@ -80,6 +82,7 @@ def test_the_wait_can_be_limited(path: Path) -> None:
     )
 
 
+@pytest.mark.processes
 def test_a_killed_holder_lets_go(path: Path) -> None:
     holder = hold(path)
     with exclusive_host(path=path, on_wait=lambda _: holder.send_signal(signal.SIGKILL)):
@@ -88,6 +91,7 @@ def test_a_killed_holder_lets_go(path: Path) -> None:
     assert holder.returncode == -signal.SIGKILL
 
 
+@pytest.mark.processes
 def test_a_fork_of_a_killed_holder_does_not_keep_it(path: Path) -> None:
     then = "fork = os.fork()\n    print(fork, flush=True) if fork else time.sleep(600)\n    time.sleep(600)"
     holder = hold(path, then)
@@ -145,6 +149,7 @@ def test_a_folder_that_others_can_write_to_is_refused(path: Path) -> None:
         pass
 
 
+@pytest.mark.processes
 def test_several_share_the_host(path: Path) -> None:
     holders = [hold(path, lock="shared_host") for _ in range(2)]
     with shared_host(path=path, timeout_s=0.0), shared_host(path=path, timeout_s=0.0):
@@ -154,6 +159,7 @@ def test_several_share_the_host(path: Path) -> None:
         assert holder.returncode == 0
 
 
+@pytest.mark.processes
 def test_who_wants_the_host_alone_waits_until_nobody_shares_it(path: Path) -> None:
     first, second = (hold(path, lock="shared_host") for _ in range(2))
     first.communicate("x", timeout=60)
@@ -170,6 +176,7 @@ def test_who_wants_the_host_alone_waits_until_nobody_shares_it(path: Path) -> No
     assert told == [f"waiting for process {second.pid}, which builds or times on this host"]
 
 
+@pytest.mark.processes
 def test_who_would_share_the_host_waits_for_who_has_it_alone(path: Path) -> None:
     holder = hold(path)
     with pytest.raises(HostBusyError), shared_host(path=path, timeout_s=0.05):
@@ -182,6 +189,7 @@ def test_who_would_share_the_host_waits_for_who_has_it_alone(path: Path) -> None
         assert holder.returncode == 0
 
 
+@pytest.mark.processes
 def test_who_waits_gets_in_before_others_that_share(path: Path) -> None:
     """Otherwise builds that follow one another would never let a timing begin."""
     sharing = hold(path, lock="shared_host")
@@ -202,6 +210,7 @@ def test_who_waits_gets_in_before_others_that_share(path: Path) -> None:
     waiting.communicate("x", timeout=60)
 
 
+@pytest.mark.processes
 def test_a_process_that_takes_it_again_and_again_lets_others_in(path: Path) -> None:
     """Between two of its turns there is far less time than between two looks of another one."""
     then = (

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.measure.worker_pool.live_processes import is_alive, until
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[4]
 SCRIPT = """
 import os, signal, sys, time

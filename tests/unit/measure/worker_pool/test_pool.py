@@ -24,6 +24,8 @@ from intarsia.measure.worker_pool import (
 )
 from intarsia.support.errors import UsageError
 
+pytestmark = pytest.mark.processes
+
 MEBIBYTE = bad_tasks.MEBIBYTE
 
 

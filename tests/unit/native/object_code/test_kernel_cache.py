@@ -146,6 +146,7 @@ def work_on_it(folder: str, seed: int) -> bool:
     return True
 
 
+@pytest.mark.processes
 def test_several_processes(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as processes:
         assert all(processes.starmap(work_on_it, [(str(tmp_path), seed) for seed in range(3)]))
