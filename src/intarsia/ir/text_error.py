@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from intarsia.support.caret import caret_lines
 from intarsia.support.errors import ProgramTextError
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from lark.exceptions import UnexpectedInput
 
-_WIDEST: Final = 100  # columns of the offending line that are shown
 _EXPRESSION: Final = {"LPAR", "DOMAIN", "STRING", "VAR", "LET", "FN", "CONSTANT", "GLOBAL", "IDENT", "IF"}
 _TYPE: Final = {"TENSOR", "LPAR", "FN", "SEQUENCE", "OPTIONAL"}
 _VALUE: Final = _TYPE | {"INT", "FLOAT", "BOOL", "STRING", "BYTES", "CONSTANT", "LSQB"}
@@ -67,12 +67,8 @@ _WORDS: Final = {
 
 def text_error(source: str, line: int, column: int, problem: str, help_text: str = "") -> ProgramTextError:
     """An error at a place of a text (line and column counted from 1), with that line and a caret below it."""
-    shown = next(islice(source.split("\n"), line - 1, None), "").replace("\t", " ")
-    start = max(0, column - 1 - _WIDEST // 2) if len(shown) > _WIDEST else 0
-    shown = ("..." if start else "") + shown[start : start + _WIDEST]
-    caret = column - 1 - start + (3 if start else 0)
     where = f"line {line}, column {column}: {problem}"
-    return ProgramTextError(f"{where}\n  {shown}\n  {' ' * caret}^", help=help_text)
+    return ProgramTextError(f"{where}\n{caret_lines(source, line, column)}", help=help_text)
 
 
 def syntax_error(source: str, error: UnexpectedInput) -> ProgramTextError:
