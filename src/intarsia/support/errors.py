@@ -7,6 +7,7 @@
     │   ├── OutputError                   a result that cannot be written
     │   ├── PlanError                     a damaged plan, or for another program (collage.placement.plan)
     │   ├── IllegalStepError              a step that loops do not allow (native.loop_state.illegal_step)
+    │   ├── PassTextError                 passes as text, with a mistake (transform.pass_syntax.source_text)
     │   ├── PassOrderError                passes in an order that cannot work (transform.pass_order)
     │   ├── ReplayError                   a trace that cannot be replayed (transform.replay)
     │   └── NothingTriedError             a search that ended before its first trial (tune.strategy.trials)

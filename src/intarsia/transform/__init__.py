@@ -8,6 +8,7 @@ pass_context, pass_config        what passes run under
 enablement, explanation          whether a sequence runs a pass, and why
 pass_order                       constraints on sequences, checked before anything runs
 pass_registry, pipeline          passes and sequences by name
+pass_text, pass_syntax           passes as text, printed and read
 pass_packages                    packages that bring more
 pass_trace, replay               the passes applied, as data that replays
 completion                       what is done after every pass
@@ -30,7 +31,8 @@ from intarsia.transform.pass_config import register_config_option
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_decorators import function_pass, module_pass, prim_func_pass
 from intarsia.transform.pass_info import PassInfo
-from intarsia.transform.pass_registry import get_pass, pass_names, register_pass
+from intarsia.transform.pass_registry import pass_names, register_pass
+from intarsia.transform.pass_syntax.read_passes import get_pass, read_passes
 from intarsia.transform.pass_trace import PassTrace
 from intarsia.transform.pipeline import load_pass_sequence, pipeline_names, register_pipeline
 from intarsia.transform.prim_func_pass import PrimFuncPass
@@ -60,6 +62,7 @@ __all__ = [
     "pass_names",
     "pipeline_names",
     "prim_func_pass",
+    "read_passes",
     "register_config_option",
     "register_pass",
     "register_pipeline",

@@ -14,6 +14,7 @@ from intarsia.transform.completion import completed
 from intarsia.transform.immutable_module import IMMUTABLE_MODULE, changed_in_place
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_info import PassInfo
+from intarsia.transform.pass_text import pass_text
 from intarsia.transform.program_feature import ProgramFeature, require_features
 
 
@@ -148,6 +149,5 @@ class Pass(ABC):
         return {item.name: getattr(self, item.name) for item in fields(self)} if is_dataclass(self) else {}
 
     def __str__(self) -> str:
-        """`FoldConstant(max_bytes=1048576)`."""
-        options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"{self.info.name}({options})"
+        """`FoldConstant{max_bytes=1024}`: its name, and the options that are not as by default."""
+        return pass_text(self)

@@ -9,7 +9,7 @@ from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_order import OrderProblem, order_problems
-from intarsia.transform.pass_registry import get_pass, has_pass
+from intarsia.transform.pass_registry import create_pass, has_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _required(item: Pass, ctx: PassContext, depth: int, around: tuple[str, ...])
         if name in path or not has_pass(name):
             yield ExplainedPass(name, False, f"{reason}, which cannot be met", depth)
             continue
-        needed = get_pass(name)
+        needed = create_pass(name)
         yield from _required(needed, ctx, depth, path)
         strength = ", stronger than disabled_pass" if name in ctx.disabled_pass else ""
         yield ExplainedPass(name, True, reason + strength, depth)

@@ -32,4 +32,9 @@ def name_list(argument: str, names: Iterable[str]) -> tuple[str, ...]:
                 f"{argument} has {what} in it, expected the names of passes",
                 help="" if info is None else f"write {info.name!r}, the name of that pass",
             )
+        if "{" in item:
+            raise UsageError(
+                f"{argument} has {item!r}, expected the name of a pass",
+                help=f"write {item.partition('{')[0]!r}: a name stands for a pass with any options",
+            )
     return listed

@@ -10,7 +10,7 @@ from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.enablement import enablement
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_info import PassInfo
-from intarsia.transform.pass_registry import get_pass, has_pass
+from intarsia.transform.pass_registry import create_pass, has_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _unresolved(sequence: Pass, ctx: PassContext) -> Iterator[OrderProblem]:
                     item.info.name, f"requires itself ({circle})", "remove one of the requirements", True
                 )
             else:
-                pending.append((get_pass(name), (*path, name)))
+                pending.append((create_pass(name), (*path, name)))
 
 
 def _executed(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
@@ -118,7 +118,7 @@ def _executed(sequence: Pass, ctx: PassContext) -> Iterator[Pass]:
             continue
         pending.append((item, True))
         pending.extend((inner, False) for inner in reversed(_enabled(item, ctx)))
-        pending.extend((get_pass(name), False) for name in reversed(item.info.required) if has_pass(name))
+        pending.extend((create_pass(name), False) for name in reversed(item.info.required) if has_pass(name))
 
 
 def _misplaced(info: PassInfo, executed: Sequence[str]) -> Iterator[OrderProblem]:

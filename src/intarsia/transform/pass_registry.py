@@ -11,11 +11,10 @@ from intarsia.support.registry import Registry
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_packages import load_pass_packages
+from intarsia.transform.pass_store import PASSES
 
 P = TypeVar("P", bound="type[Pass] | Pass")
 T = TypeVar("T")
-
-_PASSES: Registry[type[Pass] | Pass] = Registry("pass")
 
 
 def register_pass(item: P) -> P:
@@ -29,12 +28,12 @@ def register_pass(item: P) -> P:
             f"register_pass takes a pass or a class of passes, got {getattr(item, '__name__', item)!r}",
             help="below @register_pass belongs @module_pass, @function_pass or @prim_func_pass",
         )
-    _PASSES.register(item.info.name, item)
+    PASSES.register(item.info.name, item)
     return item
 
 
-def get_pass(name: str, **options: object) -> Pass:
-    """The pass of a name, made with options.
+def create_pass(name: str, **options: object) -> Pass:
+    """Create the pass of a name with options; `pass_syntax` has `get_pass`, which reads options in text too.
 
     Raises:
         UsageError: No pass of that name (the nearest are listed), or it has no such option.
@@ -61,7 +60,8 @@ def registered_pass(name: str) -> type[Pass] | Pass:
     Raises:
         UsageError: No pass of that name.
     """
-    return look_up(_PASSES, name)
+    registered: type[Pass] | Pass = look_up(PASSES, name)
+    return registered
 
 
 def look_up(registry: Registry[T], name: str) -> T:
@@ -82,15 +82,15 @@ def look_up(registry: Registry[T], name: str) -> T:
 def has_pass(name: str) -> bool:
     """Whether there is a pass of that name."""
     load_pass_packages()
-    return name in _PASSES
+    return name in PASSES
 
 
 def pass_names() -> tuple[str, ...]:
     """Names of all passes."""
     load_pass_packages()
-    return tuple(_PASSES)
+    return tuple(PASSES)
 
 
 def holding_pass(name: str, item: type[Pass] | Pass) -> AbstractContextManager[type[Pass] | Pass]:
     """Register a pass under a name for the duration of a `with` block (for tests and experiments)."""
-    return _PASSES.holding(name, item)
+    return PASSES.holding(name, item)

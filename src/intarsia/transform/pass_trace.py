@@ -11,6 +11,7 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
 from intarsia.transform.option_type import changed_fields, is_option
 from intarsia.transform.pass_info import PassInfo
+from intarsia.transform.pass_text import construct_text
 
 
 class TracedPass(Protocol):
@@ -93,7 +94,7 @@ class PassTrace:
     def __str__(self) -> str:
         """A line a pass; those that changed nothing say so."""
         return "\n".join(
-            f"{item.name}({', '.join(f'{key}={value!r}' for key, value in item.options.items())})  "
+            f"{construct_text(item.name, item.options)}  "
             + ("unchanged" if item.before == item.after else f"-> {item.after[:12]}")
             for item in self.applied
         )

@@ -10,7 +10,7 @@ from intarsia.ir import IRModule, structural_digest
 from intarsia.support.errors import UsageError
 from intarsia.transform.compiler_pass import Pass
 from intarsia.transform.option_type import made_option
-from intarsia.transform.pass_registry import get_pass
+from intarsia.transform.pass_syntax.read_passes import get_pass
 from intarsia.transform.pass_trace import PassTrace
 from intarsia.transform.sequential import Sequential
 

@@ -13,7 +13,8 @@ from intarsia.transform.explanation import Explanation, explain
 from intarsia.transform.name_list import name_list
 from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_order import check_order
-from intarsia.transform.pass_registry import get_pass
+from intarsia.transform.pass_registry import create_pass
+from intarsia.transform.pass_text import LINE_WIDTH, pass_text
 
 
 class Sequential(Pass):
@@ -95,10 +96,22 @@ class Sequential(Pass):
         """None: the passes inside are what it is."""
         return {}
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a sequence of equal passes, under the same name and constraints."""
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return (self.info, self.passes) == (other.info, other.passes)
+
+    def __hash__(self) -> int:
+        return hash((self.info.name, len(self.passes)))
+
+    def __repr__(self) -> str:
+        """The text on one line, which is the same in every process, as digests of options need."""
+        return pass_text(self)
+
     def __str__(self) -> str:
-        """Its name, and its passes a line each, nested sequences indented."""
-        inner = "\n".join(str(item) for item in self.passes)
-        return "\n".join([f"{self.info.name}:", *(f"  {line}" for line in inner.splitlines())])
+        """`Sequential{name="tidy", passes=[InferType, FoldConstant]}`, in lines if it is long."""
+        return pass_text(self, LINE_WIDTH)
 
 
 def _hint(wrong: object) -> str:
@@ -113,5 +126,5 @@ def _hint(wrong: object) -> str:
 
 def _with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
     for name in item.info.required:
-        mod = _with_required(get_pass(name), mod, ctx)
+        mod = _with_required(create_pass(name), mod, ctx)
     return Pass.__call__(item, mod, ctx)  # of a nested sequence, the order has been checked with the whole

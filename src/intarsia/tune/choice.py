@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import PassContext
+from intarsia.transform.pass_text import construct_text
 from intarsia.tune.transformations import (
     ALWAYS,
     CONSTRAINTS,
@@ -109,10 +110,7 @@ class Choice:
             raise UsageError(f"not a choice: {error}") from None
 
     def __str__(self) -> str:
-        """`ConvertLayout(layout='NHWC')`, with ` if can_convert()` behind it if it has a constraint."""
-        condition = "" if self.constraint == ALWAYS else f" if {_call(self.constraint, self.constraint_args)}"
-        return _call(self.transform, self.args) + condition
-
-
-def _call(name: object, args: Mapping[str, object]) -> str:
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})"
+        """`ConvertLayout{layout="NHWC"}`, with ` if can_convert` behind it if it has a constraint."""
+        condition = construct_text(str(self.constraint), self.constraint_args)
+        suffix = "" if self.constraint == ALWAYS else f" if {condition}"
+        return construct_text(str(self.transform), self.args) + suffix

@@ -90,7 +90,7 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
         load_pass_packages()  # packages of tuning passes register the transformations of their choices
     if name in TRANSFORMATIONS:
         after = _call_with_note(TRANSFORMATIONS[name], name, mod, args)
-    elif name in pass_names():
+    elif name in pass_names() or "{" in name:  # the text of a pass with its options
         after = _run_with_required(made_pass(name, args), mod, ctx)
     else:
         close = get_close_matches(name, [*TRANSFORMATIONS, *pass_names()], n=3)

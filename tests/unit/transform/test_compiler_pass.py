@@ -27,7 +27,7 @@ from intarsia.transform import (
 class TestPass:
     def test_facts_stand_in_the_class_statement(self) -> None:
         assert AppendRelu().info == PassInfo("AppendRelu", 1)
-        assert str(AppendRelu(3)) == "AppendRelu(times=3)"
+        assert str(AppendRelu(3)) == "AppendRelu{times=3}"
         assert AppendRelu(3).options == {"times": 3}
 
     def test_a_subclass_inherits_facts(self) -> None:

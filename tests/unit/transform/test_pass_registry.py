@@ -38,6 +38,10 @@ class TestRegistry:
             get_pass("AppendRelu", count=3)
         assert caught.value.help == "its options: times"
 
+    def test_options_in_the_text(self) -> None:
+        with holding_pass("AppendRelu", AppendRelu):
+            assert get_pass("AppendRelu{times=3}") == AppendRelu(3)
+
     def test_only_passes_are_registered(self) -> None:
         with pytest.raises(UsageError, match="takes a pass or a class of passes, got 'print'"):
             register_pass(print)  # type: ignore[type-var]  # the mistake
@@ -56,7 +60,7 @@ class TestRegistry:
 
         assert "test.two_relus" in pipeline_names()
         found = load_pass_sequence("test.two_relus")
-        assert str(found) == "test.two_relus:\n  AppendRelu(times=2)"
+        assert str(found) == 'Sequential{name="test.two_relus", passes=[AppendRelu{times=2}]}'
         with pytest.raises(UsageError, match=r"unknown pipeline 'test.two_relu'") as caught:
             load_pass_sequence("test.two_relu")
         assert "test.two_relus" in caught.value.help

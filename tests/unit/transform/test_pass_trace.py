@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from tests.transform_passes import AppendRelu, add_abs, program
@@ -38,7 +38,7 @@ class TestTrace:
         assert (first.name, first.options, last.options) == ("AppendRelu", {"times": 2}, {"times": 0})
         assert first.after == last.before == last.after != first.before
         assert str(ctx.trace) == (
-            f"AppendRelu(times=2)  -> {first.after[:12]}\nAppendRelu(times=0)  unchanged"
+            f"AppendRelu{{times=2}}  -> {first.after[:12]}\nAppendRelu{{times=0}}  unchanged"
         )
 
     def test_replay(self) -> None:
@@ -104,6 +104,14 @@ class TestTrace:
         assert ctx.trace is not None
         with pytest.raises(UsageError, match="pass 0 of the trace; what replays it has to register it first"):
             replay_trace(ctx.trace, program())
+
+    def test_a_record_may_name_a_pass_with_its_options(self) -> None:
+        with holding_pass("AppendRelu", AppendRelu), PassContext(record=True) as ctx:
+            after = AppendRelu(2)(program())
+            assert ctx.trace is not None
+            (applied,) = ctx.trace.applied
+            written = PassTrace((replace(applied, name="AppendRelu{times=2}", options={}),))
+            assert structural_equal(replay_trace(written, program()), after)
 
     def test_replay_on_another_program(self) -> None:
         with holding_pass("AppendRelu", AppendRelu), PassContext(record=True) as ctx:

@@ -89,7 +89,8 @@ class TestSequential:
     def test_prints_what_is_in_it(self) -> None:
         inner = Sequential([AppendRelu(2)], name="inner")
         assert str(Sequential([inner, add_abs], name="outer")) == (
-            "outer:\n  inner:\n    AppendRelu(times=2)\n  add_abs()"
+            'Sequential{name="outer", '
+            'passes=[Sequential{name="inner", passes=[AppendRelu{times=2}]}, add_abs]}'
         )
 
     def test_explains_every_pass(self) -> None:

@@ -113,6 +113,13 @@ def test_a_tuning_pass_is_a_choice_that_replays() -> None:
     assert structural_digest(replayed.out_mod) == structural_digest(trace.out_mod)
 
 
+def test_a_choice_may_name_a_pass_with_its_options() -> None:
+    mod, small = program(), FoldConstant(max_bytes=8)
+    choice = Choice(str(small))
+    assert str(choice.apply(mod)) == str(small(mod))
+    assert Choice.from_json(choice.to_json()) == choice
+
+
 @pytest.mark.slow
 def test_transformations_of_passes_are_found_in_a_new_process() -> None:
     item = HeuristicPass(get_pass("SimplifyExpr")).choice.to_json()

@@ -93,9 +93,9 @@ def test_names_are_taken_once() -> None:
 
 
 def test_printing() -> None:
-    assert str(COMBINE) == "combine:\n  On: CombineParallelConv2D()\n  Off: identity()"
+    assert str(COMBINE) == "combine:\n  On: CombineParallelConv2D\n  Off: identity"
     choice = Choice(decided, {"what": "a", "value": "1"}, only_if, {"what": "b", "value": "2"})
-    assert str(choice) == "decided(what='a', value='1') if only_if(what='b', value='2')"
+    assert str(choice) == 'decided{what="a", value="1"} if only_if{what="b", value="2"}'
     trace = Trace(branches())
     assert str(trace) == "no decision"
     trace.add(COMBINE, "On")

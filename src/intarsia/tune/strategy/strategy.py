@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from intarsia.tune.strategy.trials import Point, Trials
 
 
+@runtime_checkable
 class Strategy(Protocol):
     """Searches the cheapest point (seed relax_pass_infra).
 

@@ -58,8 +58,9 @@ def test_hot_loops_have_vectors_registers_and_no_guards(text: str) -> None:
 
 
 def test_the_sequence_has_a_name() -> None:
-    assert str(load_pass_sequence("default_tir")).splitlines()[0] == "default_tir:"
-    assert str(load_pass_sequence("default_tir")) == str(default_tir())
+    named = load_pass_sequence("default_tir")
+    assert named.info.name == "default_tir"
+    assert named.passes == default_tir().passes
 
 
 @pytest.mark.parametrize(
