@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.support.errors import UsageError
-from intarsia.transform import Pass, Sequential, get_pass, load_pass_sequence, register_pipeline
+from intarsia.transform import Pass, Sequential, load_pass_sequence, read_passes, register_pipeline
+from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.passes import (
     TuneCombineParallel,
     TuneConvolutions,
@@ -49,13 +50,29 @@ def deciding_passes(pipeline: str | None, passes: Sequence[Pass | str] | None) -
 
     Args:
         pipeline: Name of a pipeline, or None.
-        passes: Passes or their names, or None.
+        passes: Passes or texts of passes ("TuneLayout{layouts=[NHWC]}"), one such text, or None.
 
     Raises:
-        UsageError: Both are given, or a name is unknown.
+        UsageError: Both are given, or a text cannot be read.
     """
     if passes is not None:
         if pipeline is not None:
             raise UsageError("give either a pipeline or passes", help="a pipeline is a sequence of passes")
-        return tuple(get_pass(item) if isinstance(item, str) else item for item in passes)
+        return tuple(_in_a_row(_read(passes)))
     return tuple(load_pass_sequence(pipeline or DEFAULT).passes)
+
+
+def _read(passes: Sequence[Pass | str]) -> Iterator[Pass]:
+    for item in [passes] if isinstance(passes, str) else passes:
+        yield from read_passes(item) if isinstance(item, str) else (item,)
+
+
+def _in_a_row(passes: Iterable[Pass]) -> Iterator[Pass]:
+    """Yield the passes inside of sequences that decide: time is divided among the passes of one row."""
+    for item in passes:
+        if isinstance(item, Sequential) and any(
+            isinstance(inner, FeedbackPass) for inner in item.flattened()
+        ):
+            yield from _in_a_row(item.passes)
+        else:
+            yield item
