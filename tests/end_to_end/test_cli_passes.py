@@ -13,7 +13,14 @@ from tests.end_to_end.installed_packages import found_in, install_module
 from intarsia.ir import Call, Expr, Function, IRModule, Op, rewrite
 from intarsia.op import call, rewrite_typed
 from intarsia.support.errors import UnsupportedModelError
-from intarsia.transform import FunctionPass, ModulePass, PassContext, Sequential, pass_names
+from intarsia.transform import (
+    FunctionPass,
+    ModulePass,
+    PassContext,
+    Sequential,
+    load_pass_sequence,
+    pass_names,
+)
 from intarsia.transform.pass_registry import holding_pass
 from intarsia.transform.pipeline import holding_pipeline
 
@@ -140,19 +147,34 @@ class TestPasses:
         assert lines[:3] == [
             "AnnotateTarget, level 0",
             "required: InferType",
-            "option toolchains: tuple[str, ...], needed",
+            "option toolchains: [str, ...], needed",
         ]
         assert "Before:" in lines
         document = within(["passes", "AppendRelu", "--json"]).document
         assert document["exit_code"] == 2
         document = within(["passes", "ToMixedPrecision", "--json"]).document
         assert (document["opt_level"], document["constraints"]) == (0, {"required": ["InferType"]})
-        assert document["options"][0] == {"name": "dtype", "type": "str", "default": "'float16'"}
+        assert document["options"][0] == {"name": "dtype", "type": "str", "default": '"float16"'}
 
     def test_a_registered_sequence_is_described_by_its_passes(self) -> None:
         outcome = within(["passes", "FoldScaleAxis"])
         assert outcome.code == 0
-        assert outcome.out.startswith("FoldScaleAxis, level 2\n\nFoldScaleAxis:\n  BackwardFoldScaleAxis(")
+        assert outcome.out.startswith(
+            'FoldScaleAxis, level 2\n\nSequential{name="FoldScaleAxis", opt_level=2, passes=['
+        )
+
+    def test_options_are_described_in_the_syntax_of_passes(self) -> None:
+        lines = within(["passes", "TuneLayout"]).out.splitlines()
+        assert "option strategy: Strategy = Exhaustive" in lines
+        assert 'option layouts: [str, ...] = ["none", "NCHW", "NHWC"]' in lines
+        assert any(line.startswith("each Strategy is: Bandit, Beam, ") for line in lines)
+
+    def test_an_option_type_is_described(self) -> None:
+        outcome = within(["passes", "Beam"])
+        assert outcome.code == 0
+        assert outcome.out.startswith("Beam, an option of passes\noption width: int = 4\n\n")
+        document = within(["passes", "Beam", "--json"]).document
+        assert document["options"] == [{"name": "width", "type": "int", "default": "4"}]
 
     def test_the_nearest_names(self) -> None:
         assert within(["passes", "FoldConstnat"]) == Outcome(
@@ -253,7 +275,10 @@ class TestBisect:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--pass", "InferTypes"], "unknown pass 'InferTypes'\nhelp: did you mean InferType?\n"),
+            (
+                ["--pass", "InferTypes"],
+                "unknown pass 'InferTypes'\n  InferTypes\n  ^\nhelp: did you mean InferType?\n",
+            ),
             (
                 ["--pass", "Fails", "--pipeline", "x"],
                 "both --pipeline and --pass are given\nhelp: give one of them\n",
@@ -281,3 +306,75 @@ class TestBisect:
         assert within(["bisect", "mnist.intarsia", "--pass", "Fails"]) == Outcome(
             2, "", "error: an artifact is compiled already\nhelp: pass the model that it was tuned from\n"
         )
+
+
+class TestOpt:
+    def test_the_program_after_the_passes(self) -> None:
+        text = "InferType, FoldConstant{max_bytes=1024}"
+        outcome = within(["opt", "zoo:mnist", "--passes", text])
+        assert (outcome.code, outcome.err) == (0, "")
+        assert "def @main(%x: Tensor[(1, 1, 28, 28), float32]" in outcome.out
+        document = within(["opt", "zoo:mnist", "--passes", text, "--json"]).document
+        assert document["passes"] == ["InferType", "FoldConstant{max_bytes=1024}"]
+        assert outcome.out == f"{document['program']}\n"
+
+    def test_what_sequences_print_is_read(self) -> None:
+        named = within(["opt", "zoo:mnist", "--passes", "default_heuristic"])
+        printed = within(["opt", "zoo:mnist", "--passes", str(load_pass_sequence("default_heuristic"))])
+        assert named.code == 0
+        assert named.out == printed.out == within(["opt", "zoo:mnist"]).out
+
+    @pytest.mark.usefixtures("passes")
+    def test_levels_and_disabled_passes(self) -> None:
+        relus = [
+            within(["opt", "zoo:mnist", "--passes", "DropRelu", *flags]).out.count("Relu(")
+            for flags in ([], ["--disable", "DropRelu"])
+        ]
+        assert relus[0] == 0 < relus[1]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (
+                ["--passes", "FoldConstant{max_byte=3}"],
+                "FoldConstant has no option 'max_byte'\n  FoldConstant{max_byte=3}\n               ^\n"
+                "help: did you mean max_bytes? its options: max_bytes: int = 16777216\n",
+            ),
+            (
+                ["--passes", "default_heuristic, TuneLayout{layouts=[NHWC]}"],
+                "TuneLayout decides by measuring\n"
+                "help: intarsia tune zoo:mnist --passes 'TuneLayout{layouts=[\"NHWC\"]}'\n",
+            ),
+            (
+                ["--disable", "FoldConstant{}"],
+                "disabled_pass has 'FoldConstant{}', expected the name of a pass\nhelp: write 'FoldConstant'",
+            ),
+        ],
+    )
+    def test_what_is_given_wrongly(self, arguments: list[str], message: str) -> None:
+        outcome = within(["opt", "zoo:mnist", *arguments])
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"error: {message}")
+
+
+def test_tune_reads_nested_passes_before_it_imports_the_model() -> None:
+    text = "TunePlacement{eval_passes=[TuneLayout,TuneSchedul]}"
+    outcome = within(["tune", "no_such_model.onnx", "--passes", text])
+    assert outcome == Outcome(
+        2,
+        "",
+        f"error: unknown pass 'TuneSchedul'\n  {text}\n  {' ' * text.index('TuneSchedul')}^\n"
+        "help: did you mean TuneSchedule or TuneSwitches?\n",
+    )
+
+
+@pytest.mark.usefixtures("passes")
+def test_bisect_reads_options() -> None:
+    outcome = bisected("InferType, FoldConstant{max_bytes=64}", "ReluTwice")
+    names = [line.split()[0] for line in outcome.out.splitlines()[1:5]]
+    assert names == [
+        "InferType",
+        "InferType",
+        "FoldConstant",
+        "ReluTwice",
+    ]  # FoldConstant requires the second

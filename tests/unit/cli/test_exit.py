@@ -153,6 +153,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         "compare",
         "verify",
         "explain",
+        "opt",
         "bisect",
         "passes",
         "keygen",

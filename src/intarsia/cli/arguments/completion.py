@@ -33,11 +33,11 @@ def complete_toolchain(incomplete: str) -> list[str]:
     return [name for name in TOOLCHAINS if name.startswith(incomplete)]
 
 
-def complete_pass(incomplete: str) -> list[str]:
-    """Complete the name of a pass."""
-    from intarsia.transform import pass_names
+def complete_pass_text(incomplete: str) -> list[str]:
+    """Complete the last word of a text of passes: a pass, pipeline or option, or a value of an option."""
+    from intarsia.transform.pass_syntax.suggestion import suggest_passes
 
-    return [name for name in pass_names() if name.startswith(incomplete)]
+    return suggest_passes(incomplete)
 
 
 def complete_pipeline(incomplete: str) -> list[str]:
@@ -49,4 +49,6 @@ def complete_pipeline(incomplete: str) -> list[str]:
 
 def complete_pass_or_pipeline(incomplete: str) -> list[str]:
     """Complete the name of a pipeline or a pass."""
-    return [*complete_pipeline(incomplete), *complete_pass(incomplete)]
+    from intarsia.transform import pass_names
+
+    return [*complete_pipeline(incomplete), *(name for name in pass_names() if name.startswith(incomplete))]

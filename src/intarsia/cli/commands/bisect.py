@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from intarsia.cli.arguments.completion import complete_pass, complete_pipeline
+from intarsia.cli.arguments.completion import complete_pass_text, complete_pipeline
 from intarsia.cli.arguments.options import Inputs, Model, Seed, Shapes, Threads, Toolchain
 from intarsia.cli.console.console import Console
 from intarsia.cli.reports.report import Block, Report
@@ -17,7 +17,7 @@ from intarsia.target.reference import REFERENCE
 
 if TYPE_CHECKING:
     from intarsia.measure.pass_bisection import PassBisection, Verdict
-    from intarsia.transform import Pass
+    from intarsia.transform import Sequential
     from intarsia.transform.bisection import BisectedPass, Bisection
 
 HEADERS = ("pass", "program", "result", "max error", "what is wrong")
@@ -36,9 +36,10 @@ Passes = Annotated[
     list[str],
     typer.Option(
         "--pass",
-        metavar="NAME",
-        help="Pass to run, in the given order, regardless of its level. May be repeated.",
-        autocompletion=complete_pass,
+        metavar="TEXT",
+        help="Pass to run, regardless of its level: FoldConstant, or with options "
+        '"FoldConstant{max_bytes=1024}". May be repeated.',
+        autocompletion=complete_pass_text,
         default_factory=list,
         show_default=False,
     ),
@@ -86,18 +87,19 @@ def bisect(
     module = argument.import_model(fixed)
     arrays = main_inputs(module["main"], inputs, fixed, seed, console.note)
     target = parse_target(argument.target or toolchain or REFERENCE, threads)
-    ctx = PassContext(opt_level=opt_level, required_pass=passes)
+    given = [item.info.name for item in sequence.flattened()] if passes else []
+    ctx = PassContext(opt_level=opt_level, required_pass=given)
     bisected = find_wrong_pass(module, sequence, arrays, target, exhaustive=exhaustive, ctx=ctx)
     return _report(model, sequence.info.name, bisected)
 
 
-def _sequence(pipeline: str | None, passes: list[str]) -> Pass:
-    from intarsia.transform import Sequential, get_pass, load_pass_sequence
+def _sequence(pipeline: str | None, passes: list[str]) -> Sequential:
+    from intarsia.transform import Sequential, load_pass_sequence, read_passes
 
     if pipeline is not None and passes:
         raise UsageError("both --pipeline and --pass are given", help="give one of them")
     if passes:
-        return Sequential([get_pass(name) for name in passes], name=", ".join(passes))
+        return Sequential([item for text in passes for item in read_passes(text)], name=", ".join(passes))
     return load_pass_sequence(pipeline or DEFAULT_PIPELINE)
 
 

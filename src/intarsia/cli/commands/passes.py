@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from inspect import getdoc
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,7 @@ Name = Annotated[
     str | None,
     typer.Argument(
         metavar="[NAME]",
-        help="Pass to describe, or pipeline to show the passes of.",
+        help="Pass or option type to describe, or pipeline to show the passes of.",
         autocompletion=complete_pass_or_pipeline,
     ),
 ]
@@ -33,8 +32,14 @@ def passes(
     *,
     opt_level: Annotated[int, typer.Option("--opt-level", metavar="N", help="Optimization level.")] = 2,
 ) -> Report:
-    """List the passes and pipelines, or explain one of them."""
+    """List the passes and pipelines, or explain one of them.
+
+    Passes are written as intarsia tune, opt and bisect read them: NAME, or NAME{option=value, ...}. A value
+    is a number, True, False, None, a text, a pass, an option type such as Beam{width=2}, or a list:
+    "TunePlacement{eval_passes=[TuneLayout{layouts=[NHWC]}, TuneSchedule]}".
+    """
     from intarsia.transform import PassContext, pass_names, pipeline_names
+    from intarsia.transform.option_type import OPTION_TYPES
     from intarsia.transform.pass_packages import load_pass_packages
 
     if name is None:
@@ -43,6 +48,8 @@ def passes(
         return _explain_pipeline(name, PassContext(opt_level=opt_level))
     if name in pass_names():
         return _describe_pass(name)
+    if name in OPTION_TYPES:
+        return _describe_option_type(name)
     error = UsageError(f"no pass or pipeline is named {name!r}", help=_candidates(name))
     for reason in load_pass_packages():
         error.add_note(f"could not be loaded: {reason}")
@@ -51,8 +58,9 @@ def passes(
 
 def _candidates(name: str) -> str:
     from intarsia.transform import pass_names, pipeline_names
+    from intarsia.transform.option_type import OPTION_TYPES
 
-    close = get_close_matches(name, (*pass_names(), *pipeline_names()), n=3)
+    close = get_close_matches(name, (*pass_names(), *pipeline_names(), *OPTION_TYPES), n=3)
     return f"did you mean {' or '.join(close)}?" if close else "`intarsia passes` lists them"
 
 
@@ -72,13 +80,32 @@ def _describe_pass(name: str) -> Report:
         "text": text,
     }
     constraint_lines = [f"{key}: {', '.join(names)}" for key, names in constraints.items()]
-    options = [
-        f"option {item['name']}: {item['type']}"
-        + (", needed" if item["default"] is None else f" = {item['default']}")
-        for item in _options(described)
+    head = [f"{name}, level {described.info.opt_level}", *constraint_lines, *_option_lines(described)]
+    return Report(document, ("\n".join(head), "", text))
+
+
+def _describe_option_type(name: str) -> Report:
+    """Describe a class of objects that are options of passes, such as a search strategy."""
+    from intarsia.transform.option_type import OPTION_TYPES
+
+    described = OPTION_TYPES[name]
+    text = getdoc(described) or ""
+    document = {"option_type": name, "options": _options(described), "text": text}
+    return Report(
+        document, ("\n".join([f"{name}, an option of passes", *_option_lines(described)]), "", text)
+    )
+
+
+def _option_lines(described: object) -> list[str]:
+    """Return a line for each option, and one for each type of which several classes are."""
+    from intarsia.transform.pass_syntax.option_hint import option_hints, option_type_names, type_text
+
+    hints = option_hints(described)
+    types = {type_text(hint.hint): names for hint in hints if (names := option_type_names(hint.hint))}
+    return [
+        *(f"option {hint}{', needed' if hint.is_needed else ''}" for hint in hints),
+        *(f"each {kind} is: {', '.join(names)}" for kind, names in types.items() if len(names) > 1),
     ]
-    head = "\n".join([f"{name}, level {described.info.opt_level}", *constraint_lines, *options])
-    return Report(document, (head, "", text))
 
 
 def _constraints(info: PassInfo) -> dict[str, list[str]]:
@@ -94,16 +121,18 @@ def _constraints(info: PassInfo) -> dict[str, list[str]]:
     return stated if info.handles is None else {**stated, "handles": sorted(info.handles)}
 
 
-def _options(described: type[Pass] | Pass) -> list[dict[str, str | None]]:
-    """Return name, type and default of each option as Python text; required options have no default."""
-    items: tuple[Field[object], ...] = fields(described) if is_dataclass(described) else ()
+def _options(described: object) -> list[dict[str, str | None]]:
+    """Return name, type and default of each option as text; needed options have no default."""
+    from intarsia.transform.pass_syntax.option_hint import option_hints, type_text
+    from intarsia.transform.pass_text import option_text
+
     return [
         {
             "name": item.name,
-            "type": item.type if isinstance(item.type, str) else item.type.__name__,
-            "default": None if item.default is MISSING else repr(item.default),
+            "type": type_text(item.hint),
+            "default": None if item.is_needed else option_text(item.default),
         }
-        for item in items
+        for item in option_hints(described)
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from intarsia.cli.arguments.completion import complete_pass_text, complete_pipeline
 from intarsia.cli.arguments.database_path import Place, open_database
 from intarsia.cli.arguments.options import (
     Budget,
@@ -26,6 +27,7 @@ from intarsia.support.errors import UsageError
 
 if TYPE_CHECKING:
     from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.transform import Pass
 
 SUFFIX = ".intarsia"
 DEFAULT_OUTPUT = "MODEL.intarsia"
@@ -78,14 +80,18 @@ def tune(
             "--pipeline",
             metavar="NAME",
             help="Pipeline of tuning passes: default_tuning or experiment_tuning.",
+            autocompletion=complete_pipeline,
         ),
     ] = None,
     passes: Annotated[
         str | None,
         typer.Option(
             "--passes",
-            metavar="A,B",
-            help="Tuning passes by name in place of a pipeline (see intarsia passes), or none.",
+            metavar="TEXT",
+            help="Tuning passes in place of a pipeline, or none: "
+            '"TuneRewrite, TunePlacement{eval_passes=[TuneLayout{layouts=[NHWC]}]}". '
+            "intarsia passes lists passes, intarsia passes NAME options.",
+            autocompletion=complete_pass_text,
         ),
     ] = None,
     schedules: Annotated[
@@ -139,6 +145,7 @@ def tune(
     out_path = f"{argument.name}{SUFFIX}" if output == DEFAULT_OUTPUT else output
     seconds, fixed = parse_budget(budget), parse_shapes(shapes)
     fixed_ranges = parse_ranges(ranges)
+    deciding = _read_passes(passes)
     candidates = [parse_target(text, threads) for text in targets] or None
     plan_path = None if plan is None else Path(plan)
     if locked:
@@ -170,7 +177,7 @@ def tune(
             exact=exact,
             tolerance=tolerance,
             pipeline=pipeline,
-            passes=_pass_names(passes),
+            passes=deciding,
             schedules=schedules,
             schedule_trials=schedule_trials,
             plan=plan_path,
@@ -183,10 +190,12 @@ def tune(
     return tune_report(argument.name, result, Path(out_path), require_latency, None if locked else plan)
 
 
-def _pass_names(text: str | None) -> list[str] | None:
+def _read_passes(text: str | None) -> tuple[Pass, ...] | None:
+    from intarsia.transform import read_passes
+
     if text is None:
         return None
-    return [name.strip() for name in text.split(",") if name.strip() and text.strip() != "none"]
+    return () if text.strip() == "none" else read_passes(text)
 
 
 def _only_a_model(argument: ModelArgument) -> ModelArgument:

@@ -1,7 +1,7 @@
 from intarsia.cli.arguments.completion import (
     complete_model,
-    complete_pass,
     complete_pass_or_pipeline,
+    complete_pass_text,
     complete_pipeline,
     complete_toolchain,
     complete_zoo,
@@ -25,7 +25,8 @@ def test_toolchains() -> None:
 
 
 def test_passes_and_pipelines() -> None:
-    assert complete_pass("FoldC") == ["FoldConstant"]
+    assert complete_pass_text("InferType,FoldC") == ["InferType,FoldConstant"]
+    assert complete_pass_text("ConvertLayout{la") == ["ConvertLayout{layout="]
     assert complete_pipeline("default_h") == ["default_heuristic"]
     assert complete_pass_or_pipeline("FoldC") == ["FoldConstant"]
     assert complete_pass_or_pipeline("default_h") == ["default_heuristic"]
