@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -111,7 +112,12 @@ class KernelTable(FunctionTable):
         try:
             compiler = toolchain(target.toolchain or REFERENCE)
             make = partial(compiler.compile, function, target, self.module)
-            kernel = self.devices[device].worker.call(make) if self.devices else make()
+            # A device's thread has no pass context of its own: it takes that of this thread.
+            kernel = (
+                self.devices[device].worker.call(partial(copy_context().run, make))
+                if self.devices
+                else make()
+            )
         except IntarsiaError as error:
             error.add_note(f"in kernel {name}")
             raise

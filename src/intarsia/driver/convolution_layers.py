@@ -23,6 +23,7 @@ from intarsia.runtime.kernel import Kernel, KernelSource
 from intarsia.target import Target
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.toolchain.native.source import source_function
+from intarsia.toolchain.native.source_context import source_context
 from intarsia.toolchain.native.toolchain import Native
 
 _DIRECT: Final = ConvolutionAlgorithm.DIRECT.value
@@ -79,7 +80,7 @@ def measure_convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLa
 def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str, Array]]:
     text = Target(source.target).option("convolutions", ConvolutionAlgorithm.AUTO.value)
     algorithms = ConvolutionAlgorithms.parse(text)
-    for expr in post_order(simplified(source_function(source))):
+    for expr in post_order(simplified(source_function(source), source_context(source))):
         shape = transformable_shape(expr) if isinstance(expr, Call) else None
         weight = expr.args[1] if shape is not None and isinstance(expr, Call) else None
         if shape is not None and isinstance(weight, Constant):

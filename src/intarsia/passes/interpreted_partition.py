@@ -52,7 +52,7 @@ def interpreted_partition(module: IRModule, target: Target) -> IRModule | None:
     toolchain = str(target.toolchain)
     if takes_control_flow(toolchain) or not _needs_interpreter(module, toolchain) or _is_planned(module):
         return None
-    context = PassContext()
+    context = PassContext.current().inner()
     scanned = InferType()(RecurrentToScan(most_steps=MOST_STEPS)(module, context), context)
     simplified = default_heuristic()(RefineStates()(scanned, context), context)
     partitioned = _with_regions(simplified, target, context)

@@ -195,7 +195,8 @@ def _load_kernel(
     fits: bool,
 ) -> Kernel:
     weights = {name: constants[number] for name, number in entry.weights.items()}
-    source = KernelSource(entry.toolchain, entry.target, files[entry.source].tobytes(), weights)
+    model = files[entry.source].tobytes()
+    source = KernelSource(entry.toolchain, entry.target, model, weights, entry.pass_settings)
     blob = files[entry.blob] if fits and entry.blob is not None else None
     if blob is not None and isinstance(loader, LoadsInPlace):
         return loader.load_in_place(source, blob.data)

@@ -97,6 +97,7 @@ def _write_kernel(
         blob=None if blob is None else blob_file(index),
         architecture=host.architecture,
         isa=host.isa,
+        pass_settings=source.pass_settings,
     )
 
 

@@ -29,12 +29,14 @@ class KernelSource:
         target: Text of the target it was compiled for, such as "cpu -toolchain=openvino -threads=2".
         model: Serialised ONNX model; its large initializers are external and stored in `weights`.
         weights: Arrays of those initializers by name; shared with the program's constants, never copied.
+        pass_settings: Settings of the passes of a toolchain that runs some, as text; "" for the default ones.
     """
 
     toolchain: str
     target: str
     model: bytes
     weights: Mapping[str, Array] = field(default_factory=dict)
+    pass_settings: str = ""
 
 
 class Kernel(Protocol):

@@ -33,6 +33,7 @@ class KernelEntry:
         blob: File of its compiled form, if there is one.
         architecture: Machine that the compiled form is for ("x86_64").
         isa: Instruction sets of the machine that it was compiled on.
+        pass_settings: See KernelSource; the manifest has it where it is not "".
     """
 
     name: str
@@ -44,6 +45,14 @@ class KernelEntry:
     blob: str | None
     architecture: str
     isa: tuple[str, ...]
+    pass_settings: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the entry as plain data."""
+        record = asdict(self)
+        if not self.pass_settings:
+            del record["pass_settings"]
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ class Manifest:
             "constants": [asdict(tensor) for tensor in self.constants],
             "plan_constants": self.plan_constants,
             "program_constants": self.program_constants,
-            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "kernels": [kernel.to_json() for kernel in self.kernels],
             "provenance": {
                 "model": self.model,
                 "created_by": self.created_by,
@@ -189,6 +198,7 @@ def _kernel(value: object, where: str) -> KernelEntry:
         blob=record.optional_text("blob"),
         architecture=record.text("architecture"),
         isa=record.texts("isa"),
+        pass_settings=record.text("pass_settings") if "pass_settings" in record.keys() else "",  # noqa: SIM118  # not a mapping
     )
 
 

@@ -16,6 +16,7 @@ from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain.package import require
 from intarsia.toolchain.protocol import Toolchain
+from intarsia.transform import PassSettings
 
 OLDER_OPSET: Final = 21
 """Where engines have kernels that they lack at newer ones: opset 22 gave many operators new element types and
@@ -114,7 +115,7 @@ def newest_opset(toolchain: Toolchain) -> int:
 def onnx_kernel_source(
     toolchain: Toolchain, function: Function, target: Target, module: IRModule | None, opset: int
 ) -> KernelSource:
-    """A function as the ONNX model that a toolchain makes its kernel from.
+    """A function as the ONNX model that a toolchain makes its kernel from, under the current pass settings.
 
     Raises:
         CompileError: It cannot be exported.
@@ -129,4 +130,5 @@ def onnx_kernel_source(
         raise CompileError(
             f"{toolchain.name} cannot compile this: {error.problem}", help=error.help
         ) from error
-    return KernelSource(toolchain.name, str(target), exported.model, exported.weights)
+    settings = PassSettings.current().text
+    return KernelSource(toolchain.name, str(target), exported.model, exported.weights, settings)

@@ -5,6 +5,7 @@ name_list, instrument_list       what people give a pass and a context, checked
 compiler_pass                    Pass; kinds: module_pass, function_pass, prim_func_pass, sequential
 pass_decorators                  passes made of functions and classes
 pass_context, pass_config        what passes run under
+pass_settings                    the same as plain data, without instruments
 enablement, explanation          whether a sequence runs a pass, and why
 pass_order                       constraints on sequences, checked before anything runs
 pass_registry, pipeline          passes and sequences by name
@@ -32,6 +33,7 @@ from intarsia.transform.pass_context import PassContext
 from intarsia.transform.pass_decorators import function_pass, module_pass, prim_func_pass
 from intarsia.transform.pass_info import PassInfo
 from intarsia.transform.pass_registry import pass_names, register_pass
+from intarsia.transform.pass_settings import PassSettings
 from intarsia.transform.pass_syntax.read_passes import get_pass, read_passes
 from intarsia.transform.pass_trace import PassTrace
 from intarsia.transform.pipeline import load_pass_sequence, pipeline_names, register_pipeline
@@ -49,6 +51,7 @@ __all__ = [
     "PassContext",
     "PassInfo",
     "PassInstrument",
+    "PassSettings",
     "PassTrace",
     "PrimFuncPass",
     "ProgramFeature",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from intarsia.support.errors import UsageError
+from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.registry import Registry
 from intarsia.transform.pass_packages import load_pass_packages
 
@@ -92,6 +93,35 @@ def checked_config(config: Mapping[str, object]) -> Mapping[str, object]:
     """
     if not isinstance(config, Mapping):
         raise UsageError(f"config is a {type(config).__name__}, expected a dict of keys and values")
+    _check_keys(config)
+    return MappingProxyType({key: _OPTIONS[key].checked(value) for key, value in config.items()})
+
+
+def plain_config(config: Mapping[str, object]) -> dict[str, object]:
+    """Return the values of a checked config that differ from their defaults, as JSON holds them."""
+    return {key: to_plain(value) for key, value in config.items() if value != _OPTIONS[key].default}
+
+
+def config_from_plain(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the config that `plain_config` made plain.
+
+    Raises:
+        UsageError: A key is not registered in this process, or a value does not fit its type.
+    """
+    _check_keys(values)
+    try:
+        return {
+            key: from_plain(_OPTIONS[key].type, value, f"config key {key!r}")
+            if is_dataclass(_OPTIONS[key].type)
+            else value
+            for key, value in values.items()
+        }
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check_keys(config: Mapping[str, object]) -> None:
+    """Raise a UsageError that lists all keys if one is not registered."""
     unknown = next((key for key in config if key not in _OPTIONS), None)
     if unknown is not None:
         load_pass_packages()  # they declare their keys when they are imported
@@ -100,4 +130,3 @@ def checked_config(config: Mapping[str, object]) -> Mapping[str, object]:
         raise UsageError(
             f"unknown config key {unknown!r}", help=f"the keys are: {', '.join(_OPTIONS) or 'none'}"
         )
-    return MappingProxyType({key: _OPTIONS[key].checked(value) for key, value in config.items()})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
@@ -26,7 +26,8 @@ class PassContext:
     """The settings that passes run under; enter it with `with` (seed pass_infra, PassContext).
 
     Entered contexts nest; each thread and each asyncio task has its own nesting. `current()` is the
-    innermost, or a default context. An inner context replaces the outer one, it inherits nothing.
+    innermost, or a default context. An inner context replaces the outer one, it inherits nothing. What is
+    compiled, tuned or measured inside is compiled under its settings; instruments watch this process only.
 
     Attributes:
         opt_level: Highest level of passes that a `Sequential` runs.
@@ -83,6 +84,30 @@ class PassContext:
     def instruments(self) -> tuple[PassInstrument, ...]:
         """The instruments in use, in calling order."""
         return tuple(self._instruments)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of a context with the same settings and instruments: `PassContext(**ctx.settings)`."""
+        return {
+            "opt_level": self.opt_level,
+            "required_pass": self.required_pass,
+            "disabled_pass": self.disabled_pass,
+            "config": self.config,
+            "instruments": self.instruments,
+        }
+
+    def inner(self, required_pass: Iterable[str] = ()) -> PassContext:
+        """Return a context with the same settings and instruments, for passes on a part of the program.
+
+        It has no trace: a trace replays on the program itself. It is handed to passes, not entered, so that
+        the instruments stay entered once.
+
+        Args:
+            required_pass: Names of further required passes.
+        """
+        settings = self.settings
+        settings["required_pass"] = (*self.required_pass, *required_pass)
+        return PassContext(**settings)
 
     def __enter__(self) -> Self:
         self._enter_instruments()

@@ -27,6 +27,7 @@ from intarsia.toolchain.native.region import (
     RegionConstant,
     RegionPort,
 )
+from intarsia.toolchain.native.source_context import source_context
 
 if TYPE_CHECKING:
     from intarsia.native.schedule import ScheduleBook
@@ -54,10 +55,11 @@ def build_region(source: KernelSource) -> NativeRegion:
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
     products = {kernel.dag: kernel.product for kernel in plan.kernels if kernel.product is not None}
+    cache, context = kernel_cache(), source_context(source)
     compiled: dict[_Kernel, CompiledDag] = {}
     for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
-        kernels = compile_dags(dags, isa, count, kernel_cache(), book, planned.options, products)
+        kernels = compile_dags(dags, isa, count, cache, book, planned.options, products, context)
         compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
     build = _Build(plan, threads, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)

@@ -25,7 +25,7 @@ from intarsia.support.digest import digest_text
 from intarsia.toolchain.native.record import packing_of, packing_record, parameter_of, parameter_record
 from intarsia.toolchain.native.region import RegionKernel
 from intarsia.toolchain.native.version import native_version
-from intarsia.transform import PassContext
+from intarsia.transform import PassContext, PassSettings
 
 if TYPE_CHECKING:
     from intarsia.native.graph.library_product import LibraryProduct
@@ -59,8 +59,12 @@ def compile_dags(
     book: ScheduleBook | None = None,
     options: CodegenOptions = DEFAULT_OPTIONS,
     products: Mapping[ComputeDAG, LibraryProduct] = MappingProxyType({}),
+    context: PassContext | None = None,
 ) -> dict[ComputeDAG, CompiledDag]:
     """The kernels of DAGs, each made once.
+
+    A context with instruments takes no kernel from the cache and puts none there: instruments watch passes,
+    and one that skips a pass changes the kernel without a trace in its key.
 
     Args:
         dags: DAGs to compile, with repetitions.
@@ -70,21 +74,24 @@ def compile_dags(
         book: Schedules; what it does not have gets its default schedule.
         options: LLVM options for the code.
         products: Calls of a library that compute DAGs in place of loops.
+        context: Context of the passes on loops; default: that of this thread.
 
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
     """
     order = tuple(dict.fromkeys(dags))
+    context = PassContext.current().inner() if context is None else context
+    is_cached = not context.instruments
     kept: dict[ComputeDAG, CachedKernel] = {}
     waiting: dict[ComputeDAG, tuple[str, Future[CachedKernel]]] = {}
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
             product = products.get(dag)
-            key = _key(dag, isa, threads, book, options, product)
-            cached = cache.get(key)
+            key = _key(dag, isa, threads, book, options, product, context)
+            cached = cache.get(key) if is_cached else None
             if cached is None:
                 prepared = (
-                    _prepared(dag, isa, threads, book, options)
+                    _prepared(dag, isa, threads, book, options, context)
                     if product is None
                     else partial(_generated_call, dag, product, isa, threads)
                 )
@@ -92,7 +99,7 @@ def compile_dags(
             else:
                 kept[dag] = cached
         for dag, (key, made) in waiting.items():
-            kept[dag] = cache.get_or_build(key, made.result)
+            kept[dag] = cache.get_or_build(key, made.result) if is_cached else made.result()
     return {dag: _compiled(dag, kept[dag]) for dag in order}
 
 
@@ -103,6 +110,7 @@ def _key(
     book: ScheduleBook | None,
     options: CodegenOptions,
     product: LibraryProduct | None,
+    context: PassContext,
 ) -> str:
     """Names do not count, so that equal kernels of several models are one.
 
@@ -112,12 +120,18 @@ def _key(
     history = None if book is None else book.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
-    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches)])
+    settings = PassSettings.of(context).digest_parts
+    source = digest_text([how, native_version(), computed, str(threads), str(isa.caches), *settings])
     return kernel_key(source, isa, options)
 
 
 def _prepared(
-    dag: ComputeDAG, isa: Isa, threads: int, book: ScheduleBook | None, options: CodegenOptions
+    dag: ComputeDAG,
+    isa: Isa,
+    threads: int,
+    book: ScheduleBook | None,
+    options: CodegenOptions,
+    context: PassContext,
 ) -> Callable[[], CachedKernel]:
     """What generates the code of a DAG: all is decided about it, and its loops are written."""
     from intarsia.native.schedule import scheduled, with_state
@@ -127,8 +141,7 @@ def _prepared(
     chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
     passes = default_tir(isa.vector_bytes, isa.vector_registers)
     lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})
-    # In a context of its own: what is switched off for the program is not meant for loops.
-    function = passes(lowered, PassContext()).prim_func(_NAME)
+    function = passes(lowered, context).prim_func(_NAME)
     return partial(_generated, function, isa, options, _places(dag, chosen))
 
 

@@ -31,6 +31,7 @@ from intarsia.toolchain.native.index_check import IndexCheck
 from intarsia.toolchain.native.libraries import library_trouble
 from intarsia.toolchain.native.simplified import simplified
 from intarsia.toolchain.native.source import source_function
+from intarsia.toolchain.native.source_context import source_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def planned_region(source: KernelSource) -> PlannedRegion:
     if target.option("checked", False):
         function, checks = with_index_checks(function)
     _refuse_recurrent(function)
-    function, counted = with_counted_results(simplified(function))
+    function, counted = with_counted_results(simplified(function, source_context(source)))
     try:
         plan = plan_region(function, isa, _plan_options(target))
     except CompileError as error:
