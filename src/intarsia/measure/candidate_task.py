@@ -53,19 +53,23 @@ class Outcome:
 def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, artifact: Path) -> Outcome:
     """Instantiate a candidate, compile it, and save the artifact for runs.
 
+    All of it happens under the pass settings of the workload.
+
     Raises:
         OutputError: The disk is full or cannot be written, which is no fault of the candidate.
     """
     workload = WorkloadFolder(folder)
     parsed_target = Target.parse(target)
     try:
-        module = instantiate(workload.module(), parsed_target, Candidate(kind, trace))
+        context = workload.settings().context()
+        with context:
+            module = instantiate(workload.module(), parsed_target, Candidate(kind, trace))
     except CompileError as error:  # a program that the toolchain refuses before it sees it
         return failure_outcome(MeasureError.COMPILE, error)
     except Exception as error:  # whatever an instantiator raises is a property of the candidate
         return failure_outcome(MeasureError.INSTANTIATION, error)
     try:
-        with build(module, parsed_target) as executable:
+        with context, build(module, parsed_target) as executable:
             executable.save(artifact, format=ArtifactFormat.DIRECTORY)
     except Exception as error:  # as above, of the toolchains
         if isinstance(error, OutputError) and is_out_of_space(error):

@@ -16,6 +16,7 @@ from intarsia.measure.arrays.constant_digests import digest_constants
 from intarsia.measure.inputs import random_inputs
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.target import Target
+from intarsia.transform import PassSettings
 
 PlainData: TypeAlias = "bool | int | float | str | list[PlainData] | dict[str, PlainData] | None"
 """Plain values that JSON can represent."""
@@ -38,6 +39,8 @@ class Workload:
             special inputs are not part of the digest, and what one of them costs, the others cost too.
         is_checked: Whether the reference result is confirmed by a second engine, and on several input sets.
         judge_seconds: Seconds that onnx.reference may take as a judge, by estimate, for one input set.
+        settings: Pass settings that candidates are built under, in whatever process; default: those of the
+            context in which the workload is made. Judges are built under the default settings.
     """
 
     module: IRModule
@@ -47,6 +50,7 @@ class Workload:
     by_structure: bool = False
     is_checked: bool = True
     judge_seconds: float = 60.0
+    settings: PassSettings = field(default_factory=PassSettings.current)
 
     def inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays to run the program on, by parameter name.
@@ -64,15 +68,16 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of program and special inputs, equal in every process; the key in databases."""
+        """Digest of program, special inputs and settings, equal in every process; the key in databases."""
+        settings = self.settings.digest_parts
         if self.by_structure:
-            return digest_text(("structure", structural_digest(self.module, weights=False)))
+            return digest_text(("structure", structural_digest(self.module, weights=False), *settings))
         data = (
             f"{name}:{DType.of(array)}{array.shape}:{digest_bytes(array.tobytes()).hex()}"
             for name, array in sorted(self.special_inputs.items())
         )
         digest_constants(self.module)
-        return digest_text((_CHECKED_BY, structural_digest(self.module), *data))
+        return digest_text((_CHECKED_BY, structural_digest(self.module), *data, *settings))
 
 
 @dataclass(frozen=True, eq=False)

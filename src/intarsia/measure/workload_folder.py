@@ -23,6 +23,7 @@ from intarsia.measure.judge.trials import Trial, trials_for
 from intarsia.measure.measure_input import Workload
 from intarsia.support.callbacks import silent
 from intarsia.support.files import write_atomically
+from intarsia.transform import PassSettings
 
 Array = npt.NDArray[Any]
 
@@ -81,6 +82,7 @@ class WorkloadFolder:
                 "constants": places,
                 "is_checked": workload.is_checked,
                 "judge_seconds": workload.judge_seconds,
+                "pass_settings": workload.settings.text,
                 "seed": seed,
             }
             named = {f"input:{name}": array for name, array in inputs.items()}
@@ -132,6 +134,10 @@ class WorkloadFolder:
         }
         constants = [tensors[f"constant{number}"] for number in range(len(tensors))]
         return parse_module((self.path / _PROGRAM).read_text(), constants)
+
+    def settings(self) -> PassSettings:
+        """The pass settings that candidates are built under."""
+        return PassSettings(read_facts(self.path, _GIVEN)["pass_settings"])
 
     def inputs(self) -> dict[str, Array]:
         """The arrays to run the program on, by parameter name."""

@@ -18,6 +18,7 @@ from intarsia.support.errors import CompileError, IntarsiaError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.toolchain import usable_toolchains
+from intarsia.transform import PassContext
 
 Results = tuple[Array, ...]
 """The outputs of a program, flat and in order."""
@@ -78,7 +79,8 @@ class JudgeSession(ClosedOnExit):
             if self._refusal is None and self._executable is None:
                 # A judge runs all of a program, also of one that is planned on several devices.
                 program = without_devices(self.module)
-                self._executable = build(partition_whole(program, self.judge.target))
+                with PassContext():  # settings of what is judged must not change what is right
+                    self._executable = build(partition_whole(program, self.judge.target))
         except IntarsiaError as error:
             self._refusal = error
         # Engines are foreign code: while they compile they raise what they like, such as RuntimeError.
