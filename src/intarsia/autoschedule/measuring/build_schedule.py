@@ -59,7 +59,7 @@ def _built(folder: Path, steps: Sequence[StepJson], most_stores: int | None) -> 
     except Exception as error:  # whatever it raises is a property of the schedule
         return _failed(MeasureError.INSTANTIATION, error, start)
     try:
-        kernel = compile_schedule(chosen, program.isa, most_stores)
+        kernel = compile_schedule(chosen, program.isa, most_stores, program.settings.context())
     except Exception as error:  # as above
         return _failed(MeasureError.COMPILE, error, start)
     return BuiltSchedule(Outcome(), kernel, perf_counter() - start)

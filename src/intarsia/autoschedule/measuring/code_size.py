@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
 
 from intarsia.ir import IRModule, PrimFunc
 from intarsia.ir.loop_walk import Event, walk
 from intarsia.ir.prim_func import For, ForKind, Store
-from intarsia.native.tir.unroll_loop import UNROLL_LOOP, UnrollLoop, UnrollLoopConfig
+from intarsia.native.tir.unroll_loop import UNROLL_LOOP, UnrollLoop
 from intarsia.transform import PassContext
 
-_MARKING: Final = UnrollLoopConfig(explicit_unroll=False)
 
-
-def stores_when_unrolled(module: IRModule, name: str) -> int:
+def stores_when_unrolled(module: IRModule, name: str, context: PassContext | None = None) -> int:
     """How many stores a loop function has after `UnrollLoop`, which is not run: it would take its time.
 
     Args:
         module: Holds the function.
         name: Of the function.
+        context: Context of `UnrollLoop`, with its options; default: that of this thread.
     """
-    context = PassContext(config={UNROLL_LOOP.key: _MARKING})
+    context = PassContext.current() if context is None else context
+    marking = replace(context.option(UNROLL_LOOP), explicit_unroll=False)
+    context = PassContext(config={UNROLL_LOOP.key: marking})
     return _stores(UnrollLoop()(module, context).prim_func(name))
 
 

@@ -24,6 +24,7 @@ from intarsia.native.lowering import infer_bound
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import UsageError
 from intarsia.target import Host
+from intarsia.transform import PassSettings
 
 KIND: Final = "schedule"
 """The kind of candidate that a schedule is."""
@@ -59,10 +60,13 @@ class ScheduleDatabase:
     Attributes:
         database: Holds it, beside other measurements.
         host: This machine.
+        settings: Settings of the passes on loops, under which schedules are built; default: those of this
+            thread.
     """
 
     database: Database
     host: Host
+    settings: PassSettings = field(default_factory=PassSettings.current)
     _noted: set[str] = field(default_factory=set)
 
     def keep(
@@ -114,10 +118,10 @@ class ScheduleDatabase:
         return tuple(state for state in states if state is not None)
 
     def _workload(self, task: SearchTask) -> str:
-        """With given contents of placeholders, on which times depend, it is another workload."""
+        """With given contents of placeholders or pass settings, on which times depend, it is another one."""
         digest = schedule_workload(task.dag)
-        contents = contents_parts(task)
-        return digest_text((digest, *contents)) if contents else digest
+        parts = [*contents_parts(task), *self.settings.digest_parts]
+        return digest_text((digest, *parts)) if parts else digest
 
 
 def _kept(measured: ScheduleMeasurement) -> Measurement:

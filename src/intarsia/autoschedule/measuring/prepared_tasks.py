@@ -12,6 +12,7 @@ from intarsia.native.dag import structural_key
 from intarsia.native.machine.isa import Isa
 from intarsia.support.digest import digest_bytes, digest_text
 from intarsia.support.errors import ExecutionError
+from intarsia.transform import PassSettings
 
 
 def contents_parts(task: SearchTask) -> list[str]:
@@ -32,6 +33,7 @@ class PreparedTasks:
         isa: What code may use.
         seed: Of random contents.
         reference_seconds: Time that a reference result may take.
+        settings: Settings of the passes on loops; default: those of this thread.
     """
 
     folder: Path
@@ -39,6 +41,7 @@ class PreparedTasks:
     isa: Isa
     seed: int
     reference_seconds: float
+    settings: PassSettings = field(default_factory=PassSettings.current)
     _keys: dict[SearchTask, str] = field(default_factory=dict)
 
     def path_of(self, task: SearchTask) -> Path:
@@ -60,7 +63,7 @@ class PreparedTasks:
 
     def _write(self, path: Path, task: SearchTask) -> None:
         unfinished = path.with_name(f"{path.name}.new")
-        TaskFolder.write(unfinished, task, self.isa, self.seed)
+        TaskFolder.write(unfinished, task, self.isa, self.seed, self.settings)
         job = Task(add_reference, (unfinished,), timeout_s=self.reference_seconds)
         try:
             self.pool.submit_task(job).result()

@@ -18,6 +18,7 @@ from intarsia.native.tir import default_tir
 from intarsia.native.tir.unroll_loop import UnrollLoop
 from intarsia.support.errors import CompileError
 from intarsia.transform import PassContext
+from intarsia.transform.enablement import enablement
 
 _NAME: Final = "kernel"
 
@@ -37,7 +38,9 @@ class ScheduleKernel:
     packings: tuple[Packing, ...]
 
 
-def compile_schedule(chosen: ScheduledDag, isa: Isa, most_stores: int | None = None) -> ScheduleKernel:
+def compile_schedule(
+    chosen: ScheduledDag, isa: Isa, most_stores: int | None = None, context: PassContext | None = None
+) -> ScheduleKernel:
     """The kernel of a DAG with a state of its loops; it is for one use, so no cache is asked.
 
     Args:
@@ -45,12 +48,14 @@ def compile_schedule(chosen: ScheduledDag, isa: Isa, most_stores: int | None = N
         isa: What code may use.
         most_stores: Loops that come to more stores than that are refused before they cost much time: so
             much code is slow to make, and no faster for it.
+        context: Context of the passes on loops; default: that of this thread.
 
     Raises:
         UsageError: The loops cannot be written.
         CompileError: There is too much code, or no llvmlite, or it refuses the code.
     """
-    function = _passed(chosen.lowered(), isa, most_stores)
+    context = PassContext.current().inner() if context is None else context
+    function = _passed(chosen.lowered(), isa, most_stores, context)
     emitted = emit_llvm(function, SYMBOL, isa)
     code = generate_object_code(emitted.text, isa)
     kernel = CompiledKernel(code, isa, parameters_of(function), emitted.scratch_bytes)
@@ -58,14 +63,14 @@ def compile_schedule(chosen: ScheduledDag, isa: Isa, most_stores: int | None = N
     return ScheduleKernel(kernel, reads, chosen.packings)
 
 
-def _passed(function: PrimFunc, isa: Isa, most_stores: int | None) -> PrimFunc:
+def _passed(function: PrimFunc, isa: Isa, most_stores: int | None, context: PassContext) -> PrimFunc:
     """The loops after the passes on them."""
     module = IRModule({GlobalVar(_NAME): function})
     for each in default_tir(isa.vector_bytes, isa.vector_registers).passes:
-        if most_stores is not None and isinstance(each, UnrollLoop):
-            found = stores_when_unrolled(module, _NAME)
+        is_run = enablement(each.info, context).is_enabled
+        if most_stores is not None and is_run and isinstance(each, UnrollLoop):
+            found = stores_when_unrolled(module, _NAME, context)
             if found > most_stores:
                 raise CompileError(f"these loops come to {found} stores, more than {most_stores}")
-        # In a context of its own: what is switched off for the program is not meant for loops.
-        module = each(module, PassContext())
+        module = each(module, context) if is_run else module
     return module.prim_func(_NAME)

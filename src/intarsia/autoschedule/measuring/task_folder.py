@@ -20,6 +20,7 @@ from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
 from intarsia.support.files import write_atomically
+from intarsia.transform import PassSettings
 
 Array = npt.NDArray[Any]
 
@@ -38,12 +39,14 @@ class TaskProgram:
         isa: What code may use.
         threads: How many run it.
         option: What happens to placeholders whose layout is free.
+        settings: Settings of the passes on loops.
     """
 
     dag: ComputeDAG
     isa: Isa
     threads: int
     option: LayoutRewriteOption
+    settings: PassSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,9 @@ class TaskFolder:
     path: Path
 
     @classmethod
-    def write(cls, path: Path, task: SearchTask, isa: Isa, seed: int = 0) -> TaskFolder:
+    def write(
+        cls, path: Path, task: SearchTask, isa: Isa, seed: int = 0, settings: PassSettings | None = None
+    ) -> TaskFolder:
         """Write a task with the contents of its placeholders; `add_reference` comes next.
 
         Args:
@@ -65,11 +70,14 @@ class TaskFolder:
             task: What is computed.
             isa: What code may use.
             seed: Of random contents.
+            settings: Settings of the passes on loops; default: those of this thread.
 
         Raises:
             OutputError: The folder cannot be written.
         """
-        program = TaskProgram(task.dag, isa, task.hardware.num_cores, task.layout_rewrite_option)
+        settings = PassSettings.current() if settings is None else settings
+        threads, option = task.hardware.num_cores, task.layout_rewrite_option
+        program = TaskProgram(task.dag, isa, threads, option, settings)
         with write_atomically(path) as temporary:
             temporary.mkdir()
             (temporary / _PROGRAM).write_bytes(pickle.dumps(program, protocol=5))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
 from intarsia.target import Host
+from intarsia.transform import PassSettings
 
 if TYPE_CHECKING:  # importing the search is slow, and `is_empty` does not need it
     from intarsia.autoschedule.extraction import ExtractedTask
@@ -49,11 +50,14 @@ class ScheduleHistory:
         database: Database of the log, or None.
         host: Machine with its toolchains: results of other versions are ignored.
         wall_clock: Clock of Unix time in seconds.
+        settings: Settings of the passes on loops, under which schedules are built; default: those of this
+            thread.
     """
 
     database: Database | None
     host: Host
     wall_clock: Callable[[], float] = time.time
+    settings: PassSettings = field(default_factory=PassSettings.current)
 
     def find(self, task: ExtractedTask) -> KeptSchedule | None:
         """Return the stored result of a kernel."""
@@ -112,7 +116,7 @@ class ScheduleHistory:
     def _measured(self) -> ScheduleDatabase | None:
         from intarsia.autoschedule.measuring import ScheduleDatabase
 
-        return None if self.database is None else ScheduleDatabase(self.database, self.host)
+        return None if self.database is None else ScheduleDatabase(self.database, self.host, self.settings)
 
     @property
     def is_empty(self) -> bool:
@@ -144,7 +148,7 @@ class ScheduleHistory:
         return self._key("schedule", task.key, task.task.hardware.num_cores)
 
     def _key(self, *parts: object) -> str:
-        return digest_text([str(_VERSION), self.host.digest, *map(str, parts)])
+        return digest_text([str(_VERSION), self.host.digest, *map(str, parts), *self.settings.digest_parts])
 
     def _read(self, key: str) -> dict[str, Any] | None:
         record = None if self.database is None else self.database.find_run(key)

@@ -16,8 +16,10 @@ from intarsia.measure.database import Database
 from intarsia.native.peak import measured_peak
 from intarsia.native.schedule import ScheduleBook
 from intarsia.support.callbacks import never, silent
+from intarsia.support.digest import digest_text
 from intarsia.target import Host
 from intarsia.toolchain.native.caches import schedule_folder
+from intarsia.transform import PassSettings
 
 _EVICTED: Final = 2
 """Ratio of the operands' bytes to the second-level caches from which a call finds no operand in them."""
@@ -86,12 +88,18 @@ class ScheduleLogs:
                 trials=self.trials,
                 seed=self.seed,
                 on_confirmed=history.on_measured,
-                samples=schedule_folder() / f"samples-{self.host.digest}-{threads}.npz",
+                samples=schedule_folder() / samples_name(self.host, threads, history.settings),
                 on_progress=self.on_progress,
                 should_stop=self.should_stop,
             )
             searched = search_schedules(tasks, search)
         return searched.log, searched.rows
+
+
+def samples_name(host: Host, threads: int, settings: PassSettings) -> str:
+    """Return the name of the file of the cost model's samples: costs depend on the passes on loops, too."""
+    suffix = f"-{digest_text(settings.digest_parts)}" if settings.digest_parts else ""
+    return f"samples-{host.digest}-{threads}{suffix}.npz"
 
 
 def _first_only(on_note: Callable[[str], object]) -> Callable[[str], None]:
