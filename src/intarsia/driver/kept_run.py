@@ -17,7 +17,7 @@ from intarsia.support.errors import ArtifactError
 from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
-from intarsia.transform import Pass
+from intarsia.transform import Pass, PassSettings
 
 _WHERE: Final = "a finished run in the database"
 
@@ -81,7 +81,7 @@ def question_digest(
     """Return the digest of all options of a run; a second run with an equal digest has nothing to do.
 
     Args:
-        workload: The model, with its inputs.
+        workload: The model, with its inputs and the pass settings of the run.
         host: The machine, with its toolchains.
         targets: Targets of the baselines.
         seconds: Seconds for the search and the race.
@@ -106,8 +106,22 @@ def question_digest(
 
 
 def family_question_digest(
-    host: Host, targets: Sequence[Target], *, searches: bool, passes: Sequence[Pass]
+    host: Host,
+    targets: Sequence[Target],
+    *,
+    searches: bool,
+    passes: Sequence[Pass],
+    settings: PassSettings | None = None,
 ) -> str:
-    """Return the digest of the options that runs of similar models share: each may choose the same plans."""
+    """Return the digest of the options that runs of similar models share: each may choose the same plans.
+
+    Args:
+        host: The machine, with its toolchains.
+        targets: Targets of the baselines.
+        searches: Whether partitions are searched.
+        passes: Tuning passes.
+        settings: Pass settings of the run; default: those of this thread.
+    """
+    settings = PassSettings.current() if settings is None else settings
     options = (list(map(str, targets)), searches, list(map(repr, passes)), sorted(declared_conflicts()))
-    return digest_text((VERSION, host.digest, json.dumps(options)))
+    return digest_text((VERSION, host.digest, json.dumps(options), *settings.digest_parts))

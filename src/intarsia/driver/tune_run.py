@@ -39,7 +39,7 @@ from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
-from intarsia.transform import Pass
+from intarsia.transform import Pass, PassContext
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
@@ -193,8 +193,13 @@ class TuneRun:
 
     @property
     def _family_question(self) -> str:
-        host = self.testbed.host
-        return family_question_digest(host, self.targets, searches=self.searches, passes=self.passes)
+        return family_question_digest(
+            self.testbed.host,
+            self.targets,
+            searches=self.searches,
+            passes=self.passes,
+            settings=self.workload.settings,
+        )
 
     @property
     def _search_seconds(self) -> float:
@@ -302,9 +307,12 @@ class TuneRun:
         )
 
     def _load_winner(self, winner: Entrant) -> Executable:
-        """Load the winner's artifact of the race, or build the winner in this process."""
+        """Load the winner's artifact of the race, or build the winner in this process.
+
+        With instruments it is built here: those of this process do not watch the workers.
+        """
         artifact = self.testbed.artifact(winner.input)
-        if artifact is not None:
+        if artifact is not None and not PassContext.current().instruments:
             return load(artifact)
         measured = winner.input
         return build(instantiate(measured.workload.module, measured.target, measured.candidate))

@@ -37,6 +37,8 @@ class EvaluationCounts:
 class TuningContext(PassContext):
     """A `PassContext` with an evaluator for tuning passes, and counts (seed relax_pass_infra).
 
+    Settings and instruments that are not given are those of the context in which it is made.
+
     Attributes:
         evaluator: Evaluator of candidates; it holds target, database and measure options.
         counts: Numbers of evaluations in this context and in all contexts copied from it.
@@ -61,9 +63,9 @@ class TuningContext(PassContext):
             evaluator: Evaluator of candidates.
             memo: Memo of another context with the same settings, to share its programs.
             on_wait: Value of the attribute `on_wait`.
-            settings: Settings of `PassContext`.
+            settings: Arguments of `PassContext`; default: those of the surrounding context.
         """
-        super().__init__(**settings)
+        super().__init__(**{**PassContext.current().settings, **settings})
         self.evaluator = evaluator
         self.counts = EvaluationCounts()
         self.node = TuningNode(ROOT)
