@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from intarsia.collage.candidates.optimize_for import preamble
 from intarsia.collage.collage_partition import MEASURED
 from intarsia.collage.placement.placement import Placement
+from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.transform import Pass, register_pass
@@ -39,7 +41,7 @@ class TunePlacement(TuningPass, opt_level=0):
         targets: Names of toolchains, or texts of targets ("cpu -toolchain=openvino -threads=2"); empty for
             all that work here.
         toolchain_passes: Passes by name of a toolchain, applied after `eval_passes`, before the program
-            is given to that toolchain as a whole.
+            is given to that toolchain as a whole; its preamble (`optimize_for`) if none are given.
         placed_passes: Passes that each candidate goes through when it is placed.
         placements: Further placements of parts; those that do not fit the program are left out.
         estimator: Estimator of parts' costs: a name of `COST_ESTIMATORS`, or "measured": the measurer of the
@@ -88,7 +90,20 @@ class TunePlacement(TuningPass, opt_level=0):
 
         if any(True for _ in marked_functions(trace.out_mod)):
             return trace.copy()
-        return PlacementSearch(self, ctx, self._targets()).best(trace)
+        targets = self._targets()
+        return PlacementSearch(self._with_preambles(trace.out_mod, targets), ctx, targets).best(trace)
+
+    def _with_preambles(self, mod: IRModule, targets: tuple[Target, ...]) -> TunePlacement:
+        """Add the preambles that change the program for toolchains without passes of their own."""
+        names = dict.fromkeys(str(target.toolchain) for target in targets)
+        given = dict(self.toolchain_passes)
+        changing = {name: preamble(name) for name in names if name not in given}
+        passes = {
+            name: sequence.passes
+            for name, sequence in changing.items()
+            if sequence is not None and sequence(mod) is not mod
+        }
+        return replace(self, toolchain_passes={**given, **passes}) if passes else self
 
     def _named_targets(self) -> tuple[Target, ...]:
         from intarsia.passes.annotate_target import toolchain_target

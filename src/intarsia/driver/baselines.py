@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from intarsia.collage.candidates.optimize_for import PREFIX, optimize_for
 from intarsia.driver.entrant import Entrant
 from intarsia.driver.records import Status
 from intarsia.measure.candidate_kind import WHOLE
@@ -13,6 +14,9 @@ from intarsia.support.errors import MissingToolchainError, UsageError
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
+from intarsia.tune.choice import Choice
+from intarsia.tune.passes.tune_pipeline import pipeline
+from intarsia.tune.tuned_candidate import tuned_candidate
 
 
 def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None) -> tuple[Target, ...]:
@@ -41,7 +45,10 @@ def baseline_targets(targets: Sequence[Target | str] | None, threads: int | None
 
 
 def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
-    """Return the entrants that run the whole model on each target."""
+    """Return the entrants that run the whole model on each target.
+
+    Where a toolchain's preamble changes the model, the changed model is an entrant as well.
+    """
     is_quick = is_small(workload.module)
     entrants = []
     for target in targets:
@@ -53,7 +60,19 @@ def baselines(workload: Workload, targets: Sequence[Target]) -> list[Entrant]:
         if target.toolchain == REFERENCE and not is_quick and len(targets) > 1:
             refusal, status = "not tried: it takes far too long on a model of this size", Status.SLOW
         entrants.append(Entrant(whole_name(target), MeasureInput(workload, target, WHOLE), refusal, status))
+        entrants += [] if refusal else _optimized(workload, target)
     return entrants
+
+
+def _optimized(workload: Workload, target: Target) -> list[Entrant]:
+    """Return the model after the preamble of a target's toolchain as an entrant, if that changes it."""
+    toolchain_name, mod = str(target.toolchain), workload.module
+    after = optimize_for(mod, toolchain_name)
+    if after is mod:
+        return []
+    name = f"{PREFIX}{toolchain_name}"
+    candidate = tuned_candidate(((f"pipeline: {name}", Choice(pipeline, {"name": name})),), WHOLE)
+    return [Entrant(f"{whole_name(target)} optimized", MeasureInput(workload, target, candidate))]
 
 
 def whole_name(target: Target) -> str:

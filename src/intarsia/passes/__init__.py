@@ -8,6 +8,7 @@ from intarsia.passes.combine_parallel_matmul import CombineParallelMatMul
 from intarsia.passes.convert_layout import ConvertLayout
 from intarsia.passes.decompose_ml import DecomposeMl
 from intarsia.passes.decompose_recurrent import DecomposeRecurrent
+from intarsia.passes.decompose_swish import DecomposeSwish
 from intarsia.passes.defuse_ops import DefuseOps
 from intarsia.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from intarsia.passes.eliminate_dead_code import EliminateDeadCode
@@ -47,6 +48,7 @@ __all__ = [
     "ConvertLayout",
     "DecomposeMl",
     "DecomposeRecurrent",
+    "DecomposeSwish",
     "DefuseOps",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",

@@ -2,5 +2,5 @@
 
 candidate_partition    a sub-graph for a spec, a spec (a target with its rule), and what a rule is
 cost                   seconds, or invalid, or unknown
-optimize_for           a toolchain's passes over the whole program, before candidates are proposed
+optimize_for           the preamble of a toolchain: passes over the whole program, for its candidates only
 """
