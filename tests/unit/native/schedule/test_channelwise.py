@@ -34,6 +34,9 @@ WINDOWS = {
     "inside": (16, (6, 7), 2, 1, 1, (0, 0)),
 }
 
+UNPADDED = ("odd", "strided", "one-sided")
+"""Windows whose averages without padding are computed between two edits; `make slow` has those of all."""
+
 
 def _windows(name: str) -> tuple[Window, ...]:
     _, size, taps, stride, dilation, (begin, end) = WINDOWS[name]
@@ -81,8 +84,13 @@ def test_max_pool(name: str) -> None:
     np.testing.assert_array_equal(plain_array(found, channels), expected)
 
 
-@pytest.mark.parametrize("with_padding", [False, True])
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    ("name", "with_padding"),
+    [
+        *((name, True) for name in WINDOWS),
+        *(pytest.param(name, False, marks=[pytest.mark.slow] * (name not in UNPADDED)) for name in WINDOWS),
+    ],
+)
 def test_average_pool(name: str, with_padding: bool) -> None:
     isa = Isa.host()
     channels, size, *_ = WINDOWS[name]
