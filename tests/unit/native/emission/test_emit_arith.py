@@ -36,7 +36,7 @@ FLOATS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3.0, 1e-7, -65504.0, 2.
 DTYPES = sorted(LOOP_DTYPES)
 
 
-@pytest.fixture(params=x86_sets().values(), ids=x86_sets())
+@pytest.fixture(params=x86_sets().values(), ids=list(x86_sets()))
 def isa(request: pytest.FixtureRequest) -> Isa:
     isa: Isa = request.param
     return isa
