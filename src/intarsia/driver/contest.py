@@ -45,6 +45,7 @@ class Contest:
         should_stop: Function that returns true to end the contest where it stands.
         random_text: Hint for a model that draws random numbers; "" if it draws none.
         entrants: Candidates so far.
+        notes: Remarks on how the winner was found, in sentences.
     """
 
     measurer: Measurer
@@ -52,6 +53,7 @@ class Contest:
     should_stop: Callable[[], bool]
     random_text: str = ""
     entrants: list[Entrant] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _fates: dict[str, _Fate] = field(default_factory=dict)
     _race: RaceResult | None = None
     _winner: str = ""
@@ -101,9 +103,8 @@ class Contest:
             seed: Random seed of the order in the race.
 
         Returns:
-            The winner: the best of the race, or the best by itself if there was no time for one. Where the
-            race shows no difference between a partition and the best whole-program candidate, the latter
-            wins.
+            The winner: the best of the race. Where no race has shown that a partition or a changed program is
+            faster than the best whole-program candidate, the latter wins, and a note says so.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.
@@ -148,8 +149,7 @@ class Contest:
             item
             for item in self.entrants
             # A candidate that was not tried has no result, and keeps its reason.
-            if fates[item.name].status in {Status.MEASURED, Status.SLOW}
-            and fates[item.name].result is not None
+            if fates[item.name].status in {Status.MEASURED, Status.SLOW} and 0 <= self._cost(item) < math.inf
         ]
         fastest = min((self._cost(item) for item in right), default=math.inf)
         for item in right:
@@ -214,12 +214,29 @@ class Contest:
     def _prefer_whole(self, winner: Entrant, finalists: Sequence[Entrant]) -> Entrant:
         """Return the best whole-program candidate unless the race has shown the winner to be faster."""
         wholes = [item for item in finalists if item.input.candidate.kind == WHOLE.kind]
-        if self._race is None or winner in wholes or not wholes:
+        if winner in wholes:
+            return winner
+        if not wholes:
+            if self._race is None and len(finalists) > 1:
+                self.notes.append(
+                    f"{winner.name} was chosen by single measurements: no race has confirmed it"
+                )
             return winner
         plain = min(wholes, key=self._rank)
+        if self._race is None or not self._have_raced(plain, winner):
+            # Single measurements at different times differ by noise alone, and the least of many is biased.
+            self.notes.append(
+                f"{winner.name} took less time than {plain.name} in single measurements, "
+                "but no race has confirmed it: the plain program was chosen"
+            )
+            return plain
         # The interval of the ratio is only meaningful if both ran to the end of the race.
         stayed = {plain.name, winner.name} <= set(self._race.left)
         return plain if stayed and self._race.ratio(plain.name, winner.name).low <= 1.0 else winner
+
+    def _have_raced(self, *entrants: Entrant) -> bool:
+        """Whether all of some entrants were timed in the race."""
+        return self._race is not None and all(self._race.candidate(item.name).samples for item in entrants)
 
     def _failure_of_all(self) -> VerificationError | UnsupportedModelError:
         fates = "; ".join(

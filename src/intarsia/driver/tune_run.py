@@ -277,7 +277,7 @@ class TuneRun:
         run = KeptRun(
             records,
             winning_plan(winner, name, host, timing.median if timing else None, searched),
-            explain_run(winner, contest.entrants, records, host, searched, tuned, times),
+            explain_run(winner, contest.entrants, records, host, searched, tuned, times, contest.notes),
         )
         return self._result(executable, run, folder.gate(), arrays, start)
 

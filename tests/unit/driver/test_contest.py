@@ -180,3 +180,31 @@ def test_who_was_not_tried_keeps_the_reason() -> None:
     assert contest.decide(1.0, 0).name == "one"
     records = {record.name: (record.status, record.reason) for record in contest.records()}
     assert records["two"] == (Status.SLOW, "not tried: it takes far too long")
+
+
+@pytest.mark.parametrize(
+    ("alone", "expected"),
+    [
+        ({"one": 1.0, "two": 1.1, "mix": 0.9}, "one"),
+        ({"one": 1.0, "two": 0.95, "mix": 0.9}, "two"),
+        ({"mix": 0.9, "other mix": 1.0}, "mix"),
+    ],
+    ids=["plain", "the better plain", "mixes only"],
+)
+def test_after_a_stop_no_mix_wins_on_a_single_measurement(alone: Mapping[str, float], expected: str) -> None:
+    testbed, is_stopped = FallingTestbed(alone, {}), False
+    contest = Contest(Measurer(testbed), lambda _: None, lambda: is_stopped)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
+    is_stopped = True
+    assert contest.decide(1.0, 0).name == expected
+    assert not testbed.races
+    (note,) = contest.notes
+    assert "mix" in note
+    assert "no race has confirmed it" in note
+
+
+def test_a_race_that_was_stopped_before_its_first_round_confirms_nothing() -> None:
+    contest = Contest(Measurer(PlannedTestbed({"one": (), "mix": ()}, ())), lambda _: None, lambda: False)
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("mix", "one")], MeasureBudget())
+    assert contest.decide(1.0, 0).name == "one"
+    assert contest.notes

@@ -44,6 +44,7 @@ def explain_run(
     searched: SearchedPartitions | None,
     tuned: TunedPrograms | None,
     kernel_seconds: Mapping[str, float],
+    notes: Sequence[str] = (),
 ) -> Explanation:
     """Explain why the winner of a contest won, region by region.
 
@@ -55,6 +56,7 @@ def explain_run(
         searched: Result of the search for partitions, if there was one.
         tuned: Results of tuning passes, if there were any.
         kernel_seconds: Seconds of each kernel of the winner by name, if measured.
+        notes: Remarks of the contest, in sentences.
     """
     module = winner.input.workload.module
     won, decisions = after_decisions(winner.input), decisions_and_base(winner.input.candidate)[0]
@@ -74,7 +76,7 @@ def explain_run(
         losses=_losses(records, searched, predicted),
         decisions=tuple(text for text, _ in decisions),
         tuning=() if tuned is None else tuned.tree,
-        notes=(*import_notes(module), *_notes(searched), *(() if tuned is None else tuned.shares)),
+        notes=(*import_notes(module), *notes, *_notes(searched), *(() if tuned is None else tuned.shares)),
     )
 
 
