@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from intarsia.collage.placement.plan import Plan
+from intarsia.collage.placement.uncovered import calls_text, uncovered_calls
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.partition import SearchedPartitions, placement_entrant
@@ -50,7 +51,8 @@ def read_plan(
         path: File of the plan, or None.
         module: The program.
         host: This machine.
-        on_note: Function that is called with a note if the plan is from another machine.
+        on_note: Function that is called with notes: the plan is from another machine, or leaves operators to
+            the reference.
         must_exist: Whether a missing file is an error.
 
     Raises:
@@ -63,6 +65,9 @@ def read_plan(
     plan.check(module, str(path))
     if plan.host_digest != host.digest and on_note is not None:
         on_note(f"the plan {path} was made on another machine, or with other toolchains ({plan.cpu})")
+    left = uncovered_calls(module, plan.candidate) if plan.whole is None and on_note is not None else ()
+    if left and on_note is not None:
+        on_note(f"the plan {path} has no toolchain for {calls_text(left)}, which the reference runs, slowly")
     return plan
 
 

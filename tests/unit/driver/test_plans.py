@@ -14,6 +14,7 @@ from tests.faulty_toolchains import faulty_toolchains
 import intarsia as ia
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.collage.placement.plan import Plan
+from intarsia.driver.plans import read_plan
 from intarsia.driver.records import Progress, Status, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
@@ -22,6 +23,7 @@ from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import IntarsiaError, UnsupportedModelError, VerificationError
 from intarsia.target import Target
+from intarsia.toolchain.this_host import this_host
 
 pytestmark = pytest.mark.processes
 
@@ -107,6 +109,21 @@ def test_the_search_goes_on_from_a_plan_and_finds_it_once(path: Path) -> None:
     assert len(names) == len(set(names))
     assert not result.chosen.is_whole
     assert Plan.read(path) == result.plan
+
+
+def test_a_plan_by_hand_says_what_it_leaves_to_the_reference(path: Path) -> None:
+    """Without a word the reference would run Tanh, and the user would blame the toolchain."""
+    part = Partition("main", TARGETS[1], (1, 2), "Relu+Neg")
+    Plan.of_candidate(MODEL, Placement((part,)).candidate, Target("cpu")).write(path)
+    notes: list[str] = []
+    read_plan(path, MODEL, this_host(), notes.append)
+    assert (
+        f"the plan {path} has no toolchain for 1 operator (Tanh), which the reference runs, slowly" in notes
+    )
+    divided().write(path)
+    notes.clear()
+    read_plan(path, MODEL, this_host(), notes.append)
+    assert not any("no toolchain for" in note for note in notes)
 
 
 class TestLocked:
