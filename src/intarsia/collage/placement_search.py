@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import inf
 from typing import Final, Protocol
 
 from intarsia.collage.collage import CollageResult, collage
@@ -28,14 +27,15 @@ from intarsia.op.infer import infer_types
 from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
-from intarsia.transform import Pass, Sequential
+from intarsia.transform import Pass
 from intarsia.tune.candidates import evaluate, select_best_candidate
 from intarsia.tune.choice import Choice
+from intarsia.tune.extension import after_passes, extended
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
-from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_tree import TuningNode
 from intarsia.tune.whole_evaluator import WholeEvaluator, measuring_evaluator
 
@@ -114,7 +114,7 @@ class PlacementSearch:
             return trace.copy()
         ended = [placed for _, placed in wholes]
         evaluate(ended, self.ctx)
-        base, _ = min(wholes, key=lambda each: inf if each[1].perf is None else each[1].perf)
+        base, _ = min(wholes, key=lambda each: each[1].cost)
         parts = self._parts(base)
         evaluate(parts, self.ctx)
         return select_best_candidate([*ended, *parts])
@@ -137,8 +137,8 @@ class PlacementSearch:
             judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
             toolchain_passes = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
             opened = _through((*self.options.eval_passes, *toolchain_passes), trace, self.ctx, node, judge)
-            placed = judge.place_whole(opened)
-            if opened.size > trace.size:  # then a cost is that on the target
+            placed = opened if opened.has_failed else judge.place_whole(opened)
+            if opened.size > trace.size and not placed.has_failed:  # then a cost is that on the target
                 placed.perf, placed.fate = opened.perf, opened.fate
             candidates.append((opened, self._ended(placed, node)))
         return candidates
@@ -153,8 +153,8 @@ class PlacementSearch:
         for key in instruction.decisions[len(self.targets) :]:
             if self._is_over:
                 break
-            placed = base.copy()
-            placed.add(instruction, key, self.ctx)
+            placed = extended(base.reopened(), instruction, key, self.ctx)
+            assert placed is not None, "a placement has no constraint"
             candidates.append(self._ended(placed, self.ctx.node.add(key)))
         return candidates
 
@@ -227,14 +227,10 @@ def _through(
         node: Node of the tuning tree that records the candidates.
         evaluator: Evaluator of candidates; default: that of the context.
     """
-    if not passes:
-        return trace.copy()
     inner = copy.copy(ctx)
     inner.evaluator = evaluator or ctx.evaluator
-    inner = inner.recording(trace.copy(), node)
-    Sequential(passes, name="eval_passes")(trace.out_mod, inner)
-    assert isinstance(inner.trace, TraceRecorder)
-    return inner.trace.tuned
+    inner.node = node
+    return after_passes(passes, trace, inner)
 
 
 def _workload(mod: IRModule, judge: MeasuringEvaluator) -> Workload:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from intarsia.collage.device_placement.device_targets import device_targets
@@ -38,10 +39,19 @@ class CopyCost:
     Attributes:
         seconds: Fixed time of any copy.
         seconds_per_byte: Additional time per byte.
+
+    Raises:
+        UsageError: One of them is negative, infinite or no number.
     """
 
     seconds: float = 0.0
     seconds_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no duration."""
+        for name, value in (("seconds", self.seconds), ("seconds_per_byte", self.seconds_per_byte)):
+            if not 0 <= value < inf:
+                raise UsageError(f"a copy has {name}={value}; expected a finite number, 0 or more")
 
 
 @register_pass

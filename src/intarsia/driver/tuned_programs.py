@@ -180,7 +180,7 @@ def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:
         traces.setdefault(structural_digest(trace.out_mod), trace)
     whole = traces.pop(structural_digest(mod), None)
     most = math.inf if whole is None or whole.perf is None else whole.perf * _PROMISING
-    ranked = sorted((trace.perf or 0.0, digest) for digest, trace in traces.items())
+    ranked = sorted((trace.cost, digest) for digest, trace in traces.items())
     return [traces[digest] for cost, digest in ranked if cost < min(most, math.inf)][:_FINALISTS]
 
 
@@ -188,7 +188,7 @@ def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:
     """Return a tree as records."""
     trace, best = node.trace, node.best
     works = trace is not None and trace.perf is not None and math.isfinite(trace.perf)
-    fate = "" if trace is None or works else trace.fate or "not evaluated"
+    fate = node.remark if trace is None or works else trace.fate or "not evaluated"
     children = tuple(
         _record(child, is_chosen=best is not None and child.trace is best) for child in node.children
     )

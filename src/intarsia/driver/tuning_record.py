@@ -14,7 +14,7 @@ class TuningRecord:
         name: Name of the pass, or the decision of the candidate.
         is_candidate: Whether it is a candidate, not a pass.
         seconds: Latency of a candidate, if it works.
-        fate: Reason why it does not work; "" if it does.
+        fate: Reason why it does not work, or why a pass has chosen nothing; "" if it does.
         is_chosen: Whether its parent pass has chosen it.
         children: Candidates of a pass, or the passes that a candidate went through.
     """

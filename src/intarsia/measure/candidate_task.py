@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,8 @@ class Outcome:
     Attributes:
         error: OK, or the kind of failure.
         message: Message for users; "" without a failure.
-        costs: Seconds of a call, one for each repetition; empty for builds.
+        costs: Seconds of a call, one for each repetition; empty for builds. If one of them is no finite
+            number of 0 or more, the outcome is a failure.
         max_error: Largest difference from the reference result relative to its largest value; None if
             unknown.
     """
@@ -48,6 +50,15 @@ class Outcome:
     message: str = ""
     costs: tuple[float, ...] = ()
     max_error: float | None = None
+
+    def __post_init__(self) -> None:
+        """Make a failure of what is no cost: NaN and negative numbers would win every comparison."""
+        wrong = [cost for cost in self.costs if not 0 <= cost < inf]
+        if wrong:
+            object.__setattr__(self, "costs", ())
+            object.__setattr__(self, "error", MeasureError.UNKNOWN)
+            message = f"a call took {wrong[0]:g} s; expected a finite number, 0 or more"
+            object.__setattr__(self, "message", message)
 
 
 def build_candidate(folder: Path, target: str, kind: str, trace: PlainData, artifact: Path) -> Outcome:

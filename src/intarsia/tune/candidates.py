@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import product
 
 from intarsia.support.errors import UsageError
-from intarsia.transform import Pass, Sequential
+from intarsia.transform import Pass
+from intarsia.tune.extension import after_passes, extended
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.trace import Trace
-from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_tree import decisions_text
 
 
@@ -22,7 +22,8 @@ def generate_candidates(
 ) -> list[Trace]:
     """Return the extensions of a trace by all combinations of decisions (seed relax_pass_infra).
 
-    A combination in which a choice is not open where it would be applied is left out.
+    A combination in which a choice is not open where it would be applied is left out. One in which a
+    transformation raises is a failed candidate.
 
     Args:
         instructions: Instructions to decide on, in order.
@@ -42,33 +43,33 @@ def generate_candidates(
 def extend_trace(
     instructions: Sequence[Instruction], decisions: Sequence[str], trace: Trace, ctx: TuningContext
 ) -> Trace | None:
-    """Return a trace extended by decisions; None if a choice is not open where it would be applied."""
-    candidate = trace.copy()
+    """Return a trace extended by decisions; None if a choice is not open where it would be applied.
+
+    It has failed, with the reason, if a transformation raises.
+    """
+    candidate = trace.reopened()
     for instruction, decision in zip(instructions, decisions, strict=True):
-        choice, mod = instruction.choice(decision), candidate.out_mod
-        if not choice.is_open(mod):
+        longer = extended(candidate, instruction, decision, ctx)
+        if longer is None:
             return None
-        after = ctx.memo.get_or_make(mod, ("choice", choice.text), partial(choice.apply, mod, ctx))
-        candidate.note(instruction, decision, after)
+        candidate = longer
     return candidate
 
 
 def consider_eval_passes(
     traces: Iterable[Trace], ctx: TuningContext, eval_passes: Sequence[Pass]
 ) -> list[Trace]:
-    """Run passes on each trace: a heuristic pass adds a decision, a tuning pass its best decisions."""
-    sequence = Sequential(eval_passes, name="eval_passes")
-    return [_run_eval_passes(trace, ctx, sequence) for trace in traces]
+    """Run passes on each trace: a heuristic pass adds a decision, a tuning pass its best decisions.
+
+    A trace whose passes raise has failed, with the reason.
+    """
+    return [_run_eval_passes(trace, ctx, eval_passes) for trace in traces]
 
 
-def _run_eval_passes(trace: Trace, ctx: TuningContext, sequence: Sequential) -> Trace:
+def _run_eval_passes(trace: Trace, ctx: TuningContext, eval_passes: Sequence[Pass]) -> Trace:
     node = ctx.node.add(decisions_text(trace, ctx.begun))
-    inner = ctx.recording(trace.copy(), node)
-    sequence(trace.out_mod, inner)
-    recorder = inner.trace
-    assert isinstance(recorder, TraceRecorder)
-    node.trace = recorder.tuned
-    return recorder.tuned
+    node.trace = after_passes(eval_passes, trace, ctx.recording(trace, node))
+    return node.trace
 
 
 def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
@@ -85,7 +86,7 @@ def evaluate(candidates: Sequence[Trace], ctx: TuningContext) -> None:
 
 
 def select_best_candidate(candidates: Sequence[Trace]) -> Trace:
-    """Return the cheapest candidate; of equal ones the first.
+    """Return the cheapest candidate, of equal ones the first; a failed one only if all have failed.
 
     Raises:
         UsageError: There is none, or one has not been evaluated.
@@ -94,4 +95,4 @@ def select_best_candidate(candidates: Sequence[Trace]) -> Trace:
         raise UsageError("there is no candidate to choose from", help="an instruction needs an open choice")
     if any(candidate.perf is None for candidate in candidates):
         raise UsageError("a candidate has not been evaluated", help="evaluate(candidates, ctx) does that")
-    return min(candidates, key=lambda candidate: candidate.perf or 0.0)
+    return min(candidates, key=lambda candidate: candidate.cost)

@@ -18,6 +18,7 @@ from intarsia.tune.transformations import (
     IDENTITY,
     TRANSFORMATIONS,
     apply_transformation,
+    check_transformation,
     holds,
     registered_name,
 )
@@ -70,6 +71,15 @@ class Choice:
         object.__setattr__(self, "constraint", registered_name(self.constraint, CONSTRAINTS))
         object.__setattr__(self, "args", _plain_args(self.args))
         object.__setattr__(self, "constraint_args", _plain_args(self.constraint_args))
+
+    def check_names(self) -> None:
+        """Refuse names that nothing is registered under, and options that a pass does not have.
+
+        Raises:
+            UsageError: The transformation or the constraint is unknown, or the pass has no such option.
+        """
+        check_transformation(str(self.transform), self.args)
+        _ = CONSTRAINTS[str(self.constraint)]
 
     def is_open(self, mod: IRModule) -> bool:
         """Whether the constraint holds of a module."""

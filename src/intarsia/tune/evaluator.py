@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from intarsia.ir import IRModule
 from intarsia.target import Target
-from intarsia.tune.trace import Trace
+from intarsia.tune.trace import Trace, is_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Evaluation:
     """The cost of a candidate.
 
     Attributes:
-        perf: Cost by the evaluator's metric, usually seconds; less is better, infinite is a failure.
+        perf: Cost by the evaluator's metric, usually seconds; less is better, infinite is a failure. Any
+            other number that is no cost (NaN, or below 0) becomes a failure.
         fate: Reason of a failure, to be printed; "" without one.
         is_new: Whether this evaluation measured the candidate.
         is_first: Whether this run evaluates the program for the first time; None if equal to `is_new`.
@@ -27,6 +28,13 @@ class Evaluation:
     fate: str = ""
     is_new: bool = True
     is_first: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Make a failure of what is no cost: NaN and negative numbers would win every comparison."""
+        if not (self.perf == inf or is_cost(self.perf)):
+            reason = self.fate or f"its cost is {self.perf:g}; expected a finite number, 0 or more"
+            object.__setattr__(self, "fate", reason)
+            object.__setattr__(self, "perf", inf)
 
     @property
     def is_ok(self) -> bool:

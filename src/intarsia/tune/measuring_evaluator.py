@@ -174,6 +174,8 @@ class MeasuringEvaluator:
             return Evaluation(FAILED, "not measured: the budget was spent", is_new=False, is_first=False)
         if not result.is_ok:
             return Evaluation(FAILED, f"{result.error}: {result.message}", is_new, is_first=True)
+        if not result.costs:
+            return Evaluation(FAILED, "its measurement has no cost", is_new, is_first=True)
         return Evaluation(METRICS[self.metric](result.costs), is_new=is_new, is_first=True)
 
 

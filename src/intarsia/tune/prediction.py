@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import TypeAlias
 
 from intarsia.ir import IRModule, structural_digest
@@ -11,19 +12,20 @@ from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target
-from intarsia.tune.trace import Trace
+from intarsia.tune.trace import Trace, is_cost
 
 CostModel: TypeAlias = Callable[[Trace], float]
 """Function from a trace to its expected cost, without measuring."""
 
 
 def query_cost_model(cost_model: CostModel, trace: Trace) -> float:
-    """Return the expected cost of a trace; infinite if it cannot work (seed relax_pass_infra)."""
-    return float(cost_model(trace))
+    """Return the expected cost of a trace; infinite for a failure (seed relax_pass_infra)."""
+    expected = float(cost_model(trace))
+    return expected if is_cost(expected) else inf
 
 
 def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> None:
-    """Store a trace as the best of its program, unless the stored one is at least as cheap.
+    """Store a trace as the best of its program, unless it has failed or the stored one is at least as cheap.
 
     Raises:
         UsageError: The trace was not evaluated.
@@ -32,7 +34,7 @@ def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> 
     if trace.perf is None:
         raise UsageError("this trace was not evaluated", help="evaluate([trace], ctx) does that")
     stored = _stored_trace(trace.in_mod, target, host, database)
-    if stored is not None and stored.perf is not None and stored.perf <= trace.perf:
+    if trace.has_failed or (stored is not None and stored.cost <= trace.cost):
         return
     workload = structural_digest(trace.in_mod)
     key = _key(workload, target, host)

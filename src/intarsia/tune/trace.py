@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any, Self
 
 from intarsia.ir import IRModule, structural_digest
@@ -45,6 +46,27 @@ class Trace:
     def size(self) -> int:
         """Number of decisions."""
         return len(self.steps)
+
+    @property
+    def cost(self) -> float:
+        """The cost to compare traces by; infinite before the evaluation, and if `perf` is no cost."""
+        return self.perf if self.perf is not None and is_cost(self.perf) else inf
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the trace cannot be used: a decision, or its evaluation, has failed."""
+        return self.perf is not None and not is_cost(self.perf)
+
+    def fail(self, reason: str) -> None:
+        """Mark the trace as failed, so that it is not evaluated."""
+        self.perf, self.fate = inf, reason
+
+    def reopened(self) -> Trace:
+        """Return a copy without a failure: after further decisions the program may work."""
+        other = self.copy()
+        if other.has_failed:
+            other.perf, other.fate = None, ""
+        return other
 
     def copy(self) -> Trace:
         """Return a copy that can be extended independently."""
@@ -123,6 +145,8 @@ class Trace:
             before, after, fate = str(data["in"]), str(data["out"]), str(data["fate"])
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"not a trace: {error}") from None
+        if perf is not None and not (perf == inf or is_cost(perf)):
+            raise UsageError(f"not a trace: its cost is {perf:g}")
         _compare(mod, before, "this trace is of another program")
         trace = cls(mod)
         for step in steps:
@@ -137,6 +161,11 @@ class Trace:
         if self.perf is None:
             return "\n".join(lines)
         return "\n".join([*lines, f"-> {self.fate or f'{1e3 * self.perf:.4g} ms'}"])
+
+
+def is_cost(number: float) -> bool:
+    """Whether a number is the cost of something that works: finite, and not below 0."""
+    return isfinite(number) and number >= 0
 
 
 def get_trace(given: IRModule | Trace) -> Trace:

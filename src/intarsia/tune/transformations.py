@@ -86,21 +86,37 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     Raises:
         UsageError: There is neither, it does not take these arguments, or it returned no module.
     """
-    if name not in TRANSFORMATIONS:
-        load_pass_packages()  # packages of tuning passes register the transformations of their choices
-    if name in TRANSFORMATIONS:
+    made = check_transformation(name, args)
+    if made is None:
         after = _call_with_note(TRANSFORMATIONS[name], name, mod, args)
-    elif name in pass_names() or "{" in name:  # the text of a pass with its options
-        after = _run_with_required(made_pass(name, args), mod, ctx)
     else:
-        close = get_close_matches(name, [*TRANSFORMATIONS, *pass_names()], n=3)
-        hint = "@transformation registers one; the name of a pass is one too (intarsia passes lists them)"
-        raise UsageError(
-            f"unknown transformation {name!r}", help=f"did you mean {' or '.join(close)}?" if close else hint
-        )
+        after = _run_with_required(made, mod, ctx)
     if not isinstance(after, IRModule):
         raise UsageError(f"transformation {name} returned {type(after).__name__}, expected an IRModule")
     return after
+
+
+def check_transformation(name: str, args: Mapping[str, object]) -> Pass | None:
+    """Return the pass that a choice names; None for a registered transformation.
+
+    Args:
+        name: Name of the transformation or pass.
+        args: Options of the pass.
+
+    Raises:
+        UsageError: There is neither, or the pass cannot be made with these options.
+    """
+    if name not in TRANSFORMATIONS:
+        load_pass_packages()  # packages of tuning passes register the transformations of their choices
+    if name in TRANSFORMATIONS:
+        return None
+    if name in pass_names() or "{" in name:  # the text of a pass with its options
+        return made_pass(name, args)
+    close = get_close_matches(name, [*TRANSFORMATIONS, *pass_names()], n=3)
+    hint = "@transformation registers one; the name of a pass is one too (intarsia passes lists them)"
+    raise UsageError(
+        f"unknown transformation {name!r}", help=f"did you mean {' or '.join(close)}?" if close else hint
+    )
 
 
 def _run_with_required(item: Pass, mod: IRModule, ctx: PassContext) -> IRModule:

@@ -35,7 +35,7 @@ class PassShare:
         slices: Number of slices so far.
         seconds: Seconds spent in slices.
         measured: Number of candidates that were new to this run.
-        gain: Share of the cost that all slices together saved.
+        gain: Share of the cost that all slices together saved, by single measurements.
         rate: Gain per second of the last slice with a gain.
         fruitless: Number of slices without a gain since then.
         is_done: Whether more trials would find nothing new.
@@ -62,9 +62,12 @@ class PassShare:
         return (self.rate or _UNPROVEN * overall) * _FORGOTTEN**self.fruitless
 
     def __str__(self) -> str:
-        """A line for people."""
+        """Return a line of text; a gain is that of single measurements, which noise may have made."""
         spent = f"{self.slices} slices, {self.measured} measured, {self.seconds:.1f} s"
-        return f"{self.name}: {spent}, {100 * self.gain:.1f} % faster{', done' if self.is_done else ''}"
+        gain = (
+            f"{100 * self.gain:.1f} % less time by single measurements, unproven" if self.gain else "no gain"
+        )
+        return f"{self.name}: {spent}, {gain}{', done' if self.is_done else ''}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             overall = sum(share.gain for share in shares.values()) / spent if spent else 0.0
             share = max(unfinished, key=lambda share: share.expected(overall))
             candidate = self._run_slice(share, shares, begun, best, ctx, limits)
-            best = min(best, candidate, key=lambda trace: inf if trace.perf is None else trace.perf)
+            best = min(best, candidate, key=lambda trace: trace.cost)
         self.on_report(tuple(shares.values()))
         return best
 
@@ -143,7 +146,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         share.slices += 1
         candidate = self._run(shares, begun, ctx, limits)
         seconds, new = self.clock() - start, ctx.counts.distinct - measured
-        before, after = best.perf or 0.0, inf if candidate.perf is None else candidate.perf
+        before, after = best.cost, candidate.cost
         gain = max(0.0, 1 - after / before) if isfinite(before) and before > 0 else float(isfinite(after))
         share.seconds += seconds
         share.measured += new

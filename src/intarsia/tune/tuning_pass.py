@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Final
 
 from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
@@ -16,6 +17,8 @@ from intarsia.tune.strategy import Exhaustive, Point, SearchLimits, Strategy, Tr
 from intarsia.tune.strategy.trials import NothingTriedError
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
+
+UNCHANGED: Final = "the program stays as it is"
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class TuningPass(FeedbackPass):
         object.__setattr__(self, "eval_passes", tuple(self.eval_passes))
 
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        """The program after the best decisions.
+        """The program after the best decisions; the program itself if no candidate works.
 
         Raises:
             UsageError: The context has no evaluator.
@@ -58,10 +61,14 @@ class TuningPass(FeedbackPass):
         return tuning.record_decisions(mod, lambda begun: self._tune_in_node(begun, tuning))
 
     def _tune_in_node(self, begun: Trace, ctx: TuningContext) -> Trace:
-        """Tune in a new node of the tuning tree, and mark the best trace there."""
+        """Tune in a new node of the tuning tree, and mark the best trace there, or why there is none."""
         inside = ctx.for_candidates(self.info.name, begun)
-        inside.node.best = self.tune(begun.copy(), inside)
-        return inside.node.best
+        best = self.tune(begun.reopened(), inside)
+        if best.has_failed:
+            inside.node.remark = f"no candidate works ({best.fate or 'no reason given'}): {UNCHANGED}"
+            best = begun.copy()
+        inside.node.best = best
+        return best
 
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """Search the best extension of a trace."""
@@ -89,8 +96,8 @@ def _search_decisions(
 ) -> Trace:
     """Search the best decisions with a strategy, and extend a trace by them.
 
-    Combinations in which a choice is not open are not measured, and are never the best. If the limits leave
-    no room for a first trial, the trace is not extended.
+    Combinations in which a choice is not open are not measured, and are never the best. If no combination is
+    open, or the limits leave no room for a first trial, the trace is not extended.
 
     Args:
         instructions: Instructions to decide on, in order.
@@ -101,7 +108,7 @@ def _search_decisions(
         limits: Limits of the search.
 
     Raises:
-        UsageError: There is nothing to decide, or no combination is open.
+        UsageError: There is nothing to decide.
     """
     evaluated: dict[Point, Trace] = {}
 
@@ -113,7 +120,7 @@ def _search_decisions(
             after_passes = consider_eval_passes(after_passes, ctx, eval_passes)
         evaluate(after_passes, ctx)
         evaluated.update(zip(candidates, after_passes, strict=True))
-        return [evaluated[point].perf or 0.0 if point in evaluated else inf for point in points]
+        return [evaluated[point].cost if point in evaluated else inf for point in points]
 
     trials = Trials([instruction.decisions for instruction in instructions], costs, limits)
     if trials.is_over:
@@ -123,8 +130,7 @@ def _search_decisions(
     except NothingTriedError:  # stopped since `is_over` was checked
         return trace.copy()
     if best not in evaluated:
-        raise UsageError(
-            f"no combination of {', '.join(instruction.name for instruction in instructions)} is open",
-            help="leave one choice without a constraint, such as Choice(), which changes nothing",
-        )
+        names = ", ".join(instruction.name for instruction in instructions)
+        ctx.node.remark = f"no combination of {names} is open: {UNCHANGED}"
+        return trace.copy()
     return evaluated[best]

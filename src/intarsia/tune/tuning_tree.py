@@ -21,12 +21,14 @@ class TuningNode:
         trace: Trace of the candidate; None for a pass.
         children: Candidates of a pass, or tuning passes of a candidate.
         best: Trace that a pass has selected; None for a candidate.
+        remark: Why a pass has left the program as it is; "" if it has selected a candidate.
     """
 
     name: str
     trace: Trace | None = None
     children: list[TuningNode] = field(default_factory=list)
     best: Trace | None = None
+    remark: str = ""
 
     def add(self, name: str, trace: Trace | None = None) -> TuningNode:
         """Add a child and return it."""
@@ -71,6 +73,8 @@ class TuningNode:
         if self.trace is not None:
             data |= {"perf": None if self.trace.perf is None else repr(self.trace.perf)}
             data |= {"fate": self.trace.fate}
+        if self.remark:
+            data |= {"remark": self.remark}
         return data | {"children": [child.to_json() for child in self.children]}
 
     def __str__(self) -> str:
@@ -86,7 +90,7 @@ class TuningNode:
     @property
     def _cost(self) -> str:
         if self.trace is None:
-            return ""
+            return f": {self.remark}" if self.remark else ""
         if self.trace.fate or self.trace.perf is None:
             return f": {self.trace.fate or 'not evaluated'}"
         return f": {1e3 * self.trace.perf:.4g} ms"

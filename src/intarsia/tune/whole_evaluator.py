@@ -9,7 +9,8 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluation_log import LoggingEvaluator
-from intarsia.tune.evaluator import Evaluation, Evaluator, evaluator_of_part
+from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator, evaluator_of_part
+from intarsia.tune.extension import extended
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.target_options import marked_functions
@@ -41,7 +42,12 @@ class WholeEvaluator:
         Raises:
             UsageError: A candidate has assigned a function to another toolchain.
         """
-        return self.inner.evaluate([self.place_whole(candidate) for candidate in candidates])
+        placed = [self.place_whole(candidate) for candidate in candidates]
+        evaluations = iter(self.inner.evaluate([trace for trace in placed if not trace.has_failed]))
+        return [
+            Evaluation(FAILED, trace.fate, is_new=False) if trace.has_failed else next(evaluations)
+            for trace in placed
+        ]
 
     def for_part(self, mod: IRModule) -> WholeEvaluator:
         """Return an evaluator of a part on the same target."""
@@ -49,6 +55,8 @@ class WholeEvaluator:
 
     def place_whole(self, trace: Trace) -> Trace:
         """Return a trace extended by the assignment of the program to the target, without a cost.
+
+        It has failed, with the reason, if the program cannot be assigned to it.
 
         Raises:
             UsageError: A function of the program is assigned to another toolchain already.
@@ -60,8 +68,8 @@ class WholeEvaluator:
                 f"a pass has given to {' and '.join(sorted(others))} what was to be tried on {self.decision}",
                 help="such a pass comes behind the placement, not before it",
             )
-        placed = trace.copy()
-        placed.add(self.instruction, self.decision)
+        placed = extended(trace.reopened(), self.instruction, self.decision)
+        assert placed is not None, "an assignment to a target has no constraint"
         return placed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
+from math import inf, nan
 
 import pytest
 from tests.mock_cost_estimator import MockCostEstimator
@@ -213,6 +214,12 @@ def test_a_program_of_a_toolchain_is_left_as_it_is() -> None:
 def test_malformed_devices_are_refused(devices: Sequence[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         TuneDevicePlacement(devices=tuple(devices))
+
+
+@pytest.mark.parametrize("seconds", [-1.0, inf, nan])
+def test_a_copy_costs_a_number_of_seconds(seconds: float) -> None:
+    with pytest.raises(UsageError, match="a copy has seconds="):
+        CopyCost(seconds=seconds)
 
 
 def test_a_trace_is_replayed_elsewhere() -> None:

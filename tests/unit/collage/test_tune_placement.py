@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from intarsia.passes import InferType, partition_whole
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import MissingToolchainError, UsageError
 from intarsia.target import Host, Target
-from intarsia.transform import Pass, get_pass
+from intarsia.transform import ModulePass, Pass, PassContext, get_pass
 from intarsia.transform.pass_trace import plain_options
 from intarsia.transform.replay import made_pass
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
@@ -70,6 +70,14 @@ def fastest(**seconds: float) -> Callable[[IRModule], float]:
 def tuned(tuning: TunePlacement, judge: Any, mod: IRModule | None = None) -> tuple[Trace, TuningContext]:
     ctx = TuningContext(judge)
     return tuning.tune(Trace(program(CHAIN) if mod is None else mod), ctx), ctx
+
+
+@dataclass(frozen=True)
+class RaiseAlways(ModulePass, opt_level=0):
+    """Always raises."""
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        raise ValueError("not on this one")
 
 
 def test_the_whole_goes_to_who_runs_it_fastest() -> None:
@@ -317,3 +325,35 @@ class TestMeasured:
             assert (ctx.counts.proposed, ctx.counts.measured) == (4, 4)
             assert len(runners(after)) == 1
             assert_same_results(mod, after)
+
+
+@dataclass(frozen=True)
+class RaiseForRight(ModulePass, opt_level=0):
+    """Raises where a function is given to one toolchain."""
+
+    def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        if "right" in runners(mod):
+            raise ValueError("not on this one")
+        return mod
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"placed_passes": (RaiseForRight(),)}, {"toolchain_passes": {"right": (RaiseAlways(),)}}],
+    ids=["placed", "toolchain"],
+)
+def test_a_pass_that_raises_fails_the_candidate_of_that_target(options: dict[str, Any]) -> None:
+    trace, ctx = tuned(
+        TunePlacement(targets=BOTH, seconds=0, **options), CostTable(fastest(right=1.0, reference=2.0))
+    )
+    assert runners(trace.out_mod) == ["reference"]
+    assert "ValueError: not on this one" in str(ctx.node)
+
+
+def test_a_program_that_failed_by_itself_is_still_placed() -> None:
+    begun = Trace(program(CHAIN))
+    begun.fail("no engine was named")
+    ctx = TuningContext(CostTable(fastest(right=1.0, reference=2.0)))
+    recording = ctx.recording(begun)
+    after = TunePlacement(targets=BOTH, seconds=0, eval_passes=(NoteHeuristic(),))(begun.out_mod, recording)
+    assert runners(after) == ["right"]

@@ -73,6 +73,9 @@ def test_the_best_trace_is_found_again_and_applied(tmp_path: Path) -> None:
         trace.add(COMBINE, "On")
         with pytest.raises(UsageError, match="not evaluated"):
             keep_trace(trace, TARGET, HOST, database)
+        trace.fail("it crashed")
+        keep_trace(trace, TARGET, HOST, database)
+        assert predict(mod, TARGET, HOST, database).size == 0
         trace.perf = 2.0
         keep_trace(trace, TARGET, HOST, database)
         worse = Trace(mod)

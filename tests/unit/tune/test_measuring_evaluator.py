@@ -14,6 +14,7 @@ from tests.unit.tune.test_trace import branches
 from intarsia.ir import Constant, Function, IRModule, Tuple
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
+from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
@@ -99,6 +100,24 @@ def test_a_wrong_candidate_has_failed_and_says_so(testbed: LocalTestbed) -> None
     assert found[1].perf == inf
     assert "wrong answer" in found[1].fate
     assert (found[2].perf, found[2].is_new) == (found[0].perf, False)
+
+
+@pytest.mark.slow
+def test_a_transformation_that_fails_in_a_worker_fails_its_candidate(testbed: LocalTestbed) -> None:
+    """Workers cannot import this module, so that its transformation exists here only."""
+    judge = evaluator(testbed, by_decisions=True)
+    trace = Trace(judge.workload.module)
+    trace.add(Instruction("spoil", {"yes": Choice(doubled)}), "yes")
+    (found,) = judge.evaluate([trace])
+    assert found.perf == inf
+    assert found.fate.startswith("instantiation: unknown transformation 'doubled'")
+
+
+def test_a_measurement_without_a_cost_has_failed(testbed: LocalTestbed) -> None:
+    judge = evaluator(testbed)
+    judge.learn(branches(), MeasureResult((), MeasureError.OK, "", 1.0, 0.0))
+    (found,) = judge.evaluate([Trace(branches())])
+    assert (found.perf, found.fate) == (inf, "its measurement has no cost")
 
 
 def test_candidates_beyond_the_budget_have_failed(testbed: LocalTestbed) -> None:

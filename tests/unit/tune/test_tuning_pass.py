@@ -151,8 +151,6 @@ def test_closed_combinations_are_not_evaluated() -> None:
     best = Dependent()(program(), ctx)
     assert ctx.num_evals == 3
     assert best.attrs["first"] == "a"
-    with pytest.raises(UsageError, match="no combination of closed is open"):
-        Closed()(program(), ctx)
 
 
 @dataclass(frozen=True)
@@ -161,9 +159,3 @@ class Dependent(TuningPass):
         only = decide("second", "0", "only_if", {"what": "first", "value": "a"})
         choices = {"a": decide("first", "a"), "b": decide("first", "b")}
         return [Instruction("first", choices), Instruction("second", [only, Choice()])]
-
-
-@dataclass(frozen=True)
-class Closed(TuningPass):
-    def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        return [Instruction("closed", [decide("x", "0", "only_if", {"what": "first", "value": "z"})])]

@@ -160,6 +160,8 @@ class MeasuredCostEstimator:
     def _estimate(self, result: MeasureResult, *, was_known: bool = False) -> Estimate:
         if not result.is_ok:
             return replace(_invalid(result.error, result.message), was_known=was_known)
+        if not result.costs:
+            return replace(_invalid(MeasureError.UNKNOWN, "its measurement has no cost"), was_known=was_known)
         low, high = median_interval(result.costs)
         return Estimate(
             Cost.value(self._own(result.cost)), self._own(low), self._own(high), was_known=was_known

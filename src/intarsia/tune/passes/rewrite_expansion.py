@@ -8,6 +8,7 @@ from math import inf, isfinite
 from typing import Self
 
 from intarsia.ir import IRModule, structural_digest
+from intarsia.tune.extension import failure_reason
 from intarsia.tune.passes.rewrite_estimate import ProgramEstimate
 from intarsia.tune.substitution import (
     Dataflow,
@@ -24,13 +25,15 @@ class RewrittenOnce:
 
     Attributes:
         substitution: The substitution.
-        mod: The program after it.
-        digest: Digest of that program.
+        mod: The program after it; the program before it if it has failed.
+        digest: Digest of that program; "" if it has failed.
+        failure: Why the substitution could not be made; "" if it was.
     """
 
     substitution: Substitution
     mod: IRModule
     digest: str
+    failure: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -73,7 +76,12 @@ class Expansion:
     def rewrite(self, number: int) -> RewrittenOnce:
         """Return the program after a substitution, by its index in `substitutions`."""
         if number not in self._rewritten:
-            substitution = self.substitutions[number]
-            mod = apply_replacement(self.flow, substitution.new, substitution.positions)
-            self._rewritten[number] = RewrittenOnce(substitution, mod, structural_digest(mod))
+            self._rewritten[number] = self._apply(self.substitutions[number])
         return self._rewritten[number]
+
+    def _apply(self, substitution: Substitution) -> RewrittenOnce:
+        try:
+            mod = apply_replacement(self.flow, substitution.new, substitution.positions)
+        except Exception as error:  # rules are anyone's code, and what they build may not fit the program
+            return RewrittenOnce(substitution, self.flow.mod, "", failure_reason(error))
+        return RewrittenOnce(substitution, mod, structural_digest(mod))

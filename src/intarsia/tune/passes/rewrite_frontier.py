@@ -45,7 +45,7 @@ class RewrittenProgram:
         while self.is_open and len(successors) < most:
             successor = self.expansion.rewrite(self.tried)
             self.tried += 1
-            if successor.digest not in seen:
+            if successor.failure or successor.digest not in seen:
                 seen.add(successor.digest)
                 successors.append(successor)
         return successors
@@ -62,6 +62,8 @@ class RewrittenProgram:
         for successor in successors:
             trace = self.trace.copy()
             trace.note(instruction, str(successor.substitution), successor.mod)
+            if successor.failure:
+                trace.fail(successor.failure)
             yield trace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 from typing import Final
 
 from intarsia.ir import IRModule, structural_digest
@@ -84,7 +84,7 @@ class TuneRewrite(TuningPass):
             ctx.expansions.get_or_make(trace.out_mod, "typed digest", partial(_typed_digest, trace.out_mod))
         }
         frontier = Frontier()
-        frontier.add(RewrittenProgram(trace, best.perf if best.perf is not None else inf))
+        frontier.add(RewrittenProgram(trace, best.cost))
         for _ in range(self.max_expansions):
             room = min(self.width, search.left)
             if not frontier or room < 1:
@@ -95,10 +95,9 @@ class TuneRewrite(TuningPass):
             successors = program.take_successors(search.expand, seen, room)
             begun = list(program.successor_traces(successors, self.info.name)) if successors else []
             for rewritten, ended in zip(begun, search.evaluate(begun), strict=True):
-                cost = inf if ended.perf is None else ended.perf
-                best = min(best, ended, key=_cost)
-                if isfinite(cost):
-                    frontier.add(RewrittenProgram(rewritten, cost))
+                best = min(best, ended, key=lambda candidate: candidate.cost)
+                if isfinite(ended.cost):
+                    frontier.add(RewrittenProgram(rewritten, ended.cost))
             if program.is_open:
                 frontier.add(program)
         return best
@@ -106,10 +105,6 @@ class TuneRewrite(TuningPass):
 
 def _typed_digest(mod: IRModule) -> str:
     return structural_digest(infer_types(mod))
-
-
-def _cost(trace: Trace) -> float:
-    return inf if trace.perf is None else trace.perf
 
 
 @dataclass(slots=True)
@@ -140,7 +135,7 @@ class _Search:
 
         The best program itself is always expanded, even if it failed to run.
         """
-        return cost > _cost(best) and cost >= self.owner.alpha * _cost(best)
+        return cost > best.cost and cost >= self.owner.alpha * best.cost
 
     def expand(self, mod: IRModule) -> Expansion:
         """Return the expansion of a program, computed once for all searches of a context."""

@@ -8,15 +8,16 @@ from typing import Any
 
 from intarsia.ir import DType, IRModule, TensorType, structural_equal
 from intarsia.support.errors import UsageError
-from intarsia.transform import Pass, Sequential, register_pass
+from intarsia.transform import Pass, register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import evaluator_of_part
+from intarsia.tune.extension import after_passes
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.repeated import RepeatedPart, in_repeated_parts, repeated_parts
 from intarsia.tune.repeated.repeated_parts import LEAST_OPERATORS
 from intarsia.tune.trace import Trace
 from intarsia.tune.transformations import IDENTITY
-from intarsia.tune.tuning_context import TraceRecorder, TuningContext
+from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
 
 AS_IT_IS = "as it is"
@@ -76,10 +77,8 @@ class TuneSubgraphs(TuningPass):
         node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
         inner = ctx.recording(Trace(mod), node)
         inner.evaluator = evaluator_of_part(ctx.evaluator, mod)
-        Sequential([self._ending(item) for item in self.passes], name="passes")(mod, inner)
-        assert isinstance(inner.trace, TraceRecorder)
-        node.trace = inner.trace.tuned
-        if structural_equal(node.trace.out_mod, mod):
+        node.trace = after_passes([self._ending(item) for item in self.passes], Trace(mod), inner)
+        if node.trace.has_failed or structural_equal(node.trace.out_mod, mod):
             return []
         choices = (step.instruction.choice(step.decision) for step in node.trace.steps)
         return [choice.to_json() for choice in choices if choice.transform != IDENTITY]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isfinite
+from math import exp, inf
 from random import Random
 
 from intarsia.support.errors import UsageError
@@ -63,6 +63,6 @@ class SimulatedAnnealing:
             (other_cost,) = trials.try_points([other])
             temperature = self.hot * (self.cold / self.hot) ** (step / self.steps)
             if other_cost <= cost or (
-                isfinite(cost) and rng.random() < exp((1 - other_cost / cost) / temperature)
+                0 < cost < inf and rng.random() < exp((1 - other_cost / cost) / temperature)
             ):
                 point, cost = other, other_cost

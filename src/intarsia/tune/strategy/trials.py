@@ -12,12 +12,13 @@ from typing import TypeAlias
 from intarsia.support.callbacks import never
 from intarsia.support.errors import UsageError
 from intarsia.transform.option_type import option_type
+from intarsia.tune.trace import is_cost
 
 Point: TypeAlias = tuple[str, ...]
 """A decision for each instruction, in order."""
 
 Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
-"""Function from points to their costs: less is better, infinite is a failure."""
+"""Function from points to their costs: less is better; infinite, NaN and negative numbers are failures."""
 
 
 @dataclass(eq=False)
@@ -111,7 +112,8 @@ class Trials:
         new = list(dict.fromkeys(point for point in points if point not in self.costs))
         if new and not self.is_over:
             new = new[: int(min(self.left, len(new)))]
-            self.costs.update(zip(new, self._cost(new), strict=True))
+            costs = (cost if is_cost(cost) else inf for cost in self._cost(new))
+            self.costs.update(zip(new, costs, strict=True))
         return [self.costs.get(point, inf) for point in points]
 
     @property

@@ -20,7 +20,7 @@ from intarsia.op import infer_types, verify
 from intarsia.support.errors import UsageError
 from intarsia.transform import get_pass
 from intarsia.tune import Trace, TuningContext
-from intarsia.tune.passes import TuneRewrite
+from intarsia.tune.passes import TuneRewrite, rewrite_expansion
 from intarsia.tune.passes.rewrite_estimate import estimated_cost
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.tuning_context import TraceRecorder
@@ -224,3 +224,21 @@ def test_mistakes(options: dict[str, Any], message: str) -> None:
 
 def test_it_is_found_by_name() -> None:
     assert get_pass("TuneRewrite", alpha=1.2) == TuneRewrite(alpha=1.2)
+
+
+def test_a_substitution_that_raises_is_a_failed_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a rule builds may not fit; the other substitutions are tried all the same."""
+    mod, ctx = program(), TuningContext(CostTable(uphill))
+    real, calls = rewrite_expansion.apply_replacement, []
+
+    def failing_once(*args: Any) -> IRModule:
+        calls.append(args)
+        if len(calls) == 1:
+            raise ValueError("it does not fit")
+        return real(*args)
+
+    monkeypatch.setattr(rewrite_expansion, "apply_replacement", failing_once)
+    trace = tuned(TuneRewrite(most_estimated=inf), mod, ctx)
+    assert trace.perf is not None
+    assert "ValueError: it does not fit" in str(ctx.node)
+    assert len(calls) > 1
