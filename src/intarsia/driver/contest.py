@@ -104,7 +104,7 @@ class Contest:
 
         Returns:
             The winner: the best of the race. Where no race has shown that a partition or a changed program is
-            faster than the best whole-program candidate, the latter wins, and a note says so.
+            faster than the best whole-program candidate, the latter wins, and `notes` has the reason.
 
         Raises:
             UnsupportedModelError: No candidate runs the model; the message says why for each.

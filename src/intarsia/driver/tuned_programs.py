@@ -179,7 +179,7 @@ def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:
     for trace in sorted(of_program, key=lambda trace: len(decisions_of(trace))):
         traces.setdefault(structural_digest(trace.out_mod), trace)
     whole = traces.pop(structural_digest(mod), None)
-    most = math.inf if whole is None or whole.perf is None else whole.perf * _PROMISING
+    most = math.inf if whole is None else whole.cost * _PROMISING
     ranked = sorted((trace.cost, digest) for digest, trace in traces.items())
     return [traces[digest] for cost, digest in ranked if cost < min(most, math.inf)][:_FINALISTS]
 

@@ -57,7 +57,7 @@ def _applied(choice: Choice, mod: IRModule, ctx: TuningContext | None) -> IRModu
         return choice.apply(mod, ctx) if choice.is_open(mod) else None
     except _OF_THE_RUN:
         raise
-    except Exception as error:  # a transformation is anyone's code, and raises what it likes
+    except Exception as error:  # a transformation may be foreign code, and raise anything
         return failure_reason(error)
 
 

@@ -86,11 +86,11 @@ def apply_transformation(name: str, args: Mapping[str, object], mod: IRModule, c
     Raises:
         UsageError: There is neither, it does not take these arguments, or it returned no module.
     """
-    made = check_transformation(name, args)
-    if made is None:
+    named_pass = check_transformation(name, args)
+    if named_pass is None:
         after = _call_with_note(TRANSFORMATIONS[name], name, mod, args)
     else:
-        after = _run_with_required(made, mod, ctx)
+        after = _run_with_required(named_pass, mod, ctx)
     if not isinstance(after, IRModule):
         raise UsageError(f"transformation {name} returned {type(after).__name__}, expected an IRModule")
     return after
