@@ -11,6 +11,7 @@ from typing import Final
 
 from intarsia.ir import IRModule
 from intarsia.op.operator_predicate import operator_predicate
+from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.toolchain import preambles  # noqa: F401  # registers those of this package
 from intarsia.transform import Sequential, load_pass_sequence, pipeline_names
 
@@ -26,7 +27,8 @@ def preamble(toolchain: str) -> Sequential | None:
     name = PREFIX + toolchain
     if name in pipeline_names():
         return load_pass_sequence(name)
-    operator_predicate(toolchain)  # refuses an unknown name
+    if toolchain not in TOOLCHAINS:
+        operator_predicate(toolchain)  # refuses an unknown name
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.collage_programs import assert_program, program
+from tests.faulty_toolchains import faulty_toolchains
 from tests.tuning_passes import CostTable
 
 from intarsia.collage.candidates.optimize_for import optimize_for, preamble
@@ -63,6 +64,8 @@ def test_unknown_toolchains() -> None:
             search("opnvino")
     with holding_operator_predicate("acme", lambda _: True):
         assert optimize_for(MOD, "acme") is MOD
+    with faulty_toolchains():  # registered in code, without a predicate by name
+        assert optimize_for(MOD, "right") is MOD
 
 
 @pytest.mark.parametrize(("toolchain", "operator"), [("onnxruntime", "Swish"), ("openvino", "Scaler")])
