@@ -67,7 +67,9 @@ def tune(
 
     Args:
         model: ONNX model as `from_onnx` takes it, or a module.
-        budget: Time for the search and the race, in seconds or as text ("90s", "5m").
+        budget: Time for the search and the race, in seconds or as text ("90s", "5m"). With 0 nothing is
+            searched: the model gets the best decisions that an earlier run with this database has found for
+            it, or for the same model with other weights.
         trials: Maximum number of measured candidates; None for all.
         targets: Targets to compare; None for every registered toolchain.
         shapes: Static shapes of inputs, by name.
@@ -97,9 +99,9 @@ def tune(
         The winner and all candidates. A candidate that is wrong, refuses the model or fails cannot win.
 
     Raises:
-        UsageError: Bad budget, tolerance, targets, shapes or inputs; targets or passes that are not exact
-            although `exact` is set; a plan that is missing, damaged or for another
-            program; a choice in a locked run.
+        UsageError: Bad budget, or a budget of 0 without an earlier run; bad tolerance, targets, shapes or
+            inputs; targets or passes that are not exact although `exact` is set; a plan that is missing,
+            damaged or for another program; a choice in a locked run.
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
@@ -112,6 +114,7 @@ def tune(
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.records import Progress, TuneStage
     from intarsia.driver.tune_run import TuneRun
+    from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
     from intarsia.driver.tuning_pipelines import deciding_passes
     from intarsia.frontend.onnx import from_onnx, import_notes
     from intarsia.ir import IRModule
@@ -121,6 +124,8 @@ def tune(
 
     start = time.perf_counter()
     seconds = parse_budget(budget)
+    if seconds == 0:
+        refuse_searches(plan, trials=trials, schedules=schedules or None, schedule_trials=schedule_trials)
     if locked:
         requested = schedules or schedule_trials is not None or None
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
@@ -138,6 +143,10 @@ def tune(
     name = str(module.attrs.get("name", "model"))
     host = this_host()
     kept = read_plan(plan, module, host, on_note, must_exist=locked)
+    history = TuningHistory(None if locked else database, host, chosen, accuracy)
+    if seconds == 0:
+        kept, chosen, deciding, locked = history.plan_of(module, on_note or silent), (), (), True
+        seconds = PREDICTION_SECONDS
     request = (
         _request(seconds, schedule_trials, cluster) if schedules or schedule_trials is not None else None
     )
@@ -169,6 +178,8 @@ def tune(
             should_stop=should_stop or never,
         )
         result = replace(run.tune(start), schedules=rows)
+    if not locked and not result.stopped:
+        history.keep(module, result.plan)
     if plan is not None and not locked:
         result.plan.write(plan)
     return result

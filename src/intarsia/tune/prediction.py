@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from math import inf
 from typing import TypeAlias
 
-from intarsia.ir import IRModule, structural_digest
+from intarsia.ir import IRModule, structural_digest, with_module_fields
+from intarsia.ir.attributes import NO_ATTRS
 from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
-from intarsia.support.errors import UsageError
-from intarsia.target import Host, Target
+from intarsia.support.errors import IntarsiaError, UsageError
+from intarsia.target import Host
 from intarsia.tune.trace import Trace, is_cost
 
 CostModel: TypeAlias = Callable[[Trace], float]
@@ -24,8 +26,14 @@ def query_cost_model(cost_model: CostModel, trace: Trace) -> float:
     return expected if is_cost(expected) else inf
 
 
-def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> None:
+def keep_trace(trace: Trace, scope: str, host: Host, database: Database) -> None:
     """Store a trace as the best of its program, unless it has failed or the stored one is at least as cheap.
+
+    Args:
+        trace: Evaluated trace.
+        scope: Scope of the decisions, such as the target that the program was tuned for.
+        host: The machine that it was evaluated on.
+        database: Database to store it in.
 
     Raises:
         UsageError: The trace was not evaluated.
@@ -33,32 +41,47 @@ def keep_trace(trace: Trace, target: Target, host: Host, database: Database) -> 
     """
     if trace.perf is None:
         raise UsageError("this trace was not evaluated", help="evaluate([trace], ctx) does that")
-    stored = _stored_trace(trace.in_mod, target, host, database)
+    stored = _stored_trace(trace.in_mod, scope, host, database)
     if trace.has_failed or (stored is not None and stored.cost <= trace.cost):
         return
-    workload = structural_digest(trace.in_mod)
-    key = _key(workload, target, host)
-    database.keep_run(RunRecord(key, workload, host.digest, time.time(), trace.to_json()))
+    workload = program_structure(trace.in_mod)
+    key = _key(workload, scope, host)
+    outcome = json.dumps({"after": program_structure(trace.out_mod), "trace": trace.to_json()})
+    database.keep_run(RunRecord(key, workload, host.digest, time.time(), outcome))
 
 
-def predict(mod: IRModule, target: Target, host: Host, database: Database) -> Trace:
+def predict(mod: IRModule, scope: str, host: Host, database: Database) -> Trace:
     """Return the best stored trace of a program on a machine, applied; a trace without decisions if none is.
 
-    Nothing is measured (seed relax_pass_infra, predict). A stored trace is ignored if its decisions now give
-    another program, as they may with other versions of passes.
+    Nothing is measured (seed relax_pass_infra, predict). Programs that differ in the values of their weights
+    alone share a trace. A stored trace is ignored if its decisions now give a program of another structure,
+    as they may with other versions of passes.
+
+    Args:
+        mod: The program.
+        scope: Scope of the decisions, as for `keep_trace`.
+        host: This machine.
+        database: Database with stored traces.
     """
-    return _stored_trace(mod, target, host, database) or Trace(mod)
+    return _stored_trace(mod, scope, host, database) or Trace(mod)
 
 
-def _stored_trace(mod: IRModule, target: Target, host: Host, database: Database) -> Trace | None:
-    record = database.find_run(_key(structural_digest(mod), target, host))
+def program_structure(mod: IRModule) -> str:
+    """Return the digest of a program without its name and the values of its weights."""
+    return structural_digest(with_module_fields(mod, attrs=NO_ATTRS), weights=False)
+
+
+def _stored_trace(mod: IRModule, scope: str, host: Host, database: Database) -> Trace | None:
+    record = database.find_run(_key(program_structure(mod), scope, host))
     if record is None:
         return None
     try:
-        return Trace.from_json(record.outcome, mod)
-    except UsageError:
+        kept = json.loads(record.outcome)
+        trace, after = Trace.replayed(str(kept["trace"]), mod), str(kept["after"])
+    except (IntarsiaError, ValueError, KeyError, TypeError):
         return None
+    return trace if program_structure(trace.out_mod) == after else None
 
 
-def _key(workload: str, target: Target, host: Host) -> str:
-    return digest_text(["best trace", workload, str(target), host.digest])
+def _key(workload: str, scope: str, host: Host) -> str:
+    return digest_text(["best trace", workload, scope, host.digest])

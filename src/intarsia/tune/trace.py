@@ -135,23 +135,37 @@ class Trace:
         Raises:
             UsageError: The text is no trace, the program is another one, or the decisions now lead elsewhere.
         """
+        before, after = _digests(text)
+        _compare(mod, before, "this trace is of another program")
+        trace = cls.replayed(text, mod)
+        _compare(trace.out_mod, after, "the decisions of this trace now lead to another program")
+        return trace
+
+    @classmethod
+    def replayed(cls, text: str, mod: IRModule) -> Self:
+        """Read a trace, and apply its decisions to a program that may differ from the one it was made of.
+
+        Args:
+            text: JSON text of `to_json`.
+            mod: The program, such as the same one with other weights.
+
+        Raises:
+            UsageError: The text is no trace, or a decision does not apply.
+        """
         try:
             data = json.loads(text)
             steps = [
                 TraceStep(Instruction.from_json(instruction), decision)
                 for instruction, decision in data["steps"]
             ]
-            perf = None if data["perf"] is None else float(data["perf"])
-            before, after, fate = str(data["in"]), str(data["out"]), str(data["fate"])
+            perf, fate = None if data["perf"] is None else float(data["perf"]), str(data["fate"])
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"not a trace: {error}") from None
         if perf is not None and not (perf == inf or is_cost(perf)):
             raise UsageError(f"not a trace: its cost is {perf:g}")
-        _compare(mod, before, "this trace is of another program")
         trace = cls(mod)
         for step in steps:
             trace.add(step.instruction, step.decision)
-        _compare(trace.out_mod, after, "the decisions of this trace now lead to another program")
         trace.perf, trace.fate = perf, fate
         return trace
 
@@ -179,6 +193,15 @@ def get_trace(given: IRModule | Trace) -> Trace:
     if isinstance(given, IRModule):
         return Trace(given)
     raise UsageError(f"a trace begins with an IRModule, got {type(given).__name__}")
+
+
+def _digests(text: str) -> tuple[str, str]:
+    """Return the digests of the programs before and after a trace."""
+    try:
+        data = json.loads(text)
+        return str(data["in"]), str(data["out"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"not a trace: {error}") from None
 
 
 def _compare(mod: IRModule, digest: str, problem: str) -> None:

@@ -5,17 +5,32 @@ from __future__ import annotations
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.tuning_passes import CostTable, Deciding, decided, layout, parallel, planted, program
 from tests.unit.tune.test_trace import COMBINE, branches
 
-from intarsia.ir import IRModule, structural_digest, structural_equal
+from intarsia.ir import (
+    Constant,
+    DType,
+    Function,
+    IRModule,
+    TensorType,
+    Var,
+    structural_digest,
+    structural_equal,
+    with_module_fields,
+)
+from intarsia.ir.attributes import Attrs
 from intarsia.measure.database import Database
+from intarsia.op import call
 from intarsia.support.errors import DatabaseError, OutputError, UsageError
 from intarsia.target import Host, Target
 from intarsia.transform import Sequential
 from intarsia.tune import Trace, TuningContext, predict, query_cost_model, validate
+from intarsia.tune.choice import Choice
 from intarsia.tune.evaluation_log import LoggingEvaluator, ReplayEvaluator
+from intarsia.tune.instruction import Instruction
 from intarsia.tune.prediction import keep_trace
 from intarsia.tune.strategy import Bandit, EvolutionarySearch, SimulatedAnnealing, Strategy
 
@@ -68,24 +83,46 @@ def test_a_torn_last_line_is_left_out_and_a_damaged_one_reported(tmp_path: Path)
 def test_the_best_trace_is_found_again_and_applied(tmp_path: Path) -> None:
     with Database.open(tmp_path / "kept.db") as database:
         mod = branches()
-        assert predict(mod, TARGET, HOST, database).size == 0
+        assert predict(mod, str(TARGET), HOST, database).size == 0
         trace = Trace(mod)
         trace.add(COMBINE, "On")
         with pytest.raises(UsageError, match="not evaluated"):
-            keep_trace(trace, TARGET, HOST, database)
+            keep_trace(trace, str(TARGET), HOST, database)
         trace.fail("it crashed")
-        keep_trace(trace, TARGET, HOST, database)
-        assert predict(mod, TARGET, HOST, database).size == 0
+        keep_trace(trace, str(TARGET), HOST, database)
+        assert predict(mod, str(TARGET), HOST, database).size == 0
         trace.perf = 2.0
-        keep_trace(trace, TARGET, HOST, database)
+        keep_trace(trace, str(TARGET), HOST, database)
         worse = Trace(mod)
         worse.perf = 3.0
-        keep_trace(worse, TARGET, HOST, database)
-        found = predict(branches(), TARGET, HOST, database)
+        keep_trace(worse, str(TARGET), HOST, database)
+        found = predict(branches(), str(TARGET), HOST, database)
         assert (found.size, found.perf) == (1, 2.0)
         assert structural_digest(found.out_mod) == structural_digest(trace.out_mod)
-        assert predict(mod, TARGET.with_options(threads=1), HOST, database).size == 0
-        assert predict(program(), TARGET, HOST, database).size == 0
+        assert predict(mod, str(TARGET.with_options(threads=1)), HOST, database).size == 0
+        assert predict(program(), str(TARGET), HOST, database).size == 0
+
+
+def weighted(seed: int, size: int = 16) -> IRModule:
+    """Two products with one matrix, whose values the seed draws."""
+    x = Var("x", checked_type=TensorType((4, size), DType.FLOAT32))
+    weights = np.random.default_rng(seed).normal(size=(size, size)).astype(np.float32)
+    products = [call("MatMul", x, Constant(weights)) for _ in range(2)]
+    mod = IRModule.from_expr(Function((x,), call("Add", *products)))
+    return with_module_fields(mod, attrs=Attrs({"name": f"net {seed}"}))
+
+
+def test_a_trace_serves_the_same_program_with_other_weights(tmp_path: Path) -> None:
+    merge = Instruction("merge", {"On": Choice("EliminateCommonSubexpr")})
+    with Database.open(tmp_path / "kept.db") as database:
+        trace = Trace(weighted(1))
+        trace.add(merge, "On")
+        trace.perf = 2.0
+        keep_trace(trace, "native", HOST, database)
+        found = predict(weighted(2), "native", HOST, database)
+        assert (found.size, found.perf) == (1, 2.0)
+        assert structural_digest(found.out_mod) == structural_digest(trace.replay(weighted(2)))
+        assert predict(weighted(2, size=17), "native", HOST, database).size == 0
 
 
 def test_a_cost_model_is_asked_for_a_number() -> None:
