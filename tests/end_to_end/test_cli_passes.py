@@ -10,13 +10,16 @@ import pytest
 from tests.end_to_end.command_line import Outcome, process, within
 from tests.end_to_end.installed_packages import found_in, install_module
 
+from intarsia import load
 from intarsia.ir import Call, Expr, Function, IRModule, Op, rewrite
+from intarsia.native.tir.unroll_loop import UNROLL_LOOP
 from intarsia.op import call, rewrite_typed
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.transform import (
     FunctionPass,
     ModulePass,
     PassContext,
+    PassSettings,
     Sequential,
     load_pass_sequence,
     pass_names,
@@ -378,3 +381,27 @@ def test_bisect_reads_options() -> None:
         "FoldConstant",
         "ReluTwice",
     ]  # FoldConstant requires the second
+
+
+@pytest.mark.processes
+def test_tune_builds_under_the_settings_of_the_command_line(tmp_path: Path) -> None:
+    file = str(tmp_path / "mnist.intarsia")
+    words = ["tune", "zoo:mnist", "-o", file, "--target", "native", "--threads", "1", "--budget", "0.2", "-q"]
+    settings = ["--disable-pass", "StorageRewrite", "--pass-config", "tir.UnrollLoop.auto_max_step=8"]
+    tuned = within([*words, *settings, "--database", str(tmp_path / "kept.db")])
+    assert tuned.code == 0, tuned.err
+    with load(file) as executable:
+        (text,) = {kernel.source.pass_settings for kernel in executable.kernels}
+    ctx = PassSettings(text).context()
+    assert ctx.disabled_pass == ("StorageRewrite",)
+    assert ctx.option(UNROLL_LOOP).auto_max_step == 8
+
+
+def test_opt_takes_the_options_of_passes() -> None:
+    model = ["opt", "zoo:mnist", "--passes", "FuseOps"]
+    fused = within([*model, "--pass-config", "FuseOps.max_depth=1"])
+    assert fused.code == 0, fused.err
+    assert fused.out != within(model).out
+    refused = within([*model, "--pass-config", "FuseOps.max_dpth=1"])
+    assert refused.code == 2
+    assert "unknown key 'FuseOps.max_dpth'" in refused.err

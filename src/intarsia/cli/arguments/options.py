@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from intarsia.cli.arguments.completion import complete_model, complete_toolchain
+from intarsia.cli.arguments.completion import complete_model, complete_pass_text, complete_toolchain
 
 MODEL_HELP = "A model (.onnx file or zoo:NAME), or an artifact of intarsia tune."
 
@@ -102,5 +102,28 @@ Cluster: TypeAlias = Annotated[
         "--cluster",
         metavar="ADDRESS",
         help="Measure on the workers of a Dask scheduler, such as tcp://10.0.0.1:8786.",
+    ),
+]
+PassConfig: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--pass-config",
+        metavar="KEY=VALUE",
+        help="Option of the passes: FuseOps.max_depth=16, tir.UnrollLoop.auto_max_step=64. intarsia passes "
+        "lists the keys. May be repeated.",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+DisabledPasses: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--disable-pass",
+        "--disable",
+        metavar="NAME",
+        help="Pass not to apply, wherever it is. May be repeated.",
+        autocompletion=complete_pass_text,
+        default_factory=list,
+        show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from intarsia.cli.arguments.completion import complete_pass_text
-from intarsia.cli.arguments.options import Model, Shapes
+from intarsia.cli.arguments.options import DisabledPasses, Model, PassConfig, Shapes
 from intarsia.cli.reports.report import Report
 from intarsia.support.errors import UsageError
 
@@ -31,17 +31,6 @@ Passes = Annotated[
 OptLevel = Annotated[
     int, typer.Option("--opt-level", metavar="N", help="Optimization level of passes inside pipelines.")
 ]
-Disable = Annotated[
-    list[str],
-    typer.Option(
-        "--disable",
-        metavar="NAME",
-        help="Pass not to apply, wherever it is. May be repeated.",
-        autocompletion=complete_pass_text,
-        default_factory=list,
-        show_default=False,
-    ),
-]
 
 
 def opt(
@@ -49,7 +38,8 @@ def opt(
     *,
     passes: Passes = DEFAULT_PASSES,
     opt_level: OptLevel = 2,
-    disable: Disable,
+    disable: DisabledPasses,
+    config: PassConfig,
     shapes: Shapes,
 ) -> Report:
     """Apply passes to a model, and print the program.
@@ -57,6 +47,7 @@ def opt(
     Tuning passes decide by measuring, which intarsia tune does; here they are an error.
     """
     from intarsia.cli.arguments.model import ModelArgument
+    from intarsia.cli.arguments.pass_settings import parse_pass_context
     from intarsia.cli.arguments.shape import parse_shapes
     from intarsia.transform import PassContext, Sequential, read_passes
 
@@ -65,7 +56,9 @@ def opt(
         raise UsageError("an artifact is compiled already", help="pass the model that it was tuned from")
     given = read_passes(passes)
     _refuse_tuning(given, model)
-    ctx = PassContext(opt_level, [item.info.name for item in given], disable)
+    asked = parse_pass_context(config, disable)
+    required = [item.info.name for item in given]
+    ctx = PassContext(opt_level, required, asked.disabled_pass, asked.config)
     program = Sequential(given, name="opt")(argument.import_model(parse_shapes(shapes)), ctx)
     document = {"model": model, "passes": [str(item) for item in given], "program": str(program)}
     return Report(document, (str(program),))

@@ -12,8 +12,10 @@ from intarsia.cli.arguments.database_path import Place, open_database
 from intarsia.cli.arguments.options import (
     Budget,
     Cluster,
+    DisabledPasses,
     Inputs,
     Model,
+    PassConfig,
     Ranges,
     Seed,
     Shapes,
@@ -94,6 +96,8 @@ def tune(
             autocompletion=complete_pass_text,
         ),
     ] = None,
+    pass_config: PassConfig,
+    disable_pass: DisabledPasses,
     schedules: Annotated[
         bool,
         typer.Option(
@@ -127,6 +131,7 @@ def tune(
     """
     from intarsia.cli.arguments.model import ModelArgument
     from intarsia.cli.arguments.output import check_artifact_place
+    from intarsia.cli.arguments.pass_settings import parse_pass_context
     from intarsia.cli.arguments.plan import check_plan_place
     from intarsia.cli.arguments.program import special_inputs
     from intarsia.cli.arguments.range import parse_ranges
@@ -156,6 +161,7 @@ def tune(
     if plan_path is not None and not locked:
         check_plan_place(plan_path, argument.source, Path(out_path))
     with (
+        parse_pass_context(pass_config, disable_pass),
         open_database(database, create=True, on_wait=console.note) as opened,
         stoppable(
             lambda: console.note("stopping after the current candidate; Ctrl-C again stops now")
