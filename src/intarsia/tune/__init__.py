@@ -36,11 +36,12 @@ if TYPE_CHECKING:
         select_best_candidate,
     )
     from intarsia.tune.choice import Choice
+    from intarsia.tune.cost_model import query_cost_model
     from intarsia.tune.evaluator import Evaluation, Evaluator
     from intarsia.tune.heuristic_pass import HeuristicPass
     from intarsia.tune.instruction import Instruction
     from intarsia.tune.measuring_evaluator import MeasuringEvaluator
-    from intarsia.tune.prediction import predict, query_cost_model
+    from intarsia.tune.prediction import predict
     from intarsia.tune.subgraphs import extract_subgraph
     from intarsia.tune.trace import Trace, get_trace
     from intarsia.tune.transformations import constraint, transformation
@@ -67,7 +68,7 @@ _HOMES = {
     "generate_candidates": "intarsia.tune.candidates",
     "get_trace": "intarsia.tune.trace",
     "predict": "intarsia.tune.prediction",
-    "query_cost_model": "intarsia.tune.prediction",
+    "query_cost_model": "intarsia.tune.cost_model",
     "select_best_candidate": "intarsia.tune.candidates",
     "transformation": "intarsia.tune.transformations",
     "validate": "intarsia.tune.validation",

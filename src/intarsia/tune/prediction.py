@@ -1,12 +1,9 @@
-"""The best stored trace of a program (TVM: apply-history-best), and cost models."""
+"""The best stored trace of a program (TVM: apply-history-best)."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from math import inf
-from typing import TypeAlias
 
 from intarsia.ir import IRModule, structural_digest, with_module_fields
 from intarsia.ir.attributes import NO_ATTRS
@@ -14,16 +11,7 @@ from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Host
-from intarsia.tune.trace import Trace, is_cost
-
-CostModel: TypeAlias = Callable[[Trace], float]
-"""Function from a trace to its expected cost, without measuring."""
-
-
-def query_cost_model(cost_model: CostModel, trace: Trace) -> float:
-    """Return the expected cost of a trace; infinite for a failure (seed relax_pass_infra)."""
-    expected = float(cost_model(trace))
-    return expected if is_cost(expected) else inf
+from intarsia.tune.trace import Trace
 
 
 def keep_trace(trace: Trace, scope: str, host: Host, database: Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -11,6 +11,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext
 from intarsia.tune.candidates import consider_eval_passes, evaluate, extend_trace
+from intarsia.tune.cost_model import CostModel, query_cost_model
 from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.strategy import Exhaustive, Point, SearchLimits, Strategy, Trials
@@ -73,7 +74,30 @@ class TuningPass(FeedbackPass):
     def tune(self, trace: Trace, ctx: TuningContext) -> Trace:
         """Search the best extension of a trace."""
         given = self.instructions(trace, ctx)
-        return _search_decisions(given, trace, ctx, self.eval_passes, self.strategy, self.limits)
+        expected = self.cost_model()
+
+        def estimate(point: Point) -> float:
+            assert expected is not None
+            candidate = extend_trace(given, point, trace, ctx)
+            return inf if candidate is None else query_cost_model(expected, candidate)
+
+        return _search_decisions(
+            given,
+            trace,
+            ctx,
+            self.eval_passes,
+            self.strategy,
+            self.limits,
+            None if expected is None else estimate,
+        )
+
+    def cost_model(self) -> CostModel | None:
+        """Return the model that orders combinations of decisions before any is measured; None for none.
+
+        With few trials it decides what is measured: the first decisions of all, then what it expects to be
+        cheapest.
+        """
+        return None
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:  # noqa: ARG002  # of subclasses
         """Return the decisions to make on the program at the end of a trace.
@@ -93,6 +117,7 @@ def _search_decisions(
     eval_passes: Sequence[Pass],
     strategy: Strategy,
     limits: SearchLimits,
+    estimate: Callable[[Point], float] | None,
 ) -> Trace:
     """Search the best decisions with a strategy, and extend a trace by them.
 
@@ -106,6 +131,7 @@ def _search_decisions(
         eval_passes: Passes that each candidate goes through before its evaluation.
         strategy: Search strategy over the combinations.
         limits: Limits of the search.
+        estimate: Function that returns the expected cost of a combination; None for none.
 
     Raises:
         UsageError: There is nothing to decide.
@@ -122,7 +148,8 @@ def _search_decisions(
         evaluated.update(zip(candidates, after_passes, strict=True))
         return [evaluated[point].cost if point in evaluated else inf for point in points]
 
-    trials = Trials([instruction.decisions for instruction in instructions], costs, limits)
+    choices = [instruction.decisions for instruction in instructions]
+    trials = Trials(choices, costs, limits, estimate=estimate)
     if trials.is_over:
         return trace.copy()
     try:

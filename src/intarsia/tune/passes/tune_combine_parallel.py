@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from intarsia.support.errors import UsageError
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
+from intarsia.tune.cost_model import CostModel
 from intarsia.tune.instruction import Instruction
+from intarsia.tune.passes.rewrite_estimate import estimated_cost
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
@@ -48,6 +50,10 @@ class TuneCombineParallel(TuningPass):
         """The one or two decisions."""
         wanted = {"CombineParallelConv2D": self.convolutions, "CombineParallelMatMul": self.matmuls}
         return [self._decision(name) for name, is_wanted in wanted.items() if is_wanted]
+
+    def cost_model(self) -> CostModel:
+        """The estimate from operation counts: fewer, larger operators come first."""
+        return lambda trace: estimated_cost(trace.out_mod)
 
     def _decision(self, name: str) -> Instruction:
         combined = {

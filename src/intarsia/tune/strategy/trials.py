@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf, prod
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from intarsia.support.callbacks import never
 from intarsia.support.errors import UsageError
@@ -16,6 +16,9 @@ from intarsia.tune.trace import is_cost
 
 Point: TypeAlias = tuple[str, ...]
 """A decision for each instruction, in order."""
+
+MOST_ESTIMATED: Final = 64
+"""Largest number of points of which each is estimated; an estimate of a network takes milliseconds."""
 
 Cost: TypeAlias = Callable[[Sequence[Point]], Sequence[float]]
 """Function from points to their costs: less is better; infinite, NaN and negative numbers are failures."""
@@ -62,6 +65,7 @@ class Trials:
         cost: Cost,
         limits: SearchLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        estimate: Callable[[Point], float] | None = None,
     ) -> None:
         """Nothing is tried yet.
 
@@ -70,6 +74,7 @@ class Trials:
             cost: Function that returns the costs of points.
             limits: Limits of the search; default: none.
             clock: Function that returns seconds.
+            estimate: Function that returns the expected cost of a point without measuring it; default: none.
 
         Raises:
             UsageError: There is no instruction, or one without a choice.
@@ -80,6 +85,7 @@ class Trials:
         self.limits = limits or SearchLimits()
         self.costs: dict[Point, float] = {}
         self._cost, self._clock, self._begun = cost, clock, clock()
+        self._estimate = estimate
 
     @property
     def size(self) -> int:
@@ -93,8 +99,19 @@ class Trials:
 
     @property
     def points(self) -> Iterator[Point]:
-        """All points, the last instruction changing fastest."""
-        return product(*self.choices)
+        """All points: the last instruction changes fastest, or the start and then cheap estimates come first.
+
+        Estimates take time as well: a large space has none.
+        """
+        points = product(*self.choices)
+        if self._estimate is None or self.size > MOST_ESTIMATED:
+            return points
+        return iter(sorted(points, key=self._rank))
+
+    def _rank(self, point: Point) -> tuple[bool, float]:
+        assert self._estimate is not None
+        is_start = point == self.start
+        return not is_start, 0.0 if is_start else self._estimate(point)
 
     @property
     def left(self) -> float:

@@ -13,6 +13,7 @@ from intarsia.support.errors import UsageError
 from intarsia.transform import get_pass
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel
+from intarsia.tune.strategy import SearchLimits
 
 
 def test_it_combines_where_that_is_cheaper() -> None:
@@ -23,6 +24,14 @@ def test_it_combines_where_that_is_cheaper() -> None:
     assert ctx.counts.proposed == 3 * 3
     assert ctx.counts.measured == 2  # there are three convolutions and no product
     assert_same_results(mod, after)
+
+
+def test_with_few_trials_the_estimate_decides_what_is_measured() -> None:
+    mod = branches()
+    evaluator = CostTable(lambda each: float(operator_counts(each)["Conv"]))
+    after = TuneCombineParallel(limits=SearchLimits(trials=2))(mod, TuningContext(evaluator))
+    assert operator_counts(after)["Conv"] == 1, "the second combination in order combines products only"
+    assert len(evaluator.modules) == 2
 
 
 def test_what_does_not_pay_is_left() -> None:
