@@ -238,7 +238,9 @@ def _workload(mod: IRModule, judge: MeasuringEvaluator) -> Workload:
     if mod is judge.workload.module:
         return judge.workload
     folder = judge.measurer.testbed.prepare(judge.workload)
-    return Workload(mod, judge.workload.name, special_inputs=folder.inputs())
+    return Workload(
+        mod, judge.workload.name, special_inputs=folder.inputs(), settings=judge.workload.settings
+    )
 
 
 @contextmanager

@@ -122,7 +122,8 @@ class MeasuringEvaluator:
         """
         digest = self._digest(mod)
         if digest not in self._parts:
-            workload = Workload(mod, f"part of {self.workload.name or 'a model'}")
+            name = f"part of {self.workload.name or 'a model'}"
+            workload = Workload(mod, name, settings=self.workload.settings)
             self._parts[digest] = replace(self, workload=workload, by_decisions=False)
         return _PartEvaluator(self, self._parts[digest])
 
@@ -145,7 +146,11 @@ class MeasuringEvaluator:
             return MeasureInput(self.workload, self.target, tuned_candidate(decisions_of(candidate), base))
         folder = self.measurer.testbed.prepare(self.workload)
         workload = Workload(
-            mod, self.workload.name, special_inputs=folder.inputs(), expected=folder.gate().expected
+            mod,
+            self.workload.name,
+            special_inputs=folder.inputs(),
+            expected=folder.gate().expected,
+            settings=self.workload.settings,
         )
         return MeasureInput(workload, self.target, base)
 

@@ -11,6 +11,7 @@ from intarsia.measure.database import Database, RunRecord
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import IntarsiaError, UsageError
 from intarsia.target import Host
+from intarsia.transform import PassSettings
 from intarsia.tune.trace import Trace
 
 
@@ -41,7 +42,8 @@ def keep_trace(trace: Trace, scope: str, host: Host, database: Database) -> None
 def predict(mod: IRModule, scope: str, host: Host, database: Database) -> Trace:
     """Return the best stored trace of a program on a machine, applied; a trace without decisions if none is.
 
-    Nothing is measured (seed relax_pass_infra, predict). Programs that differ in the values of their weights
+    Nothing is measured (seed relax_pass_infra, predict). Traces are stored under the pass settings of the
+    surrounding context, on which costs depend. Programs that differ in the values of their weights
     alone share a trace. A stored trace is ignored if its decisions now give a program of another structure,
     as they may with other versions of passes.
 
@@ -72,4 +74,5 @@ def _stored_trace(mod: IRModule, scope: str, host: Host, database: Database) -> 
 
 
 def _key(workload: str, scope: str, host: Host) -> str:
-    return digest_text(["best trace", workload, scope, host.digest])
+    settings = PassSettings.current().digest_parts
+    return digest_text(["best trace", workload, scope, host.digest, *settings])

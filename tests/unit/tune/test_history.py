@@ -26,7 +26,7 @@ from intarsia.measure.database import Database
 from intarsia.op import call
 from intarsia.support.errors import DatabaseError, OutputError, UsageError
 from intarsia.target import Host, Target
-from intarsia.transform import Sequential
+from intarsia.transform import PassContext, Sequential
 from intarsia.tune import Trace, TuningContext, predict, query_cost_model, validate
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluation_log import LoggingEvaluator, ReplayEvaluator
@@ -143,3 +143,14 @@ def test_replaying_joint_decisions_gives_the_program_again() -> None:
     again = Trace.from_json(best.to_json(), program())
     assert structural_equal(again.out_mod, best.out_mod)
     assert [step.decision for step in again.steps] == ["on", "NHWC"]
+
+
+def test_a_trace_is_found_under_the_settings_that_it_was_stored_under(tmp_path: Path) -> None:
+    trace = Trace(branches())
+    trace.add(COMBINE, "On")
+    trace.perf = 1.0
+    with Database.open(tmp_path / "measurements.db") as database:
+        with PassContext(disabled_pass=["LoopPartition"]):
+            keep_trace(trace, str(TARGET), HOST, database)
+            assert predict(branches(), str(TARGET), HOST, database).size == 1
+        assert predict(branches(), str(TARGET), HOST, database).size == 0

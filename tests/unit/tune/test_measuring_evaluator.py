@@ -22,6 +22,7 @@ from intarsia.op import call
 from intarsia.passes import InferType
 from intarsia.support.errors import UsageError
 from intarsia.target import Host, Target
+from intarsia.transform import PassContext, PassSettings
 from intarsia.tune import (
     Choice,
     Instruction,
@@ -135,3 +136,13 @@ def test_metrics(testbed: LocalTestbed, metric: str) -> None:
 def test_an_unknown_metric_is_refused(testbed: LocalTestbed) -> None:
     with pytest.raises(UsageError, match="unknown metric 'vibes'"):
         evaluator(testbed, metric="vibes")
+
+
+def test_parts_and_programs_have_the_settings_of_the_workload(testbed: LocalTestbed) -> None:
+    with PassContext(disabled_pass=["LoopPartition"]):
+        judge = evaluator(testbed)
+    settings = judge.workload.settings
+    assert settings != PassSettings()
+    mod = judge.workload.module
+    assert judge.for_part(mod).part.workload.settings == settings
+    assert judge.input(Trace(mod)).workload.settings == settings
