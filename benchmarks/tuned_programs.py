@@ -32,8 +32,8 @@ from benchmarks.native_kernels import format_table
 import intarsia as ia
 from intarsia.driver import tune_run
 from intarsia.driver.budget import parse_budget
+from intarsia.driver.pipeline import run_pipeline
 from intarsia.driver.result import TuneResult
-from intarsia.driver.tuned_programs import enter_tuned_programs
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import IRModule
@@ -122,7 +122,7 @@ def install_clocks() -> Iterator[tuple[Clock, PassesClock]]:
     clock = Clock()
     passes = PassesClock(clock)
     with (
-        patch.object(tune_run, "enter_tuned_programs", passes.wrap(enter_tuned_programs)),
+        patch.object(tune_run, "run_pipeline", passes.wrap(run_pipeline)),
         patch.object(LocalTestbed, "prepare", clock.wrap(LocalTestbed.prepare)),
         patch.object(LocalTestbed, "measure", clock.wrap(LocalTestbed.measure)),
         patch.object(LocalTestbed, "race", clock.wrap(LocalTestbed.race)),

@@ -46,6 +46,7 @@ class FunctionCover:
         dropped: Candidates that were not looked at.
         collect_seconds: Time that finding the candidates took.
         seconds: Time in all.
+        note: Why the search ended early; "" if it did not.
     """
 
     name: str
@@ -58,6 +59,7 @@ class FunctionCover:
     dropped: tuple[DroppedCandidate, ...]
     collect_seconds: float
     seconds: float
+    note: str = ""
 
     @property
     def best(self) -> CoverRecord:

@@ -14,6 +14,7 @@ from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.costs.cost_estimator import CostEstimator, Estimate
 from intarsia.collage.costs.final_costs import final_costs
 from intarsia.collage.costs.lower_bounds import lower_bounds
+from intarsia.collage.costs.mix_gain import mix_gain
 from intarsia.collage.costs.work_shares import work_shares
 from intarsia.collage.cover_of_graph import GraphCover
 from intarsia.collage.function_cover import CoverRecord, FunctionCover
@@ -54,6 +55,8 @@ class CollageOptions:
             where the others make no cover: if what comes out is verified later.
         shrink: Whether costs are shrunk by their uncertainty.
         conflicts: Pairs of toolchains, each in order of the alphabet, that must not occur together.
+        worth: Factor that a mix must be able to gain over the best toolchain alone, judged by single
+            operators; with less in sight the search ends with what is measured. 1: it goes on in any case.
     """
 
     covers: int = 4
@@ -65,7 +68,11 @@ class CollageOptions:
     unverified: bool = True
     shrink: bool = True
     conflicts: frozenset[tuple[str, str]] = frozenset()
+    worth: float = 1.0
 
+
+_JUDGED: Final = 0.6
+"""Share of a function's work that must have been measured singly, before mixes are judged by it."""
 
 _BATCH: Final = 16
 """Candidates that are estimated before the time is looked at."""
@@ -105,6 +112,7 @@ class FunctionSearch:
     report: Callable[[str], object] = silent
     clock: Callable[[], float] = time.perf_counter
     _estimates: dict[CandidatePartition, Estimate] = field(default_factory=dict)
+    _note: str = ""
     _held_back: frozenset[CandidatePartition] = frozenset()
     """Those of the last resort that are not tried, because others seem to be able."""
 
@@ -136,6 +144,7 @@ class FunctionSearch:
             dropped=collected.dropped,
             collect_seconds=collected_at - start,
             seconds=self.clock() - start,
+            note=self._note,
         )
 
     def _search_covers(
@@ -144,6 +153,11 @@ class FunctionSearch:
         """Search, with the last resort where the others turn out to be unable."""
         shares = work_shares(graph)
         self._estimate_first(candidates, shares)
+        if self._is_hopeless(shares):
+            cover = self._problem(graph, candidates, shares)
+            settled = self._search_known(cover)
+            if isinstance(settled, SearchResult):
+                return _SearchedCovers(cover, settled, 0.0, is_exact=False)
         while True:
             cover = self._problem(graph, candidates, shares)
             lazy = lazy_search(cover.problem, self._measure(cover), options=self.options.search)
@@ -176,7 +190,8 @@ class FunctionSearch:
         ]
         begun = self.estimator.seconds_left()
         for first in range(0, len(singles), _BATCH):
-            if self.estimator.seconds_left() < (1 - self.options.single_share) * begun:
+            is_late = self.estimator.seconds_left() < (1 - self.options.single_share) * begun
+            if is_late or self._is_hopeless(shares):
                 break
             self._estimate(singles[first : first + _BATCH])
         able = {
@@ -190,6 +205,24 @@ class FunctionSearch:
             candidate for candidate in last if all(index in able for index in _work_in(candidate))
         )
         self._estimate([candidate for candidate in last if candidate not in self._held_back])
+
+    def _is_hopeless(self, shares: Mapping[int, float]) -> bool:
+        """Whether no mix is worth searching, judged by the operators that were measured singly."""
+        gain = mix_gain(self._known_seconds(), shares)
+        if gain.share < _JUDGED or gain.factor >= self.options.worth:
+            return False
+        self._note = (
+            f"no mix of toolchains can gain more than {100 * (gain.factor - 1):.1f} %, judged by single "
+            f"operators with {100 * gain.share:.0f} % of the work"
+        )
+        return True
+
+    def _known_seconds(self) -> dict[CandidatePartition, float]:
+        return {
+            candidate: estimate.cost.seconds
+            for candidate, estimate in self._estimates.items()
+            if estimate.cost.kind is CostKind.VALUE
+        }
 
     def _use_last_resort(self, cover: GraphCover, result: Infeasible) -> bool:
         """Estimate the last resort where it was held back; whether there is any."""
@@ -217,12 +250,7 @@ class FunctionSearch:
         self, graph: DataflowGraph, candidates: Sequence[CandidatePartition], shares: Mapping[int, float]
     ) -> GraphCover:
         costed = [candidate.with_cost(self._cost(candidate)) for candidate in candidates]
-        values = {
-            candidate: estimate.cost.seconds
-            for candidate, estimate in self._estimates.items()
-            if estimate.cost.kind is CostKind.VALUE
-        }
-        bounds = lower_bounds(costed, values, shares)
+        bounds = lower_bounds(costed, self._known_seconds(), shares)
         return GraphCover.of(graph, costed, self.boundaries, self.options.conflicts, bounds)
 
     def _cost(self, candidate: CandidatePartition) -> Cost:

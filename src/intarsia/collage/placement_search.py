@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from typing import Final, Protocol
 
-from intarsia.collage.collage import CollageResult, collage
-from intarsia.collage.collage_partition import MEASURED
-from intarsia.collage.conflicts import declared_conflicts
-from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
-from intarsia.collage.function_search import CollageOptions
-from intarsia.collage.gather_specs import gather_partition_specs
+from intarsia.collage.evolution.placement_space import is_whole
+from intarsia.collage.graph.dataflow_graph import DataflowGraph
+from intarsia.collage.part_search import PartSearch
 from intarsia.collage.placement.partitioned import partitioned
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.planned_devices import spans_devices
-from intarsia.collage.search_placements import LEAST_SEARCH, mixed_placements, search_placements
-from intarsia.ir import IRModule
-from intarsia.measure.measure_input import Workload
-from intarsia.measure.measurer import Measurer
-from intarsia.measure.work import random_operators
-from intarsia.op.infer import infer_types
-from intarsia.support.errors import UnsupportedModelError, UsageError
 from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.transform import Pass
@@ -32,12 +22,12 @@ from intarsia.tune.candidates import evaluate, select_best_candidate
 from intarsia.tune.choice import Choice
 from intarsia.tune.extension import after_passes, extended
 from intarsia.tune.instruction import Instruction
-from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.strategy import SearchLimits
+from intarsia.tune.target_options import marked_functions
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_tree import TuningNode
-from intarsia.tune.whole_evaluator import WholeEvaluator, measuring_evaluator
+from intarsia.tune.whole_evaluator import WholeEvaluator
 
 PLACEMENT: Final = "placement"
 """Name of the instruction."""
@@ -75,8 +65,38 @@ class PlacementOptions(Protocol):
         """How many placements that Collage finds are evaluated, at most."""
 
     @property
+    def evolves(self) -> bool:
+        """Whether placements are evolved."""
+
+    @property
+    def reach(self) -> float | None:
+        """Largest ratio at which a target may still catch up."""
+
+    @property
+    def seed(self) -> int:
+        """Random seed of the evolution."""
+
+    @property
     def limits(self) -> SearchLimits:
         """When the search stops."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeCandidate:
+    """A program for one target.
+
+    Attributes:
+        opened: The program after its passes, before it is placed.
+        placed: Program that is given to the target.
+    """
+
+    opened: Trace
+    placed: Trace
+
+    @property
+    def cost(self) -> float:
+        """Cost of the placed program; infinite if it fails or was not evaluated."""
+        return self.placed.cost
 
 
 @dataclass(slots=True)
@@ -109,54 +129,130 @@ class PlacementSearch:
         """
         if spans_devices(trace.out_mod):
             return self._best_on_devices(trace)
-        wholes = self._wholes(trace)
+        wholes = self._wholes(trace) if self.options.reach is None else self._wholes_in_reach(trace)
         if not wholes:
             return trace.copy()
-        ended = [placed for _, placed in wholes]
-        evaluate(ended, self.ctx)
-        base, _ = min(wholes, key=lambda each: each[1].cost)
-        parts = self._parts(base)
+        evaluate([whole.placed for whole in wholes], self.ctx)
+        best = min(wholes, key=lambda whole: whole.cost)
+        parts = self._parts(best.opened, wholes)
         evaluate(parts, self.ctx)
-        return select_best_candidate([*ended, *parts])
+        return select_best_candidate([*(whole.placed for whole in wholes), *parts])
 
     def _best_on_devices(self, trace: Trace) -> Trace:
         """The best placement of parts, each on one device: no toolchain runs all of the program."""
         if self._is_over:
             return trace.copy()
-        parts = self._parts(_through(self.options.eval_passes, trace, self.ctx, self.ctx.node))
+        parts = self._parts(_through(self.options.eval_passes, trace, self.ctx, self.ctx.node), ())
         evaluate(parts, self.ctx)
         return select_best_candidate(parts) if parts else trace.copy()
 
-    def _wholes(self, trace: Trace) -> list[tuple[Trace, Trace]]:
+    def _wholes(self, trace: Trace) -> list[WholeCandidate]:
         """For each target the program that it would get, and that program when it is given to it."""
-        instruction, candidates = whole_on_each(self.targets), []
-        for key, target in zip(instruction.decisions, self.targets, strict=True):
+        candidates = []
+        for key in whole_on_each(self.targets).decisions:
             if self._is_over:
                 break
-            node = self.ctx.node.add(key)
-            judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
-            toolchain_passes = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
-            opened = _through((*self.options.eval_passes, *toolchain_passes), trace, self.ctx, node, judge)
-            placed = opened if opened.has_failed else judge.place_whole(opened)
-            if opened.size > trace.size and not placed.has_failed:  # then a cost is that on the target
-                placed.perf, placed.fate = opened.perf, opened.fate
-            candidates.append((opened, self._ended(placed, node)))
+            candidates.append(self._whole(trace, key))
         return candidates
 
-    def _parts(self, base: Trace) -> list[Trace]:
-        """The placements of parts of a program as candidates."""
-        choices = dict(whole_on_each(self.targets).by_key)
-        for placement in self._placements(base):
-            key = free_name(placement.summary, choices, " ({})", 2)
-            choices[key] = Choice(partitioned, {"partitions": placement.candidate.trace})
-        instruction, candidates = Instruction(PLACEMENT, choices), list[Trace]()
-        for key in instruction.decisions[len(self.targets) :]:
+    def _wholes_in_reach(self, trace: Trace) -> list[WholeCandidate]:
+        """The program as it is on each target, and after the passes on those that may become the fastest.
+
+        The fastest target comes first. Another one can catch up if it is as fast with the largest gain so
+        far, or with the gain that `reach` allows for.
+        """
+        keys = whole_on_each(self.targets).decisions
+        plain = {key: self._placed(trace, key) for key in keys}
+        evaluate([whole.placed for whole in plain.values()], self.ctx)
+        candidates = [whole for whole in plain.values() if isfinite(whole.cost)]
+        fastest = min((whole.cost for whole in candidates), default=inf)
+        if not self.options.eval_passes:
+            return candidates
+        gain, reach = 1.0, self.options.reach or 1.0
+        for key in sorted(keys, key=lambda key: plain[key].cost):
+            ratio = plain[key].cost / fastest if isfinite(fastest) else inf
+            if ratio > max(gain, reach):
+                self._skip_target(key, ratio, gain)
+                continue
             if self._is_over:
+                self.ctx.control.skip(f"tuning passes for {key}", "the budget was used up before its turn")
                 break
+            tuned = self._whole(trace, key)
+            evaluate([tuned.placed], self.ctx)
+            gain = max(gain, plain[key].cost / tuned.cost)
+            fastest = min(fastest, tuned.cost)
+            candidates.append(tuned)
+        return candidates
+
+    def _skip_target(self, key: str, ratio: float, gain: float) -> None:
+        reason = "it does not run the program"
+        if isfinite(ratio):
+            gained = f"; passes have gained a factor of {gain:.2f} so far" if gain > 1 else ""
+            reason = f"it is {ratio:.2f} times as slow as the fastest, too far behind to catch up{gained}"
+        self.ctx.control.skip(f"tuning passes for {key}", reason)
+
+    def _whole(self, trace: Trace, key: str) -> WholeCandidate:
+        """The program after the passes for a target, and when it is given to it."""
+        instruction = whole_on_each(self.targets)
+        target = dict(zip(instruction.decisions, self.targets, strict=True))[key]
+        node = self.ctx.node.add(key)
+        judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
+        toolchain_passes = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
+        opened = _through((*self.options.eval_passes, *toolchain_passes), trace, self.ctx, node, judge)
+        placed = opened if opened.has_failed else judge.place_whole(opened)
+        if opened.size > trace.size and not placed.has_failed:  # then a cost is that on the target
+            placed.perf, placed.fate = opened.perf, opened.fate
+        return WholeCandidate(opened, self._ended(placed, node))
+
+    def _placed(self, trace: Trace, key: str) -> WholeCandidate:
+        """The program as it is, given to a target."""
+        placed = extended(trace.reopened(), whole_on_each(self.targets), key, self.ctx)
+        assert placed is not None, "a placement has no constraint"
+        return WholeCandidate(trace, placed)
+
+    def _parts(self, opened: Trace, wholes: Sequence[WholeCandidate]) -> list[Trace]:
+        """The placements of parts of a program as candidates.
+
+        Args:
+            opened: The program that the best target alone gets.
+            wholes: Candidates that one target runs; their options are those of the parts.
+        """
+        is_given_away = any(True for _ in marked_functions(opened.out_mod))
+        base = Trace(opened.in_mod) if is_given_away else opened
+        parts = PartSearch(self.options, self.ctx, self._part_targets(wholes), self._seconds_left)
+        choices, graph = dict(whole_on_each(self.targets).by_key), DataflowGraph.of(base.out_mod["main"])
+        names: dict[str, Placement] = {}
+        candidates: list[Trace] = []
+
+        def candidate_of(placement: Placement) -> Trace:
+            key = free_name(placement.summary, [*choices, *names], " ({})", 2)
+            names[key] = placement
+            choice = _choice(placement, graph)
+            instruction = Instruction(PLACEMENT, {**choices, key: choice})
             placed = extended(base.reopened(), instruction, key, self.ctx)
             assert placed is not None, "a placement has no constraint"
             candidates.append(self._ended(placed, self.ctx.node.add(key)))
+            return candidates[-1]
+
+        for placement in parts.placements(base):
+            if self._is_over:
+                break
+            candidate_of(placement)
+        evaluate(candidates, self.ctx)
+        if self.options.evolves and not self._is_over:
+            parts.evolve(candidate_of)
         return candidates
+
+    def _part_targets(self, wholes: Sequence[WholeCandidate]) -> tuple[Target, ...]:
+        """The targets of parts: with the options that made the program fastest on each toolchain."""
+        best: dict[Target, tuple[float, Target]] = {target: (inf, target) for target in self.targets}
+        for whole in wholes:
+            marked = [function.target for function in marked_functions(whole.placed.out_mod)]
+            target = marked[0] if marked else None
+            for plain, (cost, _) in best.items():
+                if target is not None and target.toolchain == plain.toolchain and whole.cost < cost:
+                    best[plain] = whole.cost, target
+        return tuple(dict.fromkeys(target for _, target in best.values()))
 
     def _ended(self, placed: Trace, node: TuningNode) -> Trace:
         """A candidate behind the passes that decide on functions of toolchains."""
@@ -164,40 +260,14 @@ class PlacementSearch:
         node.trace = _through(self.options.placed_passes, placed, self.ctx, node)
         return node.trace
 
-    def _placements(self, base: Trace) -> list[Placement]:
-        """Those that were given and fit, and those that Collage finds; each once."""
-        mod = infer_types(base.out_mod)
-        given = [each for each in self.options.placements if _fits(each, mod)]
-        if not self.options.covers or self._is_over:
-            return given
-        collage = self._measured(mod) if self.options.estimator == MEASURED else self._estimated(mod)
-        return list(dict.fromkeys((*given, *(mixed_placements(mod, collage) if collage else ()))))
-
-    def _estimated(self, mod: IRModule) -> CollageResult:
-        options = CollageOptions(covers=self.options.covers, conflicts=declared_conflicts())
-        specs, estimator = gather_partition_specs(self.targets), COST_ESTIMATORS[self.options.estimator]
-        return collage(mod, specs, estimator, options=options)
-
-    def _measured(self, mod: IRModule) -> CollageResult | None:
-        """What is cheapest by measured parts; None if they cannot be measured, or in no time."""
-        judge = measuring_evaluator(self.ctx.evaluator)
-        limits = self.options.limits
-        seconds = min(self.options.seconds, limits.seconds - (self.clock() - self._begun))
-        if judge is None or seconds < LEAST_SEARCH or random_operators(mod):
-            return None
-        with _stopping(judge.measurer, limits.should_stop):
-            try:
-                return search_placements(
-                    judge.measurer, _workload(mod, judge), self.targets, seconds, self.options.covers
-                )[0]
-            except UnsupportedModelError:  # no toolchain runs some operator: no placement has all of them
-                return None
+    @property
+    def _seconds_left(self) -> float:
+        return self.options.limits.seconds - (self.clock() - self._begun)
 
     @property
     def _is_over(self) -> bool:
-        limits = self.options.limits
-        is_late = self.clock() - self._begun >= limits.seconds
-        return self._tried >= limits.trials or is_late or limits.should_stop()
+        is_late = self._seconds_left <= 0
+        return self._tried >= self.options.limits.trials or is_late or self.ctx.control.is_over
 
 
 def whole_on_each(targets: Sequence[Target]) -> Instruction:
@@ -209,6 +279,13 @@ def whole_on_each(targets: Sequence[Target]) -> Instruction:
     }
     choices = {key: Choice("PartitionWhole", {"target": str(target)}) for key, target in keyed.items()}
     return Instruction(PLACEMENT, choices)
+
+
+def _choice(placement: Placement, graph: DataflowGraph) -> Choice:
+    """Return the choice of a placement; one toolchain that runs all gets the program as a whole."""
+    if is_whole(graph, placement):
+        return Choice("PartitionWhole", {"target": placement.partitions[0].target})
+    return Choice(partitioned, {"partitions": placement.candidate.trace})
 
 
 def _through(
@@ -231,32 +308,3 @@ def _through(
     inner.evaluator = evaluator or ctx.evaluator
     inner.node = node
     return after_passes(passes, trace, inner)
-
-
-def _workload(mod: IRModule, judge: MeasuringEvaluator) -> Workload:
-    """A program with the inputs of the model that it was made of."""
-    if mod is judge.workload.module:
-        return judge.workload
-    folder = judge.measurer.testbed.prepare(judge.workload)
-    return Workload(
-        mod, judge.workload.name, special_inputs=folder.inputs(), settings=judge.workload.settings
-    )
-
-
-@contextmanager
-def _stopping(measurer: Measurer, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Add a condition to those that stop a measurer."""
-    before = measurer.should_stop
-    measurer.should_stop = lambda: before() or should_stop()
-    try:
-        yield
-    finally:
-        measurer.should_stop = before
-
-
-def _fits(placement: Placement, mod: IRModule) -> bool:
-    try:
-        placement.applied(mod)
-    except UsageError:
-        return False
-    return True

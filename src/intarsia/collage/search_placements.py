@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from intarsia.collage.collage import CollageResult, collage
 from intarsia.collage.conflicts import declared_conflicts
@@ -14,12 +15,30 @@ from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import Placement
 from intarsia.ir import IRModule
-from intarsia.measure.measure_input import Workload
+from intarsia.measure.measure_input import Candidate, Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.target import Target
 
 LEAST_SEARCH = 3.0
 """Seconds; with less time there is no search: borders alone take longer to measure."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedPartitions:
+    """What a search by measured sums has found.
+
+    Attributes:
+        result: Placements and covers.
+        boundaries: Costs of the boundaries that they were compared with.
+    """
+
+    result: CollageResult
+    boundaries: BoundaryCosts
+
+    def predicted_seconds(self, candidate: Candidate) -> float | None:
+        """Return the sum of measured parts by which a candidate was found; None if it was not found so."""
+        records = {record.placement.candidate.digest: record.seconds for record in self.result.placements}
+        return records.get(candidate.digest)
 
 
 def search_placements(
@@ -28,7 +47,8 @@ def search_placements(
     targets: Sequence[Target],
     seconds: float,
     covers: int = DEFAULT_OPTIONS.covers,
-) -> tuple[CollageResult, BoundaryCosts]:
+    worth: float = DEFAULT_OPTIONS.worth,
+) -> SearchedPartitions:
     """Find the cheapest placements of a workload's program.
 
     Args:
@@ -37,15 +57,16 @@ def search_placements(
         targets: Targets that may run parts of it.
         seconds: Time for measuring.
         covers: Number of the cheapest covers that are wanted.
+        worth: Factor that a mix must be able to gain (`CollageOptions`).
 
     Raises:
         UnsupportedModelError: No toolchain runs some expression.
         IntarsiaError: Measuring is impossible.
     """
     estimator, boundaries = part_costs(measurer, workload, targets, seconds)
-    options = CollageOptions(covers=covers, conflicts=declared_conflicts())
-    found = collage(workload.module, gather_partition_specs(targets), estimator, boundaries, options)
-    return found, boundaries
+    options = CollageOptions(covers=covers, conflicts=declared_conflicts(), worth=worth)
+    result = collage(workload.module, gather_partition_specs(targets), estimator, boundaries, options)
+    return SearchedPartitions(result, boundaries)
 
 
 def mixed_placements(mod: IRModule, collage: CollageResult) -> list[Placement]:

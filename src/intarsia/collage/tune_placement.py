@@ -48,6 +48,10 @@ class TunePlacement(TuningPass, opt_level=0):
             context's evaluator. If that does not measure, no parts are searched.
         seconds: Time for measuring parts; they are searched if there are at least 3.
         covers: Largest number of Collage's placements that are evaluated.
+        evolves: Whether the best placements are evolved by their cost end to end, with a third of the time.
+        reach: Largest ratio to the fastest target at which a target may still catch up by `eval_passes`;
+            slower ones are evaluated as they are, without these passes. None: passes run for all targets.
+        seed: Random seed of the evolution.
 
     Raises:
         UsageError: A target is none of a toolchain, `toolchain_passes` name one that is no target, or a
@@ -61,6 +65,9 @@ class TunePlacement(TuningPass, opt_level=0):
     estimator: str = MEASURED
     seconds: float = 60.0
     covers: int = 4
+    evolves: bool = False
+    reach: float | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Check the options."""

@@ -77,6 +77,7 @@ def question_digest(
     searches: bool,
     passes: Sequence[Pass],
     plan: Plan | None,
+    proves: bool = False,
 ) -> str:
     """Return the digest of all options of a run; a second run with an equal digest has nothing to do.
 
@@ -90,6 +91,7 @@ def question_digest(
         searches: Whether partitions are searched.
         passes: Tuning passes.
         plan: Plan that is a further candidate.
+        proves: Whether the search goes on until nothing is left to try.
     """
     plan_key = None if plan is None else (str(plan.whole), plan.candidate.digest)
     searched = searches, list(map(repr, passes))
@@ -101,6 +103,7 @@ def question_digest(
         *searched,
         plan_key,
         sorted(declared_conflicts()),
+        *(["proves"] if proves else []),
     )
     return digest_text((VERSION, workload.digest, host.digest, json.dumps(options)))
 

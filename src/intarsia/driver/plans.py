@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from intarsia.collage.placement.plan import Plan
 from intarsia.collage.placement.uncovered import calls_text, uncovered_calls
+from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.entrant import Entrant, candidate_key
-from intarsia.driver.partition import SearchedPartitions, placement_entrant
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.support.errors import UsageError
+from intarsia.support.free_names import free_name
 from intarsia.target import Host
+from intarsia.target.reference import REFERENCE_TARGET
 
 
 def refuse_choices(plan: Path | None, **choices: object) -> None:
@@ -77,8 +78,8 @@ def plan_entrant(workload: Workload, plan: Plan, others: Sequence[Entrant]) -> E
         name = f"{whole_name(plan.whole)}{' tuned' if plan.decisions else ''}"
         entrant = Entrant(name, MeasureInput(workload, plan.whole, plan.candidate))
     else:
-        placed = placement_entrant(workload, plan.placement, [other.name for other in others])
-        entrant = replace(placed, input=replace(placed.input, candidate=plan.candidate))
+        name = free_name(plan.placement.summary, [other.name for other in others], " ({})", 2)
+        entrant = Entrant(name, MeasureInput(workload, REFERENCE_TARGET, plan.candidate))
     is_known = any(candidate_key(other.input) == entrant.key for other in others)
     return None if is_known else entrant
 

@@ -54,6 +54,7 @@ def tune(
     passes: Sequence[Pass | str] | None = None,
     schedules: bool = False,
     schedule_trials: int | None = None,
+    until_proven: bool = False,
     plan: Path | None = None,
     locked: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
@@ -88,6 +89,8 @@ def tune(
         schedules: Whether to search schedules of native kernels first, with half of the budget. Schedules
             that earlier runs found on this machine are used in any case.
         schedule_trials: Maximum number of measured schedules, earlier runs included.
+        until_proven: Whether the search goes on until nothing is left to try or the budget ends, however
+            little is expected of it.
         plan: Plan file of an earlier run. If it exists, the plan is a candidate, and the search continues
             from it; the winner is written to the file.
         locked: Whether to build and verify the plan as it is, without search, race and database.
@@ -175,7 +178,9 @@ def tune(
             passes=deciding,
             plan=kept,
             report=report,
+            on_note=on_note or silent,
             should_stop=should_stop or never,
+            proves=until_proven,
         )
         result = replace(run.tune(start), schedules=rows)
     if not locked and not result.stopped:

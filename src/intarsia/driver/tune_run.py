@@ -6,21 +6,23 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from intarsia.build import build
+from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, engines, without_slower
 from intarsia.driver.contest import Contest
 from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
-from intarsia.driver.partition import LEAST_SECONDS, SearchedPartitions, enter_partitions
+from intarsia.driver.machine_bound import machine_bound
+from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.records import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
-from intarsia.driver.tuned_programs import LEAST_TUNING_SECONDS, TunedPrograms, enter_tuned_programs
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -29,7 +31,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.measure.testbed import Testbed
 from intarsia.measure.work import random_text
 from intarsia.runtime.artifact_load import load
@@ -38,8 +40,10 @@ from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass, PassContext
+from intarsia.tune.run_control import RunControl
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
@@ -50,8 +54,11 @@ FREE_JUDGING: Final = 10.0
 LEAST_LEFT: Final = 0.5
 """Minimum share of the budget for the search and the race, however long the reference has taken."""
 
-TUNE_SHARE: Final = 1 / 3
-"""Share of the search time for tuning passes, if partitions are searched as well."""
+CLOSE_TO_BOUND: Final = 0.95
+"""Share of the machine's bound at which nothing more is tried: less than a factor of 1.05 is left."""
+
+LEAST_TUNING_SECONDS: Final = 1.0
+"""With less time for the search no tuning pass is run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +79,9 @@ class TuneRun:
         passes: Tuning passes that run before the search for partitions; other passes are just applied.
         plan: Plan of an earlier run, or None.
         report: Function that is called with each progress event.
+        on_note: Function that is called with sentences for people.
         should_stop: Function that returns true to end the run with the measurements so far.
+        proves: Whether the search goes on until nothing is left to try, however little is expected of it.
     """
 
     workload: Workload
@@ -88,7 +97,9 @@ class TuneRun:
     passes: Sequence[Pass]
     plan: Plan | None
     report: Callable[[Progress], object]
+    on_note: Callable[[str], object]
     should_stop: Callable[[], bool]
+    proves: bool = False
 
     def tune(self, start: float) -> TuneResult:
         """Measure all candidates, and return the winner.
@@ -119,11 +130,9 @@ class TuneRun:
     def _measure(self, start: float) -> TuneResult:
         """Measure the baselines, search, and race the best."""
         contest = self._measure_baselines()
-        begun = contest.measurer.spent
-        tuned = self._tune(contest)
-        searched = self._search(contest, self._search_seconds - (contest.measurer.spent - begun))
+        pipeline = self._run_pipeline(contest)
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
-        return self._finish(contest, winner, searched, tuned, start)
+        return self._finish(contest, winner, pipeline, start)
 
     def _repeat_finished(self, start: float) -> TuneResult | None:
         """Repeat the result of an identical earlier run, if its winner is still correct.
@@ -189,6 +198,7 @@ class TuneRun:
             searches=self.searches,
             passes=self.passes,
             plan=plan,
+            proves=self.proves,
         )
 
     @property
@@ -209,13 +219,17 @@ class TuneRun:
         """Measure each toolchain alone, regardless of the time, so that the result is never slower."""
         random_hint = random_text(self.workload.module)
         measurer = Measurer(
-            self.testbed, self.database, patience=self.patience, build_patience=self.build_patience
+            self.testbed,
+            self.database,
+            patience=self.patience,
+            build_patience=self.build_patience,
+            most_trials=math.inf if self.trials is None else self.trials,
         )
         contest = Contest(measurer, self.report, self.should_stop, random_hint)
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []
-        contest.enter(first, MeasureBudget(trials=self.trials or math.inf))
+        contest.enter(first, MeasureBudget())
         if self.plan is None and self._search_seconds and self._is_free(contest):
             self._enter_relative(contest)
         return contest
@@ -228,24 +242,62 @@ class TuneRun:
         if entrant is not None:
             contest.enter([entrant], MeasureBudget())
 
-    def _tune(self, contest: Contest) -> TunedPrograms | None:
-        """Run the tuning passes, if there is time and the result can be checked."""
-        seconds = self._search_seconds * (TUNE_SHARE if self.searches else 1.0)
-        if not self.passes or seconds < LEAST_TUNING_SECONDS or not self._is_free(contest):
-            return None
-        return enter_tuned_programs(
-            contest, self.workload, self._usable_targets(contest), self.passes, seconds
+    def _run_pipeline(self, contest: Contest) -> PipelineResult | None:
+        """Run the tuning pipeline, if something can be decided, and the result can be checked."""
+        control = RunControl(
+            self._search_seconds,
+            math.inf if self.trials is None else max(0, self.trials - contest.measurer.trials),
+            contest.measurer,
+            should_stop=self.should_stop,
+            on_progress=self._report_search,
+            on_note=self.on_note,
+            proves=self.proves,
         )
-
-    def _search(self, contest: Contest, seconds: float) -> SearchedPartitions | None:
-        """Search partitions, if there is time, a choice of toolchains, and the result can be checked."""
-        able = self._usable_targets(contest)
-        if not self.searches or len(able) < 2 or seconds < LEAST_SECONDS or not self._is_free(contest):
+        targets = self._usable_targets(contest)
+        can_place = self.searches and len(targets) > 1
+        if not targets or not (self.passes or can_place):
             return None
+        reason = self._reason_to_skip(contest, control)
+        if reason:
+            control.skip("tuning passes and the placement of parts", reason)
+            return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
+        pipeline = whole_pipeline(
+            self.passes,
+            targets,
+            searches_parts=can_place,
+            placements=self._known_placements(),
+            seed=self.seed,
+        )
+        return run_pipeline(contest, self.workload, pipeline, control)
+
+    def _reason_to_skip(self, contest: Contest, control: RunControl) -> str:
+        """Return why nothing beside the baselines is tried; "" if there is no reason."""
+        if contest.random_text:
+            return "the model draws random numbers, so that no result can be checked"
+        if control.trials_left < 1:
+            return f"the baselines have used the {self.trials} trials: --trials gives more"
+        if self._search_seconds < LEAST_TUNING_SECONDS:
+            return f"{self._search_seconds:.1f} s are too little for a search: --budget gives more"
+        return "the run was stopped" if self.should_stop() else self._reason_by_bound(contest)
+
+    def _reason_by_bound(self, contest: Contest) -> str:
+        """Return why no candidate can be much faster than the fastest baseline; "" if one can."""
+        best = min((result.cost for result in contest.results().values()), default=math.inf)
+        if self.proves or not math.isfinite(best):
+            return ""
+        cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.targets)
+        bound = machine_bound(self.workload.module, cores)
+        return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
+
+    def _known_placements(self) -> list[Placement]:
+        """Return the placement of the plan, if it is one without decisions."""
         plan = self.plan
-        is_seed = plan is not None and plan.whole is None and not plan.decisions
-        seeds = [plan.placement] if plan is not None and is_seed else []
-        return enter_partitions(contest, self.workload, able, seconds, self.seed, seeds)
+        is_known = plan is not None and plan.whole is None and not plan.decisions
+        return [plan.placement] if plan is not None and is_known else []
+
+    def _report_search(self, fraction: float, detail: object) -> None:
+        measured = detail if isinstance(detail, MeasureProgress) else None
+        self.report(Progress(TuneStage.TUNE, fraction, measured))
 
     def _is_free(self, contest: Contest) -> bool:
         """Whether candidates beside the baselines are allowed, and their results can be checked."""
@@ -263,8 +315,7 @@ class TuneRun:
         self,
         contest: Contest,
         winner: Entrant,
-        searched: SearchedPartitions | None,
-        tuned: TunedPrograms | None,
+        pipeline: PipelineResult | None,
         start: float,
     ) -> TuneResult:
         name, host = self.workload.name, self.testbed.host
@@ -276,8 +327,14 @@ class TuneRun:
         times = measure_kernel_seconds(executable, ordered, timing.median if timing else math.inf)
         run = KeptRun(
             records,
-            winning_plan(winner, name, host, timing.median if timing else None, searched),
-            explain_run(winner, contest.entrants, records, host, searched, tuned, times, contest.notes),
+            winning_plan(
+                winner,
+                name,
+                host,
+                timing.median if timing else None,
+                None if pipeline is None else pipeline.searched,
+            ),
+            explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes),
         )
         return self._result(executable, run, folder.gate(), arrays, start)
 

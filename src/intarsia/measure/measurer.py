@@ -83,6 +83,7 @@ class Measurer:
             from an
             earlier run with a smaller budget, does not count: the candidate is measured again.
         build_patience: Time limit of a build in seconds, used likewise.
+        most_trials: Value of `trials` from which no candidate is started.
     """
 
     testbed: Testbed
@@ -93,8 +94,11 @@ class Measurer:
     wall_clock: Callable[[], float] = time.time
     patience: float = 0.0
     build_patience: float = 0.0
+    most_trials: float = math.inf
     spent: float = field(default=0.0, init=False)
     """Total seconds of all measurements with used results, each counted once."""
+    trials: int = field(default=0, init=False)
+    """Number of all measurements with used results, in this run or earlier ones, each counted once."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Number of used measurements of each candidate."""
     _noted: set[str] = field(default_factory=set)
@@ -241,6 +245,7 @@ class Measurer:
         if record is not None:
             return self._use(item, self._seen(item, record, enough))
         self.spent += self._share(result)
+        self.trials += 1
         return result
 
     def _seen(self, item: MeasureInput, record: MeasureRecord, enough: int) -> MeasureRecord:
@@ -250,7 +255,9 @@ class Measurer:
 
     def _use(self, item: MeasureInput, seen: MeasureRecord) -> MeasureResult:
         used = self._used.get(_key(item), 0)
-        self.spent += sum(self._share(item.result) for item in seen.measurements[used:])
+        new = seen.measurements[used:]
+        self.spent += sum(self._share(item.result) for item in new)
+        self.trials += len(new)
         self._used[_key(item)] = len(seen.measurements)
         return seen.result
 
@@ -298,15 +305,19 @@ class _Run:
         waiting = [item for key, item in self._distinct.items() if key not in self._finished]
         width = self._measurer.testbed.width
         for first in range(0, len(waiting), width):
-            left = self._budget.trials - self._measured
+            left = min(
+                self._budget.trials - self._measured, self._measurer.most_trials - self._measurer.trials
+            )
             if self.is_over() or left < 1:
                 return
             yield waiting[first : first + int(min(width, left))]
 
     def is_over(self) -> bool:
         """Return whether no further candidate is to be started."""
+        measurer = self._measurer
         is_late = self._spent_here >= self._budget.seconds
-        return is_late or self._measured >= self._budget.trials or self._measurer.should_stop()
+        is_spent = self._measured >= self._budget.trials or measurer.trials >= measurer.most_trials
+        return is_late or is_spent or measurer.should_stop()
 
     def keep(self, measured: Measured) -> None:
         """Store a result in the database, then here."""

@@ -10,13 +10,15 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from intarsia.ir import Function, IRModule, structural_digest
-from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
+from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
 from intarsia.measure.measurer import MeasureBudget, Measurer
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
+from intarsia.tune.placed_candidate import with_placement
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuned_candidate import decisions_of, tuned_candidate
 
@@ -45,7 +47,7 @@ class MeasuringEvaluator:
         measurer: Builder and runner of candidates, with the database.
         metric: Name in METRICS.
         enough: Number of measurements of a candidate that suffice.
-        budget: Limit on seconds and trials; candidates beyond it count as failed.
+        control: Budget of seconds and trials; candidates beyond it count as failed.
         by_decisions: Whether workers apply the decisions, rather than get the programs.
 
     Raises:
@@ -57,11 +59,9 @@ class MeasuringEvaluator:
     measurer: Measurer
     metric: str = "median"
     enough: int = 1
-    budget: MeasureBudget = field(default_factory=MeasureBudget)
+    control: RunControl = field(default_factory=RunControl)
     by_decisions: bool = False
     _evaluations: dict[str, Evaluation] = field(default_factory=dict, init=False)
-    _seconds: float = field(default=0.0, init=False)
-    _trials: int = field(default=0, init=False)
     _parts: dict[str, MeasuringEvaluator] = field(default_factory=dict, init=False)
     _digests: WeakKeyDictionary[IRModule, str] = field(default_factory=WeakKeyDictionary, init=False)
 
@@ -88,31 +88,25 @@ class MeasuringEvaluator:
             self._evaluations[digest] = replace(self._evaluations[digest], is_new=False, is_first=False)
         return evaluations
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether the budget is used up, so that nothing more is measured."""
-        return self._seconds >= self.budget.seconds or self._trials >= self.budget.trials
-
     def time_kernels(
         self, candidates: Sequence[Trace], groups: Sequence[str]
     ) -> list[tuple[float, ...]] | None:
         """See EvaluatorOfKernels.time_kernels; charges the budget."""
-        if self.is_spent:
+        if self.control.is_spent:
             return None
-        spent = self.measurer.spent
         results = self.measurer.time_kernels([self.input(candidate) for candidate in candidates], groups)
-        self._seconds += self.measurer.spent - spent
         if results is None:
             return None
         failed = (FAILED,) * len(groups)
         return [result.costs if result.is_ok and result.costs else failed for result in results]
 
-    def learn(self, mod: IRModule, result: MeasureResult) -> None:
-        """Store a measurement of a program on this target that was made elsewhere."""
+    def learn(self, item: MeasureInput, result: MeasureResult) -> None:
+        """Store the result of a candidate of this model that was measured before."""
+        mod = instantiate(item.workload.module, item.target, item.candidate)
         evaluation = replace(self._evaluation(result, is_new=False), is_first=False)
         self._evaluations.setdefault(self._digest(mod), evaluation)
 
-    def for_part(self, mod: IRModule) -> _PartEvaluator:
+    def for_part(self, mod: IRModule) -> MeasuringEvaluator:
         """Return an evaluator of candidates for a part of the model, on random inputs and the same budget.
 
         Equal parts share measurements.
@@ -125,25 +119,15 @@ class MeasuringEvaluator:
             name = f"part of {self.workload.name or 'a model'}"
             workload = Workload(mod, name, settings=self.workload.settings)
             self._parts[digest] = replace(self, workload=workload, by_decisions=False)
-        return _PartEvaluator(self, self._parts[digest])
-
-    def evaluate_part(self, part: MeasuringEvaluator, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """Evaluate candidates for a part, and charge this evaluator's budget."""
-        seconds, trials = part._seconds, part._trials
-        part.budget = MeasureBudget(
-            self.budget.seconds - self._seconds + seconds, self.budget.trials - self._trials + trials
-        )
-        evaluations = part.evaluate(candidates)
-        self._seconds += part._seconds - seconds
-        self._trials += part._trials - trials
-        return evaluations
+        return self._parts[digest]
 
     def input(self, candidate: Trace) -> MeasureInput:
         """Return the measurement input of a candidate."""
         mod = candidate.out_mod
         base = AS_IT_IS if _is_partitioned(mod) else WHOLE
         if self.by_decisions and candidate.in_mod is self.workload.module:
-            return MeasureInput(self.workload, self.target, tuned_candidate(decisions_of(candidate), base))
+            decided = tuned_candidate(decisions_of(candidate), base)
+            return with_placement(MeasureInput(self.workload, self.target, decided))
         folder = self.measurer.testbed.prepare(self.workload)
         workload = Workload(
             mod,
@@ -163,11 +147,8 @@ class MeasuringEvaluator:
     def _measure(self, waiting: Mapping[str, Trace]) -> None:
         items = {digest: self.input(candidate) for digest, candidate in waiting.items()}
         is_stored = {digest: self.measurer.knows(item, self.enough) for digest, item in items.items()}
-        left = MeasureBudget(self.budget.seconds - self._seconds, self.budget.trials - self._trials)
-        spent = self.measurer.spent
+        left = MeasureBudget(self.control.seconds_left, self.control.trials_left)
         results = self.measurer.measure(tuple(items.values()), left, self.enough)
-        self._seconds += self.measurer.spent - spent
-        self._trials += sum(result is not None for result in results)
         for (digest, item), result in zip(items.items(), results, strict=True):
             self._evaluations[digest] = self._evaluation(result, is_new=not is_stored[digest])
             if item.workload is not self.workload:
@@ -182,27 +163,6 @@ class MeasuringEvaluator:
         if not result.costs:
             return Evaluation(FAILED, "its measurement has no cost", is_new, is_first=True)
         return Evaluation(METRICS[self.metric](result.costs), is_new=is_new, is_first=True)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PartEvaluator:
-    """Evaluates candidates for a part, and charges the budget of the whole's evaluator.
-
-    Attributes:
-        whole: Evaluator of the whole program.
-        part: Evaluator that measures the part.
-    """
-
-    whole: MeasuringEvaluator
-    part: MeasuringEvaluator
-
-    def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
-        """Evaluate candidates; evaluations in their order."""
-        return self.whole.evaluate_part(self.part, candidates)
-
-    def for_part(self, mod: IRModule) -> _PartEvaluator:
-        """Return the evaluator of candidates for a part of the part."""
-        return self.whole.for_part(mod)
 
 
 def _is_partitioned(mod: IRModule) -> bool:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
+from typing import Final
 
 from intarsia.ir import IRModule
-from intarsia.support.callbacks import silent
 from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, PassContext, Sequential
 from intarsia.tune.candidates import evaluate
 from intarsia.tune.heuristic_pass import FeedbackPass
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TraceRecorder, TuningContext
 from intarsia.tune.tuning_pass import TuningPass
 from intarsia.tune.tuning_tree import TuningNode
 
-_FORGOTTEN = 0.5
+_FORGOTTEN: Final = 0.5
 """Factor on a pass's expected gain for each slice without a gain; a heuristic, not measured."""
-_UNPROVEN = 0.25
-"""Expected gain of a pass that never gained, as a share of the gain per second of all; a heuristic."""
+
+_FIRST_GAIN: Final = 0.01
+"""Gain that is expected of a slice of a pass that never gained, before halving; a heuristic."""
+
+_WORTH: Final = 0.06
+"""Gain that the whole budget must bring at a slice's expected gain per second: else the slice is not run."""
 
 
 @dataclass(slots=True)
@@ -51,15 +55,13 @@ class PassShare:
     fruitless: int = 0
     is_done: bool = False
 
-    def expected(self, overall: float) -> float:
-        """Return the expected gain per second; infinite before the first slice.
-
-        Args:
-            overall: Gain per second of all passes together.
-        """
+    @property
+    def expected(self) -> float:
+        """Expected gain per second of the next slice; infinite before the first one."""
         if not self.slices:
             return inf
-        return (self.rate or _UNPROVEN * overall) * _FORGOTTEN**self.fruitless
+        first = _FIRST_GAIN * self.slices / max(self.seconds, 1e-9)
+        return (self.rate or first) * _FORGOTTEN**self.fruitless
 
     def __str__(self) -> str:
         """Return a line of text; a gain is that of single measurements, which noise may have made."""
@@ -75,24 +77,25 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
     """Runs passes in order, and divides trials and time among the tuning ones by expected gain per second.
 
     Each tuning pass first gets a slice of trials. Then the pass with the highest expected gain per second
-    gets another slice. That expectation is the rate of its last slice with a gain, halved for each slice
-    without one since. Each slice runs the whole row of passes again with the new limits; an evaluator with a
+    gets another slice. That expectation is the rate of its last slice with a gain, or a small one if it had
+    none, halved for each slice without one since. The run ends when nothing is left to try, or when so little
+    is expected that the whole budget would gain less than 6 % at that rate; with a control that `proves` only
+    the former ends it. Each slice runs the whole row of passes again with the new limits; an evaluator with a
     memory does not measure earlier candidates again (the seed relax_pass_infra leaves open how to spend
     tuning time). With sufficient limits the result equals that of a `Sequential`.
 
+    The shares of the passes are notes of the tuning tree; what is left out, and why, is recorded in the
+    control of the context.
+
     Attributes:
         passes: Passes in order; passes that are no tuning passes just run.
-        limits: Limits on all passes together: measured candidates, seconds, stop flag.
+        limits: Limits on all passes together: measured candidates and seconds.
         slice_trials: Number of points that a slice lets a pass try.
-        on_report: Called with the shares at the end.
-        clock: Function that returns seconds.
     """
 
     passes: tuple[Pass, ...] = ()
     limits: SearchLimits = field(default_factory=SearchLimits)
     slice_trials: int = 8
-    on_report: Callable[[Sequence[PassShare]], object] = field(default=silent, repr=False)
-    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passes", tuple(self.passes))
@@ -106,7 +109,8 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             UsageError: The context has no evaluator.
         """
         tuning = TuningContext.require(ctx, self.info.name)
-        return tuning.record_decisions(mod, lambda begun: self._tune(begun, tuning))
+        part = tuning.control.part(seconds=self.limits.seconds)
+        return tuning.record_decisions(mod, lambda begun: self._tune(begun, tuning.within(part)))
 
     def _tune(self, begun: Trace, ctx: TuningContext) -> Trace:
         shares = {
@@ -114,21 +118,19 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             for number, item in enumerate(self.passes)
             if isinstance(item, TuningPass)
         }
-        start, measured = self.clock(), ctx.counts.distinct
+        measured = ctx.counts.distinct
         best = begun.copy()
         evaluate([best], ctx)
-        # Passes get no time limit of their own, only this stop flag: see `_run`.
-        limits = replace(self.limits, seconds=inf, should_stop=lambda: self._is_late(start))
-        while not self._is_over(self.clock() - start, ctx.counts.distinct - measured):
-            unfinished = [share for share in shares.values() if not share.is_done]
-            if not unfinished:
+        while not ctx.control.is_over and ctx.counts.distinct - measured < self.limits.trials:
+            share = _most_promising(list(shares.values()), ctx.control)
+            if share is None:
                 break
-            spent = sum(share.seconds for share in shares.values())
-            overall = sum(share.gain for share in shares.values()) / spent if spent else 0.0
-            share = max(unfinished, key=lambda share: share.expected(overall))
-            candidate = self._run_slice(share, shares, begun, best, ctx, limits)
+            candidate = self._run_slice(share, shares, begun, best, ctx)
             best = min(best, candidate, key=lambda trace: trace.cost)
-        self.on_report(tuple(shares.values()))
+        ctx.node.notes += shares.values()
+        for share in shares.values():
+            if not share.slices:
+                ctx.control.skip(share.name, "the budget was used up before its turn")
         return best
 
     def _run_slice(
@@ -138,14 +140,13 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         begun: Trace,
         best: Trace,
         ctx: TuningContext,
-        limits: SearchLimits,
     ) -> Trace:
         """Run the passes with more trials for one of them, and record its time and gain."""
-        start, measured = self.clock(), ctx.counts.distinct
+        start, measured = ctx.control.spent, ctx.counts.distinct
         share.trials += self.slice_trials
         share.slices += 1
-        candidate = self._run(shares, begun, ctx, limits)
-        seconds, new = self.clock() - start, ctx.counts.distinct - measured
+        candidate = self._run(shares, begun, ctx)
+        seconds, new = ctx.control.spent - start, ctx.counts.distinct - measured
         before, after = best.cost, candidate.cost
         gain = max(0.0, 1 - after / before) if isfinite(before) and before > 0 else float(isfinite(after))
         share.seconds += seconds
@@ -158,15 +159,13 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         share.is_done = not new and not gain
         return candidate
 
-    def _run(
-        self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext, limits: SearchLimits
-    ) -> Trace:
+    def _run(self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext) -> Trace:
         """Run the passes in a row, each with its limits; tuning passes without trials yet are left out.
 
-        Only this pass's clock limits the time: so an earlier part of a row repeats with the same result.
+        Only the control limits the time: so an earlier part of a row repeats with the same result.
         """
         row = [
-            replace(item, limits=replace(limits, trials=shares[number].trials))
+            replace(item, limits=SearchLimits(trials=shares[number].trials))
             if isinstance(item, TuningPass)
             else item
             for number, item in enumerate(self.passes)
@@ -180,9 +179,16 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         evaluate([best], inner)
         return best
 
-    def _is_over(self, seconds: float, measured: int) -> bool:
-        return seconds >= self.limits.seconds or measured >= self.limits.trials or self.limits.should_stop()
 
-    def _is_late(self, start: float) -> bool:
-        limits = self.limits
-        return (limits.seconds < inf and self.clock() - start >= limits.seconds) or limits.should_stop()
+def _most_promising(shares: Sequence[PassShare], control: RunControl) -> PassShare | None:
+    """Return the share of which most is expected; None if nothing is left, or too little is expected."""
+    unfinished = [share for share in shares if not share.is_done]
+    if not unfinished:
+        return None
+    best = max(unfinished, key=lambda share: share.expected)
+    total = control.spent + control.seconds_left
+    if control.proves or not isfinite(total) or best.expected * total >= _WORTH:
+        return best
+    rest = f"{100 * best.expected * control.seconds_left:.1f} % more is expected of the rest"
+    control.skip("further slices of tuning passes", f"after {control.spent:.1f} of {total:.1f} s, {rest}")
+    return None

@@ -14,6 +14,7 @@ from intarsia.transform.pass_trace import TracedPass
 from intarsia.tune.evaluator import Evaluator
 from intarsia.tune.heuristic_pass import APPLIED, HeuristicPass
 from intarsia.tune.program_memo import ProgramMemo
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_tree import ROOT, TuningNode
 
@@ -41,6 +42,7 @@ class TuningContext(PassContext):
 
     Attributes:
         evaluator: Evaluator of candidates; it holds target, database and measure options.
+        control: Budget of all passes in this context, with callbacks.
         counts: Numbers of evaluations in this context and in all contexts copied from it.
         node: Node of the tuning tree under which candidates are recorded; print it.
         begun: Number of decisions before the pass that runs.
@@ -54,6 +56,7 @@ class TuningContext(PassContext):
         evaluator: Evaluator,
         memo: ProgramMemo | None = None,
         *,
+        control: RunControl | None = None,
         on_wait: Callable[[str], None] | None = None,
         **settings: Any,
     ) -> None:
@@ -62,11 +65,13 @@ class TuningContext(PassContext):
         Args:
             evaluator: Evaluator of candidates.
             memo: Memo of another context with the same settings, to share its programs.
+            control: Budget of all passes; default: none ends.
             on_wait: Value of the attribute `on_wait`.
             settings: Arguments of `PassContext`; default: those of the surrounding context.
         """
         super().__init__(**{**PassContext.current().settings, **settings})
         self.evaluator = evaluator
+        self.control = control or RunControl()
         self.counts = EvaluationCounts()
         self.node = TuningNode(ROOT)
         self.begun = 0
@@ -104,6 +109,12 @@ class TuningContext(PassContext):
         if recorder is not None:
             recorder.tuned = best
         return best.out_mod
+
+    def within(self, control: RunControl) -> Self:
+        """Return a copy of this context with another budget, a part of this one's."""
+        other = copy.copy(self)
+        other.control = control
+        return other
 
     def for_candidates(self, name: str, trace: Trace) -> Self:
         """Return a copy of this context for the candidates of a pass, which records no decisions.

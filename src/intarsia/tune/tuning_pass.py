@@ -149,7 +149,7 @@ def _search_decisions(
         return [evaluated[point].cost if point in evaluated else inf for point in points]
 
     choices = [instruction.decisions for instruction in instructions]
-    trials = Trials(choices, costs, limits, estimate=estimate)
+    trials = Trials(choices, costs, limits, estimate=estimate, should_stop=lambda: ctx.control.is_over)
     if trials.is_over:
         return trace.copy()
     try:

@@ -22,6 +22,7 @@ class TuningNode:
         children: Candidates of a pass, or tuning passes of a candidate.
         best: Trace that a pass has selected; None for a candidate.
         remark: Why a pass has left the program as it is; "" if it has selected a candidate.
+        notes: Further results of a pass, such as the share of each pass of a row; printed by `str`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class TuningNode:
     children: list[TuningNode] = field(default_factory=list)
     best: Trace | None = None
     remark: str = ""
+    notes: list[object] = field(default_factory=list)
 
     def add(self, name: str, trace: Trace | None = None) -> TuningNode:
         """Add a child and return it."""

@@ -39,6 +39,7 @@ from intarsia.transform.pass_trace import plain_options
 from intarsia.transform.replay import made_pass
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.target_options import marked_functions
 
@@ -67,8 +68,10 @@ def fastest(**seconds: float) -> Callable[[IRModule], float]:
     return lambda mod: seconds.get("_".join(dict.fromkeys(runners(mod))), 9.0)
 
 
-def tuned(tuning: TunePlacement, judge: Any, mod: IRModule | None = None) -> tuple[Trace, TuningContext]:
-    ctx = TuningContext(judge)
+def tuned(
+    tuning: TunePlacement, judge: Any, mod: IRModule | None = None, control: RunControl | None = None
+) -> tuple[Trace, TuningContext]:
+    ctx = TuningContext(judge, control=control)
     return tuning.tune(Trace(program(CHAIN) if mod is None else mod), ctx), ctx
 
 
@@ -220,8 +223,8 @@ def test_limits_end_it_with_what_is_known(trials: int, expected: int) -> None:
 
 
 def test_a_wish_to_stop_is_heard() -> None:
-    stopping = TunePlacement(targets=BOTH, limits=SearchLimits(should_stop=lambda: True))
-    trace, ctx = tuned(stopping, CostTable())
+    stopped = RunControl(should_stop=lambda: True)
+    trace, ctx = tuned(TunePlacement(targets=BOTH), CostTable(), control=stopped)
     assert (trace.out_mod is trace.in_mod, ctx.num_evals) == (True, 0)
 
 
@@ -300,9 +303,9 @@ class TestMeasured:
         measurer = Measurer(testbed)
         judge = MeasuringEvaluator(Workload(mod), Target.for_toolchain("reference"), measurer)
         never, asked = measurer.should_stop, count()
-        limits = SearchLimits(should_stop=lambda: next(asked) >= 12)
-        tuning = TunePlacement(targets=("no_relu", "reference"), seconds=600.0, limits=limits)
-        trace, ctx = tuned(tuning, judge, mod)
+        control = RunControl(should_stop=lambda: next(asked) >= 12)
+        tuning = TunePlacement(targets=("no_relu", "reference"), seconds=600.0)
+        trace, ctx = tuned(tuning, judge, mod, control)
         assert (runners(trace.out_mod), ctx.num_evals) == (["reference"], 2)
         assert 12 < next(asked) < 60
         assert measurer.should_stop is never

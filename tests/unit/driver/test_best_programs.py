@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intarsia.driver.tuned_programs import best_programs
+from intarsia.driver.pipeline import best_programs
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.op import call
 from intarsia.tune import Choice, Instruction
@@ -22,10 +22,13 @@ MODEL = chain("Relu", "Neg", "Relu", "Neg")
 PART = chain("Relu", "Neg")
 
 
-def evaluated(mod: IRModule, after: IRModule, seconds: float) -> Trace:
+def evaluated(mod: IRModule, after: IRModule, seconds: float, *, is_placed: bool = True) -> Trace:
     trace = Trace(mod)
     if after is not mod:
         trace.note(Instruction("rewrite", {"On": Choice("SimplifyExpr")}), "On", after)
+    if is_placed:
+        whole = Choice("PartitionWhole", {"target": "cpu -toolchain=reference"})
+        trace.add(Instruction("placement", {"reference": whole}), "reference")
     trace.perf = seconds
     return trace
 
@@ -39,12 +42,13 @@ def test_parts_of_the_program_do_not_take_part() -> None:
     unchanged = evaluated(MODEL, MODEL, 4e-3)
     faster = evaluated(MODEL, chain("Relu", "Neg", "Abs"), 3e-3)
     fastest = evaluated(MODEL, chain("Relu", "Abs", "Neg"), 2e-3)
-    subgraphs.note([unchanged, faster, fastest], 0)
-    assert best_programs(root, MODEL) == [fastest, faster]
+    unplaced = evaluated(MODEL, chain("Abs"), 1e-3, is_placed=False)
+    subgraphs.note([unchanged, faster, fastest, unplaced], 0)
+    assert best_programs(root, MODEL) == [fastest]
 
 
 def test_a_slower_program_does_not_take_part() -> None:
     root = TuningNode("tuning")
     slower = evaluated(MODEL, chain("Relu", "Abs"), 4.2e-3)
     root.note([evaluated(MODEL, MODEL, 4e-3), slower], 0)
-    assert best_programs(root, MODEL) == []
+    assert [trace.perf for trace in best_programs(root, MODEL)] == [4e-3]

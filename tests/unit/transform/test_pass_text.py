@@ -32,7 +32,7 @@ def test_options_as_by_default_are_left_out() -> None:
     assert pass_text(AppendRelu()) == "AppendRelu"
     assert pass_text(AppendRelu(3)) == "AppendRelu{times=3}"
     assert pass_text(add_abs) == "add_abs"
-    limits = SearchLimits(5, should_stop=lambda: True)
+    limits = SearchLimits(5)
     assert pass_text(TuneLayout((InferType(),), strategy=Beam(2), limits=limits)) == (
         "TuneLayout{eval_passes=[InferType], strategy=Beam{width=2}, limits=SearchLimits{trials=5}}"
     )

@@ -12,10 +12,11 @@ import pytest
 from tests.unit.tune.test_trace import branches
 
 from intarsia.ir import Constant, Function, IRModule, Tuple
+from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
-from intarsia.measure.measure_input import Workload
+from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
@@ -32,6 +33,7 @@ from intarsia.tune import (
     TuningPass,
     transformation,
 )
+from intarsia.tune.run_control import RunControl
 
 POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
 TARGET = Target("cpu -toolchain=onnxruntime -threads=1")
@@ -116,13 +118,16 @@ def test_a_transformation_that_fails_in_a_worker_fails_its_candidate(testbed: Lo
 
 def test_a_measurement_without_a_cost_has_failed(testbed: LocalTestbed) -> None:
     judge = evaluator(testbed)
-    judge.learn(branches(), MeasureResult((), MeasureError.OK, "", 1.0, 0.0))
-    (found,) = judge.evaluate([Trace(branches())])
+    whole = MeasureInput(judge.workload, TARGET, WHOLE)
+    judge.learn(whole, MeasureResult((), MeasureError.OK, "", 1.0, 0.0))
+    trace = Trace(judge.workload.module)
+    trace.add(Instruction("place", [Choice("PartitionWhole", {"target": str(TARGET)})]), "0")
+    (found,) = judge.evaluate([trace])
     assert (found.perf, found.fate) == (inf, "its measurement has no cost")
 
 
 def test_candidates_beyond_the_budget_have_failed(testbed: LocalTestbed) -> None:
-    found = evaluator(testbed, budget=MeasureBudget(trials=0)).evaluate([Trace(branches())])
+    found = evaluator(testbed, control=RunControl(trials=0)).evaluate([Trace(branches())])
     assert found[0].perf == inf
     assert "budget" in found[0].fate
     assert not found[0].is_new

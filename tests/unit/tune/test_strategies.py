@@ -50,7 +50,7 @@ def surface(seed: int, pairs: str) -> Surface:
 
 
 def trials_of(cost: Surface, **limits: float) -> Trials:
-    return Trials(CHOICES, lambda points: list(map(cost, points)), SearchLimits(**limits))  # type: ignore[arg-type]
+    return Trials(CHOICES, lambda points: list(map(cost, points)), SearchLimits(**limits))
 
 
 def optimum(cost: Surface) -> float:
@@ -168,7 +168,7 @@ def test_a_wish_to_stop_is_heard(name: str) -> None:
         asked.append(len(points))
         return [1.0 for _ in points]
 
-    trials = Trials(CHOICES, cost, SearchLimits(should_stop=lambda: bool(asked)))
+    trials = Trials(CHOICES, cost, should_stop=lambda: bool(asked))
     EVERY[name].search(trials)
     assert len(asked) == 1
 
@@ -204,7 +204,7 @@ def test_a_search_that_may_try_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="tries nothing"):
         SearchLimits(trials=0)
     with pytest.raises(UsageError, match="before its first trial"):
-        Exhaustive().search(Trials(CHOICES, lambda _: [], SearchLimits(should_stop=lambda: True)))
+        Exhaustive().search(Trials(CHOICES, lambda _: [], should_stop=lambda: True))
 
 
 @given(st.integers(0, 10**6))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from tests.tuning_passes import CostTable, Deciding, NoteHeuristic, layout, parallel, planted, program
 
@@ -11,6 +9,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Sequential
 from intarsia.tune import Trace, TuningContext
+from intarsia.tune.run_control import RunControl, WallMeter
 from intarsia.tune.strategy import RandomSearch, SearchLimits
 from intarsia.tune.tune_in_turns import PassShare, TuneInTurns
 from intarsia.tune.tuning_context import TraceRecorder
@@ -42,13 +41,14 @@ class Clock:
         return self.now
 
 
+def shares(ctx: TuningContext) -> list[PassShare]:
+    return [note for note in ctx.node.notes if isinstance(note, PassShare)]
+
+
 def test_the_budget_goes_where_it_gains() -> None:
-    told: list[Sequence[PassShare]] = []
-    ctx = TuningContext(CostTable(cost))
-    limits = SearchLimits(trials=80)
-    pass_ = TuneInTurns(passes(), limits, slice_trials=8, on_report=told.append, clock=Clock())
-    found = pass_(program(), ctx)
-    idle, useful = told[0]
+    ctx = TuningContext(CostTable(cost), control=RunControl(meter=WallMeter(Clock())))
+    found = TuneInTurns(passes(), SearchLimits(trials=80), slice_trials=8)(program(), ctx)
+    idle, useful = shares(ctx)
     assert useful.measured > 3 * idle.measured
     assert cost(found) < 100.0 - 40
     assert useful.gain > 0.4 > idle.gain
@@ -59,12 +59,36 @@ def test_the_budget_goes_where_it_gains() -> None:
 
 def test_with_enough_budget_it_ends_as_in_a_row() -> None:
     row = Sequential([NoteHeuristic(), parallel(), layout()])(program(), TuningContext(CostTable(planted)))
-    told: list[Sequence[PassShare]] = []
-    turns = TuneInTurns((NoteHeuristic(), parallel(), layout()), on_report=told.append)
-    found = turns(program(), TuningContext(CostTable(planted)))
+    ctx = TuningContext(CostTable(planted))
+    found = TuneInTurns((NoteHeuristic(), parallel(), layout()))(program(), ctx)
     assert planted(found) == planted(row) == 9
     assert found.attrs["heuristic"] == "yes"
-    assert all(share.is_done for share in told[0])
+    assert all(share.is_done for share in shares(ctx))
+
+
+def test_a_search_that_gains_nothing_ends_before_its_budget() -> None:
+    """Idle decisions cost a trial each: nothing is expected of the rest, and the reason is recorded."""
+    limited, proving = (
+        TuningContext(
+            CostTable(cost), control=RunControl(seconds=1000.0, meter=WallMeter(Clock()), proves=proves)
+        )
+        for proves in (False, True)
+    )
+    idle = (Deciding(what="idle", values=MANY),)
+    for ctx in (limited, proving):
+        TuneInTurns(idle, slice_trials=4)(program(), ctx)
+    assert limited.counts.measured < 40
+    (skipped,) = limited.control.skipped
+    assert "more is expected of the rest" in str(skipped)
+    assert len(set(map(str, shares(proving)))) == 1
+    assert shares(proving)[0].is_done
+    assert proving.counts.measured == 1 + len(MANY)
+
+
+def test_passes_without_a_slice_are_recorded() -> None:
+    ctx = TuningContext(CostTable(cost), control=RunControl(seconds=0.5, meter=WallMeter(Clock())))
+    TuneInTurns(passes())(program(), ctx)
+    assert {skipped.reason for skipped in ctx.control.skipped} == {"the budget was used up before its turn"}
 
 
 def test_the_result_is_never_worse_than_the_program() -> None:
@@ -85,8 +109,8 @@ def test_decisions_are_noted_in_the_trace() -> None:
 
 def test_a_wish_to_stop_ends_it_with_the_best_so_far() -> None:
     table = CostTable(cost)
-    limits = SearchLimits(should_stop=lambda: len(table.modules) > 10)
-    found = TuneInTurns(passes(), limits)(program(), TuningContext(table))
+    control = RunControl(should_stop=lambda: len(table.modules) > 10)
+    found = TuneInTurns(passes())(program(), TuningContext(table, control=control))
     assert cost(found) <= cost(program())
     assert len(table.modules) < 40
 

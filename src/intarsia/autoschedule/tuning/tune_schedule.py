@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -100,10 +99,10 @@ class TuneSchedule(TuningPass, opt_level=0):
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
-        limits, begun = self.limits, time.monotonic()
+        control = ctx.control.part(seconds=self.limits.seconds)
 
         def should_stop() -> bool:
-            return limits.should_stop() or time.monotonic() - begun >= limits.seconds
+            return control.is_over
 
         tasks = () if should_stop() else _kernels(mod, whole)
         if not tasks:

@@ -108,6 +108,13 @@ def tune(
         int | None,
         typer.Option("--schedule-trials", metavar="N", min=1, help="Maximum number of measured schedules."),
     ] = None,
+    until_proven: Annotated[
+        bool,
+        typer.Option(
+            "--until-proven",
+            help="Search until nothing is left to try or the budget ends, however little is expected of it.",
+        ),
+    ] = False,
     locked: Annotated[
         bool,
         typer.Option("--locked", help="Build and verify the plan only, without search and comparison."),
@@ -126,7 +133,8 @@ def tune(
 
     Each toolchain is measured on the whole model and on its parts, in separate processes. Correct candidates
     are timed interleaved, and the fastest one is saved as an artifact for intarsia run. Measurements are
-    stored: the same command again continues, or repeats the result. Ctrl-C stops
+    stored: the same command again continues, or repeats the result. The budget is a limit: the search ends
+    earlier if little more is expected, and says what it left out. Ctrl-C stops
     after the current candidate, a second Ctrl-C immediately.
     """
     from intarsia.cli.arguments.model import ModelArgument
@@ -187,6 +195,7 @@ def tune(
             schedules=schedules,
             schedule_trials=schedule_trials,
             plan=plan_path,
+            until_proven=until_proven,
             locked=locked,
             on_progress=report,
             on_note=console.note,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.ir import IRModule
+from intarsia.measure.measure_input import Candidate
 from intarsia.op.infer import infer_types
+from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.tune.placed_candidate import PLACINGS, Retarget
 from intarsia.tune.transformations import transformation
 
 
@@ -23,3 +28,14 @@ def partitioned(mod: IRModule, partitions: Sequence[Any]) -> IRModule:
         UsageError: A partition is malformed, does not fit the module, or overlaps another one.
     """
     return Placement(tuple(map(Partition.from_json, partitions))).applied(infer_types(mod))
+
+
+def _place_parts(args: Mapping[str, Any], retarget: Retarget) -> tuple[Target, Candidate]:
+    partitions = map(Partition.from_json, args["partitions"])
+    placement = Placement(
+        tuple(replace(part, target=str(retarget(Target.parse(part.target)))) for part in partitions)
+    )
+    return REFERENCE_TARGET, placement.candidate
+
+
+PLACINGS.register(partitioned.__name__, _place_parts)

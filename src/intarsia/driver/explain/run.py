@@ -10,15 +10,15 @@ from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.costs.boundary_costs import NO_BOUNDARIES, BoundaryCosts
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import KIND, Partition, Placement, stable_nodes
+from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
 from intarsia.driver.entrant import Entrant, after_decisions
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.explained_function import FunctionRecord
 from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.explain.function import ChosenPartition, explain_function
-from intarsia.driver.partition import SearchedPartitions
+from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.records import CandidateRecord
-from intarsia.driver.tuned_programs import TunedPrograms
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
@@ -41,8 +41,7 @@ def explain_run(
     entrants: Sequence[Entrant],
     records: Sequence[CandidateRecord],
     host: Host,
-    searched: SearchedPartitions | None,
-    tuned: TunedPrograms | None,
+    pipeline: PipelineResult | None,
     kernel_seconds: Mapping[str, float],
     notes: Sequence[str] = (),
 ) -> Explanation:
@@ -53,12 +52,12 @@ def explain_run(
         entrants: All entrants.
         records: Records of the entrants, the winner first.
         host: This machine.
-        searched: Result of the search for partitions, if there was one.
-        tuned: Results of tuning passes, if there were any.
+        pipeline: Results of the tuning pipeline, if it was run.
         kernel_seconds: Seconds of each kernel of the winner by name, if measured.
         notes: Remarks of the contest, in sentences.
     """
     module = winner.input.workload.module
+    searched = None if pipeline is None else pipeline.searched
     won, decisions = after_decisions(winner.input), decisions_and_base(winner.input.candidate)[0]
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     predicted = {} if searched is None else _predicted(entrants, searched, module)
@@ -75,8 +74,13 @@ def explain_run(
         contest=tuple(_contest_record(record, predicted.get(record.name)) for record in records),
         losses=_losses(records, searched, predicted),
         decisions=tuple(text for text, _ in decisions),
-        tuning=() if tuned is None else tuned.tree,
-        notes=(*import_notes(module), *notes, *_notes(searched), *(() if tuned is None else tuned.shares)),
+        tuning=() if pipeline is None else pipeline.tree,
+        notes=(
+            *import_notes(module),
+            *notes,
+            *_notes(searched),
+            *(() if pipeline is None else pipeline.notes),
+        ),
     )
 
 
@@ -102,7 +106,7 @@ def explain_functions(
     module: IRModule, chosen: Sequence[ChosenPartition], searched: SearchedPartitions | None
 ) -> tuple[FunctionRecord, ...]:
     """Explain the functions of a module that can be partitioned, @main first."""
-    covers = {} if searched is None else {item.name: item for item in searched.found.functions}
+    covers = {} if searched is None else {item.name: item for item in searched.result.functions}
     boundaries = NO_BOUNDARIES if searched is None else searched.boundaries
     records = []
     for var, function in module.graph_functions.items():
@@ -141,7 +145,7 @@ def _notes(searched: SearchedPartitions | None) -> tuple[str, ...]:
     """Return notes about limits of the search."""
     if searched is None:
         return ("no partitions were searched: only whole models were compared",)
-    unmeasured = sum(function.best.unmeasured for function in searched.found.functions)
+    unmeasured = sum(function.best.unmeasured for function in searched.result.functions)
     if unmeasured:
         return (
             f"there was no time to measure {unmeasured} of the parts that were predicted to be the cheapest: "
@@ -173,7 +177,7 @@ def _predicted(
 ) -> dict[str, float]:
     """Return the end-to-end predictions of the search for entrants by name; its best one first."""
     by_name: dict[str, float] = {}
-    for record in searched.found.placements:
+    for record in searched.result.placements:
         seconds = record.seconds + searched.boundaries.run_seconds
         digest, main = record.placement.candidate.digest, _whole_target(record.placement, module)
         for entrant in entrants:
@@ -219,7 +223,7 @@ def _losses(
     main = (
         None
         if searched is None
-        else next((function for function in searched.found.functions if function.name == "main"), None)
+        else next((function for function in searched.result.functions if function.name == "main"), None)
     )
     seconds = {record.name: record.timing.median for record in records if record.timing is not None}
     best = next(iter(predicted), "")

@@ -127,8 +127,12 @@ class _Search:
     def left(self) -> int:
         """Number of candidates that may still be tried, at most the pass's width."""
         limits = self.owner.limits
-        is_over = time.monotonic() - self.begun >= limits.seconds or limits.should_stop()
-        return 0 if is_over else int(min(limits.trials - self.tried, self.owner.width))
+        is_late = time.monotonic() - self.begun >= limits.seconds
+        return (
+            0
+            if is_late or self.ctx.control.is_over
+            else int(min(limits.trials - self.tried, self.owner.width))
+        )
 
     def is_hopeless(self, cost: float, best: Trace) -> bool:
         """Whether a program is too expensive to expand: TASO's threshold.

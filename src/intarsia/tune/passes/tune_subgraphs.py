@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from intarsia.ir import DType, IRModule, TensorType, structural_equal
@@ -77,18 +77,11 @@ class TuneSubgraphs(TuningPass):
         node = ctx.node.add(f"{len(part.occurrences)} parts of {part.operators} operators")
         inner = ctx.recording(Trace(mod), node)
         inner.evaluator = evaluator_of_part(ctx.evaluator, mod)
-        node.trace = after_passes([self._ending(item) for item in self.passes], Trace(mod), inner)
+        node.trace = after_passes(self.passes, Trace(mod), inner)
         if node.trace.has_failed or structural_equal(node.trace.out_mod, mod):
             return []
         choices = (step.instruction.choice(step.decision) for step in node.trace.steps)
         return [choice.to_json() for choice in choices if choice.transform != IDENTITY]
-
-    def _ending(self, item: Pass) -> Pass:
-        """Return a pass that also obeys this pass's stop flag."""
-        if not isinstance(item, TuningPass):
-            return item
-        limits, stops = item.limits, (item.limits.should_stop, self.limits.should_stop)
-        return replace(item, limits=replace(limits, should_stop=lambda: any(stop() for stop in stops)))
 
 
 def _can_be_run(mod: IRModule) -> bool:

@@ -37,13 +37,10 @@ class SearchLimits:
     Attributes:
         trials: Maximum number of points.
         seconds: Time after which no further point is tried.
-        should_stop: Stop flag, called before each batch of points; returns true to stop. It is not part of
-            the limits' serialised form.
     """
 
     trials: float = inf
     seconds: float = inf
-    should_stop: Callable[[], bool] = field(default=never, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.seconds <= 0:
@@ -66,6 +63,7 @@ class Trials:
         limits: SearchLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         estimate: Callable[[Point], float] | None = None,
+        should_stop: Callable[[], bool] = never,
     ) -> None:
         """Nothing is tried yet.
 
@@ -75,6 +73,7 @@ class Trials:
             limits: Limits of the search; default: none.
             clock: Function that returns seconds.
             estimate: Function that returns the expected cost of a point without measuring it; default: none.
+            should_stop: Function that is called before each batch of points; true ends the search.
 
         Raises:
             UsageError: There is no instruction, or one without a choice.
@@ -86,6 +85,7 @@ class Trials:
         self.costs: dict[Point, float] = {}
         self._cost, self._clock, self._begun = cost, clock, clock()
         self._estimate = estimate
+        self._should_stop = should_stop
 
     @property
     def size(self) -> int:
@@ -122,7 +122,7 @@ class Trials:
     def is_over(self) -> bool:
         """Whether no further point is tried."""
         is_late = self._clock() - self._begun >= self.limits.seconds
-        return self.left < 1 or is_late or self.limits.should_stop()
+        return self.left < 1 or is_late or self._should_stop()
 
     def try_points(self, points: Sequence[Point]) -> list[float]:
         """Return the costs of points, after trying new ones; infinite for points beyond the limits."""

@@ -30,7 +30,7 @@ from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.transform import get_pass
 from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel
-from intarsia.tune.strategy import SearchLimits
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.target_options import marked_functions
 
 pytest.importorskip("llvmlite", reason="schedules are of native kernels")
@@ -162,9 +162,9 @@ def test_its_limits_reach_the_search(
     testbed: LocalTestbed, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedule_log, "PoolMeasurer", None)  # it would be opened for a search
-    stopped = TuneSchedule(trials=3, limits=SearchLimits(should_stop=lambda: True))
-    mod = product()
-    assert stopped(mod, planted(testbed, database)) is mod
+    stopped = TuneSchedule(trials=3)
+    mod, ctx = product(), planted(testbed, database)
+    assert stopped(mod, ctx.within(RunControl(should_stop=lambda: True))) is mod
 
 
 def test_mistakes_and_the_name() -> None:

@@ -22,7 +22,9 @@ from intarsia.transform import get_pass
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.passes import TuneRewrite, rewrite_expansion
 from intarsia.tune.passes.rewrite_estimate import estimated_cost
+from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
+from intarsia.tune.substitution import apply_replacement
 from intarsia.tune.tuning_context import TraceRecorder
 
 ENCLOSED = """
@@ -122,12 +124,11 @@ def test_it_stops_after_so_many_trials(trials: int, expected: int) -> None:
 
 
 def test_it_stops_after_so_many_expansions_and_when_it_is_told_to() -> None:
-    few, none = (TuningContext(CostTable(uphill)) for _ in range(2))
+    few = TuningContext(CostTable(uphill))
     TuneRewrite(rules=MOVING, alpha=1.1, max_expansions=2)(program(), few)
     assert few.num_evals == 3
-    stop = SearchLimits(should_stop=lambda: True)
-    mod = program()
-    assert TuneRewrite(rules=MOVING, alpha=1.1, limits=stop)(mod, none) is mod
+    none, mod = TuningContext(CostTable(uphill), control=RunControl(should_stop=lambda: True)), program()
+    assert TuneRewrite(rules=MOVING, alpha=1.1)(mod, none) is mod
     assert none.num_evals == 1
 
 
@@ -229,7 +230,7 @@ def test_it_is_found_by_name() -> None:
 def test_a_substitution_that_raises_is_a_failed_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule builds may not fit; the other substitutions are tried all the same."""
     mod, ctx = program(), TuningContext(CostTable(uphill))
-    real, calls = rewrite_expansion.apply_replacement, []
+    real, calls = apply_replacement, []
 
     def failing_once(*args: Any) -> IRModule:
         calls.append(args)

@@ -18,7 +18,7 @@ from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var, structural_digest, structural_equal
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
@@ -29,6 +29,7 @@ from intarsia.transform import Sequential
 from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.evaluation_log import LoggingEvaluator, ReplayEvaluator
 from intarsia.tune.passes import TuneCombineParallel, TuneLayout, TuneRewrite, TuneSubgraphs
+from intarsia.tune.run_control import RunControl
 
 POLICY = TimingPolicy(warmup_seconds=0, warmup_calls=1, repeats=3, min_repeats=3, min_repeat_seconds=0)
 LAYOUT = TuneSubgraphs(passes=(TuneLayout(),))
@@ -164,11 +165,12 @@ def measuring(
     testbed: LocalTestbed,
     mod: IRModule,
     database: Database | None = None,
-    budget: MeasureBudget | None = None,
+    trials: float = inf,
 ) -> MeasuringEvaluator:
     target = Target("cpu -toolchain=onnxruntime -threads=1")
     measurer = Measurer(testbed, database)
-    return MeasuringEvaluator(Workload(mod), target, measurer, budget=budget or MeasureBudget())
+    control = RunControl(trials=trials, meter=measurer)
+    return MeasuringEvaluator(Workload(mod), target, measurer, control=control)
 
 
 @pytest.mark.slow
@@ -188,7 +190,7 @@ def test_a_transformer_of_the_zoo_is_measured_by_its_layer(testbed: LocalTestbed
 @pytest.mark.slow
 def test_parts_are_paid_for_by_the_budget_of_the_whole(testbed: LocalTestbed) -> None:
     mod = convolutions(3)
-    judge = measuring(testbed, mod, budget=MeasureBudget(trials=2))
+    judge = measuring(testbed, mod, trials=2)
     best = LAYOUT.tune(Trace(mod), TuningContext(judge))
     assert best.perf == inf  # two layouts of a part are measured, and the whole is not
     assert "budget" in best.fate

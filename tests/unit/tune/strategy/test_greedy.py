@@ -16,7 +16,7 @@ def trials(costs: dict[Point, float], **limits: float) -> Trials:
     return Trials(
         CHOICES,
         lambda points: [costs.get(point, 1.0) for point in points],
-        SearchLimits(**limits),  # type: ignore[arg-type]  # trials or seconds
+        SearchLimits(**limits),  # trials or seconds
     )
 
 

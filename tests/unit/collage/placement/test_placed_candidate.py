@@ -11,16 +11,14 @@ import intarsia as ia
 from intarsia.collage.placement.partitioned import partitioned
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.settled import settled
 from intarsia.ir import structural_digest
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.target import Target
 from intarsia.tune import Choice
+from intarsia.tune.placed_candidate import with_placement
 from intarsia.tune.target_options import set_target_options
 from intarsia.tune.tuned_candidate import decisions_and_base, tuned_candidate
-
-pytestmark = pytest.mark.processes
 
 MODEL = program("def @main(%x: T) { Tanh(Neg(Relu(%x))) }")
 ENGINE, OTHER = "cpu -toolchain=onnxruntime", "cpu -toolchain=openvino"
@@ -57,7 +55,7 @@ def transforms(found: MeasureInput) -> list[object]:
     ids=["whole", "behind a rewrite", "with options"],
 )
 def test_the_whole_on_a_target(choices: Sequence[Choice], target: str, before: list[str]) -> None:
-    found = settled(item(*choices))
+    found = with_placement(item(*choices))
     assert (found.target, transforms(found)) == (Target(target), before)
     assert decisions_and_base(found.candidate)[1].digest == WHOLE.digest
     plan = Plan.of_candidate(MODEL, found.candidate, found.target)
@@ -67,7 +65,7 @@ def test_the_whole_on_a_target(choices: Sequence[Choice], target: str, before: l
 
 @pytest.mark.parametrize("after", [[], [ONE_THREAD]], ids=["as placed", "with options"])
 def test_parts(after: Sequence[Choice]) -> None:
-    found = settled(item(SIMPLER, PLACED, *after))
+    found = with_placement(item(SIMPLER, PLACED, *after))
     placement = Placement.of_candidate(decisions_and_base(found.candidate)[1])
     first = f"{ENGINE} -threads=1" if after else ENGINE
     assert [each.target for each in placement.partitions] == [first, OTHER]
@@ -79,7 +77,7 @@ def test_parts(after: Sequence[Choice]) -> None:
 )
 def test_others_stay(choices: Sequence[Choice]) -> None:
     given = item(*choices)
-    assert settled(given) is given
+    assert with_placement(given) is given
     plan = Plan.of_candidate(MODEL, given.candidate, given.target)
     again = Plan.from_json(plan.to_json(), "it")
     assert (again.whole, again.summary) == (None, "host")
@@ -88,9 +86,10 @@ def test_others_stay(choices: Sequence[Choice]) -> None:
 
 def test_what_tells_nothing_of_a_placement_stays() -> None:
     given = MeasureInput(Workload(MODEL), Target(ENGINE), WHOLE)
-    assert settled(given) is given
+    assert with_placement(given) is given
 
 
+@pytest.mark.processes
 def test_tune_runs_a_placement_as_a_tuning_pass() -> None:
     """Both engines alone are baselines already: what the pass finds is one of them, or a mix."""
     result = ia.tune(MODEL, budget="20s", targets=[ENGINE, OTHER], passes=["TunePlacement"], partitions=False)

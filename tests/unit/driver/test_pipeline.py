@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,8 @@ from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
-from intarsia.measure.testbed import local
+from intarsia.measure.measure_input import MeasureInput
+from intarsia.measure.testbed import Measured, local
 from intarsia.op import call
 from intarsia.passes import FoldConstant
 from intarsia.support.errors import UsageError
@@ -95,6 +96,30 @@ def test_what_decides_nothing_changes_nothing(asked: dict[str, list[str]]) -> No
     result = ia.tune(wasteful(), budget="8s", targets=[TARGET], passes=asked["passes"])
     assert [record.name for record in result.candidates] == ["right"]
     assert result.explanation.decisions == ()
+
+
+def test_trials_are_a_budget_for_everything() -> None:
+    """The baseline is one trial; the rest goes to the passes, as with a budget of seconds."""
+    asked: list[str] = []
+    measure = local.LocalTestbed.measure
+
+    def noted(testbed: local.LocalTestbed, inputs: Sequence[MeasureInput]) -> Iterator[Measured]:
+        asked.extend(item.candidate.digest for item in inputs)
+        return measure(testbed, inputs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local.LocalTestbed, "measure", noted)
+        result = ia.tune(wasteful(), budget="30s", trials=3, targets=[TARGET])
+    assert result.chosen.name == "right tuned"
+    assert 1 < len(asked) <= 3
+
+
+def test_what_the_trials_do_not_suffice_for_is_said() -> None:
+    notes: list[str] = []
+    result = ia.tune(wasteful(), budget="30s", trials=1, targets=[TARGET], on_note=notes.append)
+    assert result.chosen.name == "right"
+    assert any("the baselines have used the 1 trials" in note for note in notes)
+    assert any("the baselines have used the 1 trials" in note for note in result.explanation.notes)
 
 
 def test_what_decides() -> None:

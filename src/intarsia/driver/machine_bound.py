@@ -1,0 +1,80 @@
+"""How fast a program could be on this machine at best: no mix and no rewrite gets below that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from intarsia.ir import Call, IRModule, TensorType, post_order
+from intarsia.measure.work import multiply_adds, work_of
+from intarsia.native.graph.convolution_algorithm import transformable_shape
+from intarsia.native.machine.isa import Isa
+from intarsia.native.peak import measured_peak
+
+_SAVED: Final = 4.0
+"""Factor by which F(4x4, 3x3), the fastest algorithm that is accurate enough, saves products."""
+
+_LEAST_PRODUCTS: Final = 1e8
+"""Number of multiply-adds below which a program is not bound by arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineBound:
+    """The time of a program's products at this machine's peak rate.
+
+    Attributes:
+        seconds: Least seconds per run with float32 arithmetic; 0 if nothing is known.
+    """
+
+    seconds: float
+
+    def share(self, seconds: float) -> float:
+        """Return the share of this bound that a program reaches, 0 to 1.
+
+        Args:
+            seconds: Seconds per run of the program.
+        """
+        return min(1.0, self.seconds / seconds) if seconds > 0 else 0.0
+
+    def text(self, seconds: float) -> str:
+        """Return a sentence on a program that takes some seconds per run."""
+        share = self.share(seconds)
+        return (
+            f"it runs at {100 * share:.0f} % of the bound of this machine's arithmetic: "
+            f"at most a factor of {1 / share:.2f} is to gain"
+        )
+
+
+def machine_bound(mod: IRModule, threads: int) -> MachineBound:
+    """Return the bound of a program: its multiply-adds at the peak rate that was measured here.
+
+    Convolutions that algorithms of Winograd's fit count with what these leave. Operators without products
+    count as nothing, and programs with integer products have no bound, so that it is never too high.
+
+    Args:
+        mod: The program, with types.
+        threads: Number of threads that may run it.
+    """
+    if work_of(mod).quantized:
+        return MachineBound(0.0)
+    calls = [
+        expr
+        for function in mod.graph_functions.values()
+        for expr in post_order(function)
+        if isinstance(expr, Call) and multiply_adds(expr)
+    ]
+    if not all(map(_is_static, calls)):
+        return MachineBound(0.0)
+    products = sum(multiply_adds(call) / (_SAVED if transformable_shape(call) else 1.0) for call in calls)
+    return MachineBound(2 * products / _peak(threads) if products >= _LEAST_PRODUCTS else 0.0)
+
+
+def _is_static(call: Call) -> bool:
+    types = [call.checked_type, *(arg.checked_type for arg in call.args)]
+    return all(not isinstance(type_, TensorType) or type_.is_static for type_ in types)
+
+
+@cache
+def _peak(threads: int) -> float:
+    return measured_peak(Isa.host(), threads)

@@ -1,0 +1,197 @@
+"""The tuning pipeline in a run: its passes decide, and the best programs take part in the contest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from intarsia.collage.placement.placement import KIND, Placement
+from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.tune_placement import TunePlacement
+from intarsia.driver.baselines import whole_name
+from intarsia.driver.contest import Contest
+from intarsia.driver.entrant import Entrant
+from intarsia.driver.tuning_record import TuningRecord
+from intarsia.ir import IRModule, structural_digest
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.support.free_names import free_name
+from intarsia.target import Target
+from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.transform import Pass, Sequential
+from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.run_control import RunControl
+from intarsia.tune.target_options import marked_functions
+from intarsia.tune.trace import Trace
+from intarsia.tune.tune_in_turns import TuneInTurns
+from intarsia.tune.tuned_candidate import decisions_and_base, decisions_of
+from intarsia.tune.tuning_context import TuningContext
+from intarsia.tune.tuning_pass import TuningPass
+from intarsia.tune.tuning_tree import TuningNode
+
+REACH: Final = 1.1
+"""Ratio to the fastest baseline up to which tuning passes may let another target catch up."""
+
+_FINALISTS: Final = 4
+"""Maximum number of programs that enter the contest."""
+
+_PROMISING: Final = 1.02
+"""Ratio to the fastest unchanged program above which a program is dropped."""
+
+_SLICE: Final = 4
+"""Trials per slice of a tuning pass: few, because a trial of a whole model takes seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResult:
+    """Results of a tuning pipeline.
+
+    Attributes:
+        tree: Candidates of the passes.
+        notes: Lines of text: the time share and the result of each pass, and what was left out and why.
+        searched: Result of the search of placements of parts, if there was one.
+    """
+
+    tree: tuple[TuningRecord, ...]
+    notes: tuple[str, ...]
+    searched: SearchedPartitions | None
+
+
+def whole_pipeline(
+    passes: Sequence[Pass],
+    targets: Sequence[Target],
+    *,
+    searches_parts: bool,
+    placements: Sequence[Placement] = (),
+    seed: int = 0,
+) -> Pass:
+    """Return the passes as one: they decide for each target, and parts are placed after them.
+
+    Passes that place the program themselves are taken as they are.
+
+    Args:
+        passes: Passes in order.
+        targets: Targets that may run the program or parts of it.
+        searches_parts: Whether different toolchains may run parts.
+        placements: Known placements of parts.
+        seed: Random seed of the search of parts.
+    """
+    if any(isinstance(item, TunePlacement) for item in passes):
+        return _in_turns(passes)
+    return TunePlacement(
+        eval_passes=(_in_turns(passes),) if passes else (),
+        targets=tuple(map(str, targets)),
+        placements=tuple(placements) if searches_parts else (),
+        seconds=math.inf,
+        covers=4 if searches_parts else 0,
+        evolves=searches_parts,
+        reach=REACH,
+        seed=seed,
+    )
+
+
+def _in_turns(passes: Sequence[Pass]) -> Pass:
+    if any(isinstance(item, TuningPass) for item in passes):
+        return TuneInTurns(tuple(passes), slice_trials=_SLICE)
+    return Sequential(passes, name="passes")
+
+
+def run_pipeline(contest: Contest, workload: Workload, pipeline: Pass, control: RunControl) -> PipelineResult:
+    """Run a pipeline of tuning passes, and enter the best programs into a contest.
+
+    Args:
+        contest: Contest in which the baselines were measured.
+        workload: The program, with its inputs.
+        pipeline: Passes as one.
+        control: Budget, and callbacks.
+
+    Raises:
+        IntarsiaError: Measuring is impossible.
+    """
+    evaluator = MeasuringEvaluator(
+        workload, REFERENCE_TARGET, contest.measurer, control=control, by_decisions=True
+    )
+    for entrant in contest.entrants:
+        result = contest.results().get(entrant.key)
+        if result is not None:
+            evaluator.learn(entrant.input, result)
+    ctx = TuningContext(evaluator, control=control, on_wait=contest.measurer.testbed.on_wait)
+    contest.measurer.on_progress = control.report
+    pipeline(workload.module, ctx)
+    contest.enter_new(_entrants(contest, evaluator, ctx.node))
+    searched = next((note for note in _notes(ctx.node) if isinstance(note, SearchedPartitions)), None)
+    lines = [str(note) for note in _notes(ctx.node) if not isinstance(note, SearchedPartitions)]
+    skipped = [f"left out: {skipped}" for skipped in control.skipped]
+    return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched)
+
+
+def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:
+    """Return the fastest programs of a tuning tree, none much slower than the fastest one.
+
+    The tree also holds candidates for parts of the program. They take a fraction of its time, and compute
+    something else: they are left out. So are programs that are not placed yet: their costs are those on a
+    target that only a later decision names.
+
+    Args:
+        tree: Tuning tree with the candidates.
+        mod: The program that was tuned.
+    """
+    traces: dict[str, Trace] = {}
+    of_program = [trace for trace in _evaluated(tree) if trace.in_mod is mod and _is_placed(trace)]
+    for trace in sorted(of_program, key=lambda trace: len(decisions_of(trace))):
+        traces.setdefault(structural_digest(trace.out_mod), trace)
+    costs = {digest: trace.cost for digest, trace in traces.items()}
+    most = _PROMISING * min(costs.values(), default=math.inf)
+    ranked = sorted((cost, digest) for digest, cost in costs.items() if math.isfinite(cost) and cost <= most)
+    return [traces[digest] for _, digest in ranked]
+
+
+def _entrants(contest: Contest, evaluator: MeasuringEvaluator, tree: TuningNode) -> list[Entrant]:
+    """Return the best programs that do not take part yet."""
+    keys = {entrant.key for entrant in contest.entrants}
+    chosen: list[Entrant] = []
+    for trace in best_programs(tree, evaluator.workload.module):
+        item = evaluator.input(trace)
+        names = [*(entrant.name for entrant in contest.entrants), *(entrant.name for entrant in chosen)]
+        entrant = Entrant(_name(item, names), item)
+        if entrant.key not in keys and len(chosen) < _FINALISTS:
+            keys.add(entrant.key)
+            chosen.append(entrant)
+    return chosen
+
+
+def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:
+    """Return a tree as records."""
+    trace, best = node.trace, node.best
+    works = trace is not None and trace.perf is not None and math.isfinite(trace.perf)
+    fate = node.remark if trace is None or works else trace.fate or "not evaluated"
+    children = tuple(
+        _record(child, is_chosen=best is not None and child.trace is best) for child in node.children
+    )
+    seconds = trace.perf if trace is not None and works else None
+    return TuningRecord(node.name, trace is not None, seconds, fate, is_chosen, children)
+
+
+def _name(item: MeasureInput, taken: Sequence[str]) -> str:
+    """Return a free name: the toolchains, "tuned" after decisions, and a number if the name is taken."""
+    decisions, base = decisions_and_base(item.candidate)
+    toolchains = Placement.of_candidate(base).summary if base.kind == KIND else whole_name(item.target)
+    return free_name(f"{toolchains} tuned" if decisions else toolchains, taken, " ({})", 2)
+
+
+def _evaluated(node: TuningNode) -> Iterator[Trace]:
+    if node.trace is not None and node.trace.perf is not None:
+        yield node.trace
+    for child in node.children:
+        yield from _evaluated(child)
+
+
+def _is_placed(trace: Trace) -> bool:
+    return any(True for _ in marked_functions(trace.out_mod))
+
+
+def _notes(node: TuningNode) -> Iterator[object]:
+    yield from node.notes
+    for child in node.children:
+        yield from _notes(child)

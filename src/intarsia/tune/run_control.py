@@ -1,0 +1,175 @@
+"""The limits of a tuning run: its budget, its clock, and what it reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Protocol
+
+from intarsia.measure.measurer import Measurer
+from intarsia.support.callbacks import never, silent
+
+
+class Meter(Protocol):
+    """Counts what measuring has used so far, as `Measurer` does."""
+
+    @property
+    def spent(self) -> float:
+        """Seconds of all measurements."""
+
+    @property
+    def trials(self) -> int:
+        """Number of measurements."""
+
+
+@dataclass(slots=True)
+class WallMeter:
+    """Counts the seconds since it was made; for runs that measure nothing.
+
+    Attributes:
+        clock: Function that returns seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    trials: int = 0
+    _begun: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since this meter was made."""
+        return self.clock() - self._begun
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Work that a run left out.
+
+    Attributes:
+        what: Name of the pass or the stage.
+        reason: Why it was left out, or ended early.
+    """
+
+    what: str
+    reason: str
+
+    def __str__(self) -> str:
+        """A line for people."""
+        return f"{self.what}: {self.reason}"
+
+
+@dataclass(eq=False)
+class RunControl:
+    """The budget of a tuning run or of a part of it, shared by all passes that run in it.
+
+    Seconds and trials are counted by a meter. A measurer counts a stored measurement with its original time,
+    so that a resumed run decides as an uninterrupted one does.
+
+    Attributes:
+        seconds: Seconds of measuring after which nothing more is measured.
+        trials: Number of measured candidates after which nothing more is measured.
+        meter: Counts both.
+        should_stop: Function that returns true to end the run with the measurements so far.
+        on_progress: Called with the used share of the budget, from 0 to 1, and the progress of what runs.
+        on_note: Called with sentences for people.
+        skipped: Work that was left out so far, with reasons; shared by all parts of a run.
+        proves: Whether to go on until nothing is left to try, however little is expected of it.
+    """
+
+    seconds: float = inf
+    trials: float = inf
+    meter: Meter = field(default_factory=WallMeter)
+    should_stop: Callable[[], bool] = never
+    on_progress: Callable[[float, object], object] = silent
+    on_note: Callable[[str], object] = silent
+    skipped: list[Skipped] = field(default_factory=list)
+    proves: bool = False
+    _outer: RunControl | None = None
+    _begun: tuple[float, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self.meter.spent, self.meter.trials
+
+    @property
+    def spent(self) -> float:
+        """Seconds used since this control was made."""
+        return self.meter.spent - self._begun[0]
+
+    @property
+    def used(self) -> int:
+        """Trials used since this control was made."""
+        return self.meter.trials - self._begun[1]
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until this budget ends, or that of the run around it."""
+        outer = inf if self._outer is None else self._outer.seconds_left
+        return max(0.0, min(self.seconds - self.spent, outer))
+
+    @property
+    def trials_left(self) -> float:
+        """Trials until this budget ends, or that of the run around it."""
+        outer = inf if self._outer is None else self._outer.trials_left
+        return max(0.0, min(self.trials - self.used, outer))
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the seconds or the trials are used up."""
+        return self.seconds_left <= 0 or self.trials_left < 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is measured: the budget is used up, or the run is to stop."""
+        return self.is_spent or self.should_stop()
+
+    @property
+    def fraction(self) -> float:
+        """Used share of the budget, from 0 to 1."""
+        shares = [self.spent / self.seconds] if isfinite(self.seconds) and self.seconds > 0 else []
+        shares += [self.used / self.trials] if isfinite(self.trials) and self.trials > 0 else []
+        return min(1.0, max(shares, default=0.0))
+
+    def part(self, *, seconds: float = inf, trials: float = inf) -> RunControl:
+        """Return the control of a part of the run, which begins now and ends no later than the run.
+
+        Args:
+            seconds: Seconds for the part.
+            trials: Trials for the part.
+        """
+        return RunControl(
+            seconds,
+            trials,
+            self.meter,
+            self.should_stop,
+            self.on_progress,
+            self.on_note,
+            self.skipped,
+            self.proves,
+            self,
+        )
+
+    def skip(self, what: str, reason: str) -> None:
+        """Record that work is left out; once for the same work and reason."""
+        skipped = Skipped(what, reason)
+        if skipped not in self.skipped:
+            self.skipped.append(skipped)
+            self.on_note(f"left out: {skipped}")
+
+    def report(self, detail: object = None) -> None:
+        """Report the progress of what runs now."""
+        self.on_progress(self.fraction, detail)
+
+    @contextmanager
+    def stopping(self, measurer: Measurer) -> Iterator[None]:
+        """Let a measurer stop with this control, inside of the block."""
+        before = measurer.should_stop
+        measurer.should_stop = lambda: before() or self.is_over
+        try:
+            yield
+        finally:
+            measurer.should_stop = before

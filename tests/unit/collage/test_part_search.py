@@ -1,0 +1,152 @@
+"""The search of placements end to end: nothing twice, and within its budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.collage_costs import One, Two
+from tests.collage_programs import program
+from tests.mock_cost_estimator import MockCostEstimator
+from tests.tuning_passes import Deciding
+
+from intarsia.collage.costs.cost_estimator import COST_ESTIMATORS
+from intarsia.collage.placement.placement import Placement
+from intarsia.collage.placement_search import PlacementSearch
+from intarsia.collage.tune_placement import TunePlacement
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.candidate_task import Outcome
+from intarsia.measure.database import Database
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_result import MeasureError
+from intarsia.measure.measurer import Measurer
+from intarsia.measure.testbed import LocalTestbed, Measured
+from intarsia.op.operator_predicate import holding_operator_predicate
+from intarsia.runtime.kernel import TOOLCHAINS
+from intarsia.target import Host, Target
+from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
+from intarsia.tune.run_control import RunControl
+from intarsia.tune.tuned_candidate import decisions_and_base
+
+MOD = program("def @main(%x: T) { Exp(Softmax(Exp(Softmax(Exp(Softmax(Exp(Softmax(%x)))))))) }")
+TUNING = TunePlacement(targets=("one", "two"), estimator="planted", covers=1, evolves=True, reach=1.1)
+SECONDS = {("one", "Exp"): 1.0, ("one", "Softmax"): 4.0, ("two", "Exp"): 3.0, ("two", "Softmax"): 1.0}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toolchains() -> Iterator[None]:
+    planted = MockCostEstimator({"one": 1, "two": 2})
+    with (
+        TOOLCHAINS.holding("one", One),
+        TOOLCHAINS.holding("two", Two),
+        holding_operator_predicate("one", lambda _: True),
+        holding_operator_predicate("two", lambda _: True),
+        COST_ESTIMATORS.holding("planted", planted),
+    ):
+        yield
+
+
+class PlantedTestbed(LocalTestbed):
+    """Nothing is built or run: a placement takes the sum of its operators and of its partitions."""
+
+    def __init__(self) -> None:  # no folder, no workers
+        self.host = Host.detect()
+        self.asked: list[tuple[str, str, str]] = []
+
+    @property
+    def width(self) -> int:
+        return 16
+
+    def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+        for item in inputs:
+            self.asked.append((item.workload.digest, str(item.target), item.candidate.digest))
+            seconds = latency(item)
+            error = MeasureError.OK if math.isfinite(seconds) else MeasureError.CRASH
+            yield Measured(item, Outcome(error, "", (seconds,) * 6 if error is MeasureError.OK else ()), 2.0)
+
+
+def latency(item: MeasureInput) -> float:
+    base = decisions_and_base(item.candidate)[1]
+    if base.kind == WHOLE.kind:
+        return 0.5 + sum(4 * SECONDS[str(item.target.toolchain), name] for name in ("Exp", "Softmax"))
+    return sum(
+        0.5 + sum(SECONDS[each.toolchain, name] for name in each.label.split("+"))
+        for each in Placement.of_candidate(base).partitions
+    )
+
+
+def searching(
+    testbed: PlantedTestbed,
+    database: Database | None = None,
+    tuning: TunePlacement = TUNING,
+    **limits: Any,
+) -> tuple[PlacementSearch, Trace]:
+    """A search of placements of a program that both toolchains can run; a measurement takes two seconds."""
+    measurer = Measurer(testbed, database)
+    control = RunControl(meter=measurer, **limits)
+    evaluator = MeasuringEvaluator(
+        Workload(MOD, "planted"), REFERENCE_TARGET, measurer, control=control, by_decisions=True
+    )
+    ctx = TuningContext(evaluator, control=control)
+    return PlacementSearch(tuning, ctx, tuple(map(Target.for_toolchain, tuning.targets))), Trace(MOD)
+
+
+def best(testbed: PlantedTestbed, database: Database | None = None, **limits: Any) -> Trace:
+    search, trace = searching(testbed, database, **limits)
+    return search.best(trace)
+
+
+def test_each_operator_goes_where_it_is_fastest() -> None:
+    assert best(PlantedTestbed()).perf == 8 * 1.5
+
+
+def test_nothing_is_measured_twice_and_no_more_than_the_budget_allows() -> None:
+    testbed = PlantedTestbed()
+    search, trace = searching(testbed, seconds=33.0)
+    search.best(trace)
+    assert len(testbed.asked) == len(set(testbed.asked)) == 17
+    assert search.ctx.control.is_spent
+    few = PlantedTestbed()
+    best(few, trials=5)
+    assert len(few.asked) == 5
+
+
+def test_a_toolchain_that_runs_all_is_measured_as_such() -> None:
+    testbed = PlantedTestbed()
+    best(testbed)
+    wholes = [key for key in testbed.asked if key[2] == WHOLE.digest]
+    assert sorted(target for _, target, _ in wholes) == ["cpu -toolchain=one", "cpu -toolchain=two"]
+
+
+def test_the_same_search_again_measures_nothing(tmp_path: Path) -> None:
+    testbed, costs = PlantedTestbed(), []
+    for _ in range(2):
+        with Database.open(tmp_path / "measurements.db") as database:
+            costs.append(best(testbed, database, seconds=41.0).perf)
+        assert len(testbed.asked) == 21
+    assert costs[0] == costs[1]
+    with Database.open(tmp_path / "measurements.db") as database:
+        more = best(testbed, database, seconds=61.0)
+    assert len(testbed.asked) == 31
+    assert (more.perf or 0) <= (costs[0] or 0)
+
+
+def test_a_wish_to_stop_ends_it_with_what_is_measured() -> None:
+    testbed = PlantedTestbed()
+    assert best(testbed, should_stop=lambda: len(testbed.asked) >= 7).perf is not None
+    assert 7 <= len(testbed.asked) <= 8
+
+
+def test_a_target_that_is_too_far_behind_gets_no_passes() -> None:
+    tuning = replace(TUNING, eval_passes=(Deciding(what="fact"),), evolves=False, covers=0)
+    search, trace = searching(PlantedTestbed(), tuning=tuning)
+    search.best(trace)
+    assert [child.name for child in search.ctx.node.children if child.children] == ["two"]
+    (skipped,) = search.ctx.control.skipped
+    assert skipped.what == "tuning passes for one"
+    assert "times as slow as the fastest" in skipped.reason

@@ -1,0 +1,64 @@
+"""The budget of a run and of its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intarsia.tune.run_control import RunControl, Skipped
+
+
+@dataclass
+class Meter:
+    spent: float = 0.0
+    trials: int = 0
+
+
+def test_a_part_ends_no_later_than_the_run() -> None:
+    meter = Meter(spent=5.0)
+    run = RunControl(seconds=10.0, trials=4, meter=meter)
+    meter.spent = 9.0
+    part = run.part(seconds=8.0)
+    assert (part.seconds_left, part.trials_left) == (6.0, 4)
+    meter.spent, meter.trials = 12.0, 3
+    assert (part.spent, part.used, part.seconds_left, part.trials_left) == (3.0, 3, 3.0, 1)
+    assert not part.is_over
+    meter.trials = 4
+    assert part.is_spent
+    assert part.is_over
+
+
+def test_a_part_ends_by_its_own_budget() -> None:
+    meter = Meter()
+    part = RunControl(seconds=10.0, meter=meter).part(seconds=2.0, trials=5)
+    meter.spent = 2.0
+    assert part.is_spent
+    assert part.fraction == 1.0
+
+
+def test_without_a_budget_only_a_wish_to_stop_ends_it() -> None:
+    stops: list[bool] = []
+    run = RunControl(meter=Meter(spent=1e9, trials=10**9), should_stop=lambda: bool(stops))
+    assert not run.is_over
+    assert run.fraction == 0.0
+    stops.append(True)
+    assert run.is_over
+    assert run.part(seconds=5.0).is_over
+    assert not run.is_spent
+
+
+def test_what_is_left_out_is_said_once() -> None:
+    notes: list[str] = []
+    run = RunControl(on_note=notes.append)
+    for control in (run, run.part(seconds=1.0)):
+        control.skip("TuneLayout", "there was no time")
+    assert run.skipped == [Skipped("TuneLayout", "there was no time")]
+    assert notes == ["left out: TuneLayout: there was no time"]
+
+
+def test_progress_tells_the_larger_share() -> None:
+    seen: list[tuple[float, object]] = []
+    meter = Meter()
+    run = RunControl(seconds=10.0, trials=4, meter=meter, on_progress=lambda *event: seen.append(event))
+    meter.spent, meter.trials = 2.0, 3
+    run.report("half")
+    assert seen == [(0.75, "half")]
