@@ -149,5 +149,5 @@ def test_parts_and_programs_have_the_settings_of_the_workload(testbed: LocalTest
     settings = judge.workload.settings
     assert settings != PassSettings()
     mod = judge.workload.module
-    assert judge.for_part(mod).part.workload.settings == settings
+    assert judge.for_part(mod).workload.settings == settings
     assert judge.input(Trace(mod)).workload.settings == settings
