@@ -25,12 +25,14 @@ class KernelQuestion:
         choices: Choices beside native's rule, by name, the most promising first.
         most_saved: Seconds that it can save at most in one run of the program; None if only the distance from
             the best rate of the program's kernels limits it.
+        has_less_work: Whether a choice may compute the same with fewer operations, which no rate limits.
     """
 
     name: str
     groups: tuple[str, ...]
     choices: Mapping[str, Choice]
     most_saved: float | None = None
+    has_less_work: bool = False
 
     def instruction(self, kept: Sequence[str] | None = None) -> Instruction:
         """Return the instruction, with native's rule as the first choice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from intarsia.tune.choice import Choice
@@ -45,11 +45,31 @@ class TuneKernels(TuningPass):
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
         """Return an instruction for each question that can pay, or one without a choice."""
-        target, mod = self.target or target_of(ctx.evaluator), trace.out_mod
-        groups = ctx.memo.get_or_make(mod, ("kernel groups", target), lambda: kernel_groups(mod, target))
-        questions = self.questions(groups, target)
-        key = ("kernel questions", target, *(question.name for question in questions))
-        instructions = ctx.memo.get_or_make(
-            mod, key, lambda: timed_instructions(questions, groups, trace, ctx)
-        )
+        target = self.target or target_of(ctx.evaluator)
+        instructions = kernel_instructions(self.questions, target, trace, ctx)
         return instructions or [Instruction(self.info.name, {AS_IT_IS: Choice()})]
+
+
+def kernel_instructions(
+    ask: Callable[[Sequence[KernelGroup], str], list[KernelQuestion]],
+    target: str,
+    trace: Trace,
+    ctx: TuningContext,
+) -> list[Instruction]:
+    """Return instructions for the questions that can pay, and time kernels once for each program.
+
+    Args:
+        ask: Function from the groups of a program and a target to the questions.
+        target: Target of the whole program if it assigns no function to a toolchain; "" for none.
+        trace: Trace that ends with the program.
+        ctx: Context of the pass.
+    """
+    mod = trace.out_mod
+    groups = ctx.memo.get_or_make(mod, ("kernel groups", target), lambda: kernel_groups(mod, target))
+    questions = ask(groups, target)
+    asked = tuple((question.name, *question.choices) for question in questions)
+    return ctx.memo.get_or_make(
+        mod,
+        ("kernel questions", target, asked),
+        lambda: timed_instructions(questions, groups, trace, ctx),
+    )

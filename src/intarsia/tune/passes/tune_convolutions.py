@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,15 +21,14 @@ from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
 from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
-from intarsia.tune.strategy import Greedy, Strategy
+from intarsia.tune.kernels import AS_IT_IS, KernelGroup, KernelQuestion
+from intarsia.tune.kernels.tune_kernels import kernel_instructions
+from intarsia.tune.strategy import Prefixes, Strategy
 from intarsia.tune.target_options import change_target_option, toolchain_functions
 from intarsia.tune.trace import Trace
 from intarsia.tune.transformations import transformation
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
-
-AS_IT_IS: Final = "as it is"
-"""The decision to leave the choice to native's estimate; it stands first, and wins ties."""
 
 _NATIVE: Final = "native"
 _HOPELESS: Final = 1.6
@@ -88,7 +87,7 @@ class TuneConvolutions(TuningPass, opt_level=0):
         UsageError: There is no algorithm of a name.
     """
 
-    strategy: Strategy = field(default_factory=Greedy, kw_only=True)
+    strategy: Strategy = field(default_factory=Prefixes, kw_only=True)
     algorithms: tuple[str, ...] = field(default=("direct", "winograd_2", "winograd_4"), kw_only=True)
     target: str = field(default="", kw_only=True)
 
@@ -108,12 +107,24 @@ class TuneConvolutions(TuningPass, opt_level=0):
                 )
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> list[Instruction]:
-        """Return an instruction for each shape with alternatives, or one without a choice."""
+        """Return an instruction for each shape with alternatives, or one without a choice.
+
+        Where kernels can be timed, shapes that cannot pay are left out, and those that save most stand first.
+        """
         target = self.target or target_of(ctx.evaluator)
-        instructions = [
-            Instruction(f"convolutions {shape}", {AS_IT_IS: Choice(), **self._choices(shape, names, target)})
-            for shape, names in self._alternatives(trace.out_mod, target)
-        ]
+
+        def ask(groups: Sequence[KernelGroup], target: str) -> list[KernelQuestion]:
+            return [
+                KernelQuestion(
+                    f"convolutions {shape}",
+                    tuple(group.key for group in groups if shape in _shapes(group)),
+                    self._choices(shape, names, target),
+                    has_less_work=True,
+                )
+                for shape, names in self._alternatives(trace.out_mod, target)
+            ]
+
+        instructions = kernel_instructions(ask, target, trace, ctx)
         return instructions or [Instruction("convolutions", {AS_IT_IS: Choice()})]
 
     def _choices(self, shape: ConvolutionShape, names: Iterable[str], target: str) -> dict[str, Choice]:
@@ -132,6 +143,10 @@ class TuneConvolutions(TuningPass, opt_level=0):
             ]
             if names:
                 yield shape, names
+
+
+def _shapes(group: KernelGroup) -> set[ConvolutionShape | None]:
+    return {transformable_shape(call) for call in group.rule.calls}
 
 
 def _products(mod: IRModule, target: str) -> Counter[ConvolutionShape]:
