@@ -10,9 +10,12 @@ from intarsia.support.errors import UsageError
 from intarsia.transform import Pass, Sequential, load_pass_sequence, read_passes, register_pipeline
 from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.passes import (
+    TuneChannelBlocks,
     TuneCombineParallel,
     TuneConvolutions,
     TuneFlags,
+    TuneFusionBorders,
+    TuneKernelThreads,
     TuneLayout,
     TuneLibraries,
     TunePipeline,
@@ -34,7 +37,8 @@ def default_tuning() -> Sequential:
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
-    return Sequential([TunePipeline(), in_parts, *on_program])
+    on_kernels = [TuneChannelBlocks(), TuneKernelThreads(), TuneFusionBorders()]
+    return Sequential([TunePipeline(), in_parts, *on_program, *on_kernels])
 
 
 @register_pipeline("experiment_tuning")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from intarsia.ir import TensorType
@@ -23,8 +24,8 @@ _MUCH_PADDING: Final = 1.15
 class TuneChannelBlocks(TuneKernels, opt_level=0):
     """Decides how many channels native keeps together for each convolution, and so where layouts change.
 
-    By rule a block is a vector, and few channels are plain. Half a block has less padding where the number of
-    channels does not fit; the plain layout needs no conversion before and behind.
+    By rule a block is a vector, and few channels are plain. Smaller blocks have less padding where the number
+    of channels, or of those of a group, does not fit; the plain layout needs no conversion before and behind.
     """
 
     def questions(self, groups: Sequence[KernelGroup], target: str) -> list[KernelQuestion]:
@@ -45,27 +46,26 @@ def _sizes(group: KernelGroup) -> list[int]:
         return []
     if not group.lanes:
         return [size for size in _SIZES if size <= min(group.vector_lanes, max(channels))]
-    half = group.lanes // 2
-    saves = (
-        _padding(channels, group.lanes) >= _MUCH_PADDING * _padding(channels, half)
-        if half in _SIZES
-        else False
-    )
-    return [*([half] if saves else []), 0]
+    padding = _padding(channels, group.lanes)
+    smaller = [size for size in _SIZES if size < group.lanes]
+    return [*(size for size in smaller if padding >= _MUCH_PADDING * _padding(channels, size)), 0]
 
 
 def _channels(group: KernelGroup) -> tuple[int, ...]:
-    """Return the numbers of channels that the convolution of a group reads and writes; none without one."""
+    """Return the numbers of channels that a group of the convolution reads and writes; none without one.
+
+    A depthwise convolution counts as one group: its blocks hold channels of many.
+    """
     for call in group.rule.calls:
         if str(call.op) in CONVOLUTIONS:
             types = [expr.checked_type for expr in (call.args[0], call)]
-            return tuple(type_.static_shape[1] for type_ in types if isinstance(type_, TensorType))
+            channels = [type_.static_shape[1] for type_ in types if isinstance(type_, TensorType)]
+            groups = call.attrs.get("group", 1)
+            parts = groups if isinstance(groups, int) and groups < min(channels) else 1
+            return tuple(count // parts for count in channels)
     return ()
 
 
 def _padding(channels: Sequence[int], size: int) -> float:
     """Return the ratio of positions to channels, over all pairs of read and written channels."""
-    ratio = 1.0
-    for count in channels:
-        ratio *= -(-count // size) * size / count
-    return ratio
+    return prod(-(-count // size) * size / count for count in channels)
