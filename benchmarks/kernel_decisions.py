@@ -1,0 +1,132 @@
+"""Native with decisions on single kernels against native's rules, per pass and with all of them.
+
+For each model the passes run on native alone, with a new database. Then the program by rule and the programs
+of each pass and of all passes are measured interleaved in one process. A ratio is the median time by rule
+over that with decisions: above 1 they gain. There is no ratio if a pass decided nothing.
+
+Usage: python -m benchmarks.kernel_decisions [NAME or FILE.onnx ...] [--threads 2] [--race 10s] [--json]
+
+A name is one of the zoo.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from intarsia.build import build
+from intarsia.driver.budget import parse_budget
+from intarsia.frontend.onnx import from_onnx
+from intarsia.frontend.zoo import build_model
+from intarsia.ir import IRModule
+from intarsia.measure.database import Database
+from intarsia.measure.inputs import random_inputs
+from intarsia.measure.measure_input import Workload
+from intarsia.measure.measurer import Measurer
+from intarsia.measure.testbed import LocalTestbed
+from intarsia.measure.timing.interleaved import time_interleaved
+from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.passes import partition_whole
+from intarsia.target import Target
+from intarsia.toolchain.this_host import this_host
+from intarsia.transform import Sequential
+from intarsia.tune import MeasuringEvaluator, Trace, TuningContext, TuningPass
+from intarsia.tune.passes import TuneChannelBlocks, TuneConvolutions, TuneFusionBorders, TuneKernelThreads
+from intarsia.tune.tuning_context import TraceRecorder
+
+PASSES: Final[tuple[TuningPass, ...]] = (
+    TuneConvolutions(),
+    TuneChannelBlocks(),
+    TuneKernelThreads(),
+    TuneFusionBorders(),
+)
+RULE: Final = "rule"
+ALL: Final = "all"
+
+
+def decide(module: IRModule, target: Target, passes: Sequence[TuningPass], measurer: Measurer) -> Trace:
+    """Return the trace of some passes, one after the other."""
+    evaluator = MeasuringEvaluator(Workload(module), target, measurer, by_decisions=True)
+    ctx = TuningContext(evaluator).recording(Trace(module))
+    Sequential(passes, name="passes")(module, ctx)
+    assert isinstance(ctx.trace, TraceRecorder)
+    return ctx.trace.tuned
+
+
+def measure_model(name: str, threads: int, seconds: float) -> dict[str, Any]:
+    """Decide on a model's kernels, and return the record."""
+    module = from_onnx(name if name.endswith(".onnx") else build_model(name))
+    target = Target.for_toolchain("native", threads=threads)
+    begun, traces = time.perf_counter(), {}
+    with (
+        LocalTestbed.open(this_host()) as testbed,
+        TemporaryDirectory() as folder,
+        Database.open(Path(folder) / "measurements.db") as database,
+    ):
+        for item in PASSES:
+            traces[item.info.name] = decide(module, target, [item], Measurer(testbed, database))
+        traces[ALL] = decide(module, target, PASSES, Measurer(testbed, database))
+    spent = time.perf_counter() - begun
+    changed = {key: trace for key, trace in traces.items() if trace.out_mod is not module}
+    inputs = random_inputs(module["main"])
+    with ExitStack() as stack:
+        programs = {RULE: stack.enter_context(build(partition_whole(module, target)))}
+        for key, trace in changed.items():
+            programs[key] = stack.enter_context(build(trace.out_mod))
+        arrays = [inputs[info.name] for info in programs[RULE].inputs]
+        calls = {
+            key: (lambda program=program: program.run_flat(*arrays)) for key, program in programs.items()
+        }
+        timed = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
+        ratios = {key: timed.ratio(RULE, key) for key in changed}
+    return {
+        "model": Path(name).parent.name if name.endswith(".onnx") else name,
+        "threads": threads,
+        "milliseconds": 1e3 * timed.timings[RULE].median,
+        "tuning_seconds": spent,
+        "ratios": {key: [ratio.ratio, ratio.low, ratio.high] for key, ratio in ratios.items()},
+        "decisions": {
+            key: [
+                f"{step.instruction.name}: {step.decision}"
+                for step in trace.steps
+                if step.decision != "as it is"
+            ]
+            for key, trace in changed.items()
+        },
+    }
+
+
+def table_rows(record: dict[str, Any]) -> list[str]:
+    """Return the lines of a model: one for each pass that decided something."""
+    head = f"{record['model']} ({record['threads']} threads, {record['milliseconds']:.3f} ms by rule)"
+    rows = [
+        f"  {key}: {ratio:.3f} ({low:.3f} to {high:.3f}); {'; '.join(record['decisions'][key])}"
+        for key, (ratio, low, high) in record["ratios"].items()
+    ]
+    return [f"{head}, decided in {record['tuning_seconds']:.0f} s", *(rows or ["  nothing decided"])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--race", default="10s")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    records = []
+    for name in options.names:
+        records.append(measure_model(name, options.threads, parse_budget(options.race)))
+        if not options.json:
+            print("\n".join(table_rows(records[-1])), flush=True)
+    if options.json:
+        print(json.dumps(records, indent=1))
+
+
+if __name__ == "__main__":
+    main()
