@@ -78,14 +78,27 @@ class KernelTimes:
         return key, getattr(self.groups[key], amount)
 
 
-def timed_instructions(
+@dataclass(frozen=True, slots=True)
+class TimedQuestions:
+    """The questions that can pay.
+
+    Attributes:
+        instructions: Their instructions, those that save most first.
+        skipped: Number of questions that cannot pay, or were not among the first.
+    """
+
+    instructions: tuple[Instruction, ...] = ()
+    skipped: int = 0
+
+
+def timed_questions(
     questions: Sequence[KernelQuestion], groups: Sequence[KernelGroup], trace: Trace, ctx: TuningContext
-) -> list[Instruction]:
-    """Return instructions for the questions that can pay, those that save most first.
+) -> TimedQuestions:
+    """Return the questions that can pay, by the times of kernels.
 
     Kernels are timed where they run, in the program as it is and in one program for all first choices, one
-    for all second choices, and so on: so a few builds decide about many kernels. What cannot pay is noted in
-    the tuning tree. Without an evaluator of kernels all questions are returned, in their order.
+    for all second choices, and so on: so a few builds decide about many kernels. Without an evaluator of
+    kernels all questions are returned, in their order.
 
     Args:
         questions: Questions on the program at the end of the trace.
@@ -94,24 +107,24 @@ def timed_instructions(
         ctx: Context of the pass.
     """
     if not questions:
-        return []
+        return TimedQuestions()
     evaluator, keys = ctx.evaluator, [group.key for group in groups]
     unchanged = trace.copy()
     as_it_is = (
         evaluator.time_kernels([unchanged], keys) if isinstance(evaluator, EvaluatorOfKernels) else None
     )
     if as_it_is is None or not all(map(isfinite, as_it_is[0])) or not any(as_it_is[0]):
-        return [question.instruction() for question in questions]
+        return TimedQuestions(tuple(question.instruction() for question in questions))
     assert isinstance(evaluator, EvaluatorOfKernels)
     times = KernelTimes(dict(zip(keys, as_it_is[0], strict=True)), {group.key: group for group in groups})
     payable = _payable(questions, times)
-    _note_rest(len(questions) - len(payable), ctx)
+    skipped = len(questions) - len(payable)
     variants = _variants(payable, trace, ctx)
     timed = evaluator.time_kernels([unchanged, *variants], keys) if variants else None
     if timed is None:
-        return [question.instruction() for question in payable]
+        return TimedQuestions(tuple(question.instruction() for question in payable), skipped)
     seconds = [dict(zip(keys, costs, strict=True)) for costs in timed]
-    return _ordered(payable, seconds, sum(timed[0]))
+    return TimedQuestions(_ordered(payable, seconds, sum(timed[0])), skipped)
 
 
 def _payable(questions: Sequence[KernelQuestion], times: KernelTimes) -> list[KernelQuestion]:
@@ -119,12 +132,6 @@ def _payable(questions: Sequence[KernelQuestion], times: KernelTimes) -> list[Ke
     most = {question.name: times.most_saved(question) for question in questions}
     kept = [question for question in questions if most[question.name] >= LEAST_SHARE * times.whole]
     return sorted(kept, key=lambda question: -most[question.name])[:MOST_QUESTIONS]
-
-
-def _note_rest(count: int, ctx: TuningContext) -> None:
-    if count:
-        reason = f"share of the time x possible gain below {LEAST_SHARE:.0%}, or not among the first"
-        ctx.node.add(f"not tried: {count} kernels, {reason} {MOST_QUESTIONS}")
 
 
 def _variants(questions: Sequence[KernelQuestion], trace: Trace, ctx: TuningContext) -> list[Trace]:
@@ -142,7 +149,7 @@ def _variants(questions: Sequence[KernelQuestion], trace: Trace, ctx: TuningCont
 
 def _ordered(
     questions: Sequence[KernelQuestion], seconds: Sequence[Mapping[str, float]], whole: float
-) -> list[Instruction]:
+) -> tuple[Instruction, ...]:
     """Return the questions with a choice that saves, most first, each with its choices in that order.
 
     Args:
@@ -163,4 +170,4 @@ def _ordered(
         )
         if kept:
             ordered.append((saved[kept[0]], question.instruction(kept)))
-    return [instruction for _, instruction in sorted(ordered, key=lambda item: -item[0])]
+    return tuple(instruction for _, instruction in sorted(ordered, key=lambda item: -item[0]))

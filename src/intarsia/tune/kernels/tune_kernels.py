@@ -11,7 +11,7 @@ from intarsia.tune.evaluator import target_of
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.kernels.kernel_group import KernelGroup, kernel_groups
 from intarsia.tune.kernels.kernel_question import AS_IT_IS, KernelQuestion
-from intarsia.tune.kernels.timed_questions import timed_instructions
+from intarsia.tune.kernels.timed_questions import LEAST_SHARE, MOST_QUESTIONS, timed_questions
 from intarsia.tune.strategy import Prefixes, Strategy
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
@@ -23,7 +23,7 @@ class TuneKernels(TuningPass):
     """Decides on single kernels of native, where the times of kernels show that it can pay.
 
     Equal layers are decided together. Native's rule is the first choice of each. A subclass defines the
-    questions; kernels are timed within the program with all of their choices (`timed_instructions`), and the
+    questions; kernels are timed within the program with all of their choices (`timed_questions`), and the
     best choices are then tried on the whole program together.
 
     Attributes:
@@ -56,7 +56,9 @@ def kernel_instructions(
     trace: Trace,
     ctx: TuningContext,
 ) -> list[Instruction]:
-    """Return instructions for the questions that can pay, and time kernels once for each program.
+    """Return instructions for the questions that can pay; the tuning tree says how many cannot.
+
+    Kernels are timed once for each program.
 
     Args:
         ask: Function from the groups of a program and a target to the questions.
@@ -68,8 +70,12 @@ def kernel_instructions(
     groups = ctx.memo.get_or_make(mod, ("kernel groups", target), lambda: kernel_groups(mod, target))
     questions = ask(groups, target)
     asked = tuple((question.name, *question.choices) for question in questions)
-    return ctx.memo.get_or_make(
+    timed = ctx.memo.get_or_make(
         mod,
         ("kernel questions", target, asked),
-        lambda: timed_instructions(questions, groups, trace, ctx),
+        lambda: timed_questions(questions, groups, trace, ctx),
     )
+    if timed.skipped:
+        reason = f"share of the time x possible gain below {LEAST_SHARE:.0%}, or not among the first"
+        ctx.node.add(f"not tried: {timed.skipped} decisions, {reason} {MOST_QUESTIONS}")
+    return list(timed.instructions)
