@@ -29,9 +29,7 @@ from intarsia.tune import (
 )
 from intarsia.tune.passes import TuneSubgraphs
 from intarsia.tune.strategy import (
-    Bandit,
     Beam,
-    DynamicProgramming,
     EvolutionarySearch,
     Exhaustive,
     Greedy,
@@ -132,9 +130,7 @@ class TestCosts:
     @pytest.mark.parametrize(
         "strategy",
         [
-            Bandit(),
             Beam(),
-            DynamicProgramming(),
             EvolutionarySearch(),
             Exhaustive(),
             Greedy(),

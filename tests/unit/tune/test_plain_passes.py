@@ -41,7 +41,6 @@ WITH_OPTIONS: dict[str, dict[str, Any]] = {
         ),
         "copy_cost": CopyCost(1e-5, 1e-10),
     },
-    "TuneOrder": {"passes": (FoldConstant(), get_pass("SimplifyExpr"))},
     "TunePrecision": {"tolerance": 1e-2},
     "TuneWeights": {"tolerance": 1e-2},
     "TuneSwitches": {"passes": (FoldConstant(max_bytes=10),)},

@@ -9,14 +9,10 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from intarsia.support.errors import UsageError
 from intarsia.tune.strategy import (
-    Bandit,
     Beam,
-    DynamicProgramming,
     EvolutionarySearch,
     Exhaustive,
     IntegerProgram,
@@ -57,11 +53,10 @@ def optimum(cost: Surface) -> float:
     return min(map(cost, product(*CHOICES)))
 
 
-ANYTIME: dict[str, tuple[RandomSearch | EvolutionarySearch | SimulatedAnnealing | Bandit, int, int]] = {
+ANYTIME: dict[str, tuple[RandomSearch | EvolutionarySearch | SimulatedAnnealing, int, int]] = {
     "random": (RandomSearch(), 360, 50),
     "evolutionary": (EvolutionarySearch(), 250, 49),
     "annealing": (SimulatedAnnealing(), 250, 50),
-    "bandit": (Bandit(), 250, 47),
 }
 """Strategies with a number of trials, and for how many of 50 seeds these find the optimum of 360 points."""
 
@@ -86,13 +81,11 @@ def test_anytime_strategies_find_the_optimum_for_fifty_seeds(name: str) -> None:
     ("strategy", "pairs", "most"),
     [
         (Exhaustive(), "all", 360),
-        (DynamicProgramming(), "in a row", 13 + 6 + 3 + 4 + 8 + 1),
-        (DynamicProgramming(), "none", 13 + 6 + 3 + 4 + 8 + 1),
         (IntegerProgram(), "all", 13 + 57 + 1),
         (IntegerProgram(pairs=False), "none", 13 + 1),
         (Beam(width=1), "none", 1 + sum(size - 1 for size in SIZES)),
     ],
-    ids=["exhaustive", "chain", "chain of none", "pairs", "independent", "greedy"],
+    ids=["exhaustive", "pairs", "independent", "greedy"],
 )
 def test_complete_strategies_are_exact_where_costs_have_their_form(
     strategy: Strategy, pairs: str, most: int
@@ -117,7 +110,6 @@ def test_a_wider_beam_is_no_worse_on_average_and_the_widest_is_exact() -> None:
 EVERY: dict[str, Strategy] = {
     **{name: strategy for name, (strategy, *_) in ANYTIME.items()},
     "exhaustive": Exhaustive(),
-    "chain": DynamicProgramming(),
     "beam": Beam(),
     "integer": IntegerProgram(),
 }
@@ -205,9 +197,3 @@ def test_a_search_that_may_try_nothing_is_refused() -> None:
         SearchLimits(trials=0)
     with pytest.raises(UsageError, match="before its first trial"):
         Exhaustive().search(Trials(CHOICES, lambda _: [], should_stop=lambda: True))
-
-
-@given(st.integers(0, 10**6))
-def test_the_chain_is_exact_for_any_costs_in_a_row(seed: int) -> None:
-    cost = surface(seed, "in a row")
-    assert cost(DynamicProgramming().search(trials_of(cost))) == pytest.approx(optimum(cost), abs=1e-9)

@@ -8,7 +8,6 @@ tune_fusion_borders     where native's kernels end
 tune_kernel_threads     which of native's kernels run on one thread
 tune_layout             which layout images are in
 tune_libraries          which matrix products of native a library computes
-tune_order              in which order heuristic passes run
 tune_pipeline           which named sequence of heuristic passes runs
 tune_precision          narrower types, within a bound on the error
 tune_switches           which heuristic passes run at all
@@ -25,7 +24,6 @@ from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
 from intarsia.tune.passes.tune_kernel_threads import TuneKernelThreads
 from intarsia.tune.passes.tune_layout import TuneLayout
 from intarsia.tune.passes.tune_libraries import TuneLibraries
-from intarsia.tune.passes.tune_order import TuneOrder
 from intarsia.tune.passes.tune_pipeline import TunePipeline
 from intarsia.tune.passes.tune_precision import TunePrecision
 from intarsia.tune.passes.tune_rewrite import TuneRewrite
@@ -42,7 +40,6 @@ __all__ = [
     "TuneKernelThreads",
     "TuneLayout",
     "TuneLibraries",
-    "TuneOrder",
     "TunePipeline",
     "TunePrecision",
     "TuneRewrite",

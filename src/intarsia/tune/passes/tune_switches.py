@@ -17,8 +17,7 @@ from intarsia.tune.tuning_pass import TuningPass
 class TuneSwitches(TuningPass, opt_level=0):
     """Decides of each of some heuristic passes whether it runs, in their order; off wins ties.
 
-    The default strategy tries all combinations: 2 to the power of the number of passes. A pass mostly depends
-        on the one before it, so `DynamicProgramming` suits long sequences.
+    The default strategy tries all combinations: 2 to the power of the number of passes.
 
     Attributes:
         passes: The passes.

@@ -4,15 +4,13 @@ trials                           the search space, and the costs of tried points
 strategy                         the interface
 exhaustive                       all points
 random_search, evolutionary,     anytime (K1): better the longer they run
-simulated_annealing, bandit
+simulated_annealing
 effects                          a model of costs, measured
-dynamic_programming, beam,       run to their end (K2)
-integer_program, greedy, prefixes
+beam, integer_program,           run to their end (K2)
+greedy, prefixes
 """
 
-from intarsia.tune.strategy.bandit import Bandit
 from intarsia.tune.strategy.beam import Beam
-from intarsia.tune.strategy.dynamic_programming import DynamicProgramming
 from intarsia.tune.strategy.evolutionary import EvolutionarySearch
 from intarsia.tune.strategy.exhaustive import Exhaustive
 from intarsia.tune.strategy.greedy import Greedy
@@ -24,10 +22,8 @@ from intarsia.tune.strategy.strategy import Strategy
 from intarsia.tune.strategy.trials import Cost, Point, SearchLimits, Trials
 
 __all__ = [
-    "Bandit",
     "Beam",
     "Cost",
-    "DynamicProgramming",
     "EvolutionarySearch",
     "Exhaustive",
     "Greedy",

@@ -47,7 +47,6 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneCombineParallel", "matmuls"): True,
     ("TuneFlags", "flags"): ("prefetch",),
     ("TuneLibraries", "least_share"): 0.5,
-    ("TuneOrder", "passes"): (FoldConstant(3), InferType()),
     ("TuneRewrite", "rules"): ("product_as_gemm",),
     ("TuneSchedule", "target"): "cpu -toolchain=native -threads=2",
     ("TuneSwitches", "passes"): (FoldConstant(3), InferType()),
@@ -237,7 +236,7 @@ MISTAKES: Final = [
     ("Inline{literals=1}", "found the number 1, expected literals: bool", 16, ""),
     ("TuneLayout{eval_passes=[3]}", "found the number 3, expected a pass", 24, ""),
     ("TuneLayout{strategy=Beem{width=3}}", "unknown Strategy 'Beem'", 20, "did you mean Beam?"),
-    ("TuneLayout{strategy=SearchLimits}", "unknown Strategy 'SearchLimits'", 20, "known: Bandit, Beam, "),
+    ("TuneLayout{strategy=SearchLimits}", "unknown Strategy 'SearchLimits'", 20, "known: Beam, "),
     ("TuneLayout{strategy=3}", "found the number 3, expected strategy: Strategy", 20, ""),
     ("TuneLayout{strategy=Beam{width=0}}", "a beam of width 0", 20, ""),
     (

@@ -21,7 +21,7 @@ NOTHING: list[str] = []
         ("FoldConstant{", ["max_bytes="]),
         ("FoldConstant{max_bytes=", NOTHING),
         ("FoldConstant{max_bytes=3", NOTHING),
-        ("TuneLayout{strategy=B", ["Bandit", "Beam"]),
+        ("TuneLayout{strategy=B", ["Beam"]),
         ("TuneLayout{strategy=Beam{", ["width="]),
         ("TuneLayout{eval_passes=", ["["]),
         ("TuneLayout{eval_passes=[InferType,TuneLayout{eval_passes=[FoldC", ["FoldConstant"]),

@@ -1,13 +1,11 @@
-"""Whether heuristic passes run, and in which order, as decisions."""
+"""Whether heuristic passes run, as decisions."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from tests.parallel_programs import convolutions, image
 from tests.parallel_programs import program as results_of
-from tests.tuning_passes import CostTable, NoteHeuristic, layout, program
+from tests.tuning_passes import CostTable, NoteHeuristic, layout
 
 from intarsia.ir import IRModule, structural_equal
 from intarsia.op import call
@@ -15,8 +13,8 @@ from intarsia.passes import InferType
 from intarsia.support.errors import UsageError
 from intarsia.transform import Sequential, get_pass
 from intarsia.tune import Trace, TuningContext
-from intarsia.tune.passes import TuneOrder, TuneSwitches
-from intarsia.tune.strategy import DynamicProgramming
+from intarsia.tune.passes import TuneSwitches
+from intarsia.tune.strategy import IntegerProgram
 
 COMBINE, FOLD = get_pass("CombineParallelConv2D", min_num_branches=2), get_pass("SimplifyExpr")
 
@@ -43,38 +41,14 @@ def test_switches_find_what_pays() -> None:
 
 def test_switches_take_a_strategy() -> None:
     ctx = TuningContext(CostTable(cost))
-    best = TuneSwitches(passes=(COMBINE, FOLD), strategy=DynamicProgramming())(branches(), ctx)
+    best = TuneSwitches(passes=(COMBINE, FOLD), strategy=IntegerProgram())(branches(), ctx)
     assert cost(best) == min(map(cost, (best, branches())))
 
 
-def test_the_order_that_pays_is_found() -> None:
-    yes, no = NoteHeuristic(value="yes"), NoteHeuristic(value="no")
-    table = CostTable(lambda mod: 1.0 if mod.attrs["heuristic"] == "yes" else 2.0)
-    ctx = TuningContext(table)
-    best = TuneOrder(passes=(yes, no)).tune(Trace(program()), ctx)
-    assert best.out_mod.attrs["heuristic"] == "yes"
-    assert json.loads(best.to_json())
-    assert structural_equal(best.replay(), best.out_mod)
-
-
-def test_orders_with_one_result_are_measured_once() -> None:
-    ctx = TuningContext(CostTable(cost))
-    passes = (COMBINE, FOLD, get_pass("EliminateCommonSubexpr"))
-    TuneOrder(passes=passes)(branches(), ctx)
-    assert ctx.counts.proposed == 6
-    assert ctx.counts.measured < 6
-
-
-@pytest.mark.parametrize("kind", [TuneSwitches, TuneOrder])
-def test_what_cannot_be_decided_is_refused(kind: type[TuneSwitches | TuneOrder]) -> None:
+def test_what_cannot_be_decided_is_refused() -> None:
     with pytest.raises(UsageError, match="no pass to decide about"):
-        kind()
+        TuneSwitches()
     with pytest.raises(UsageError, match="decides by itself"):
-        kind(passes=(layout(),))
+        TuneSwitches(passes=(layout(),))
     with pytest.raises(UsageError, match="is no single pass"):
-        kind(passes=(Sequential([COMBINE]),))
-
-
-def test_too_many_orders_are_refused() -> None:
-    with pytest.raises(UsageError, match="7 passes have too many orders"):
-        TuneOrder(passes=(COMBINE,) * 7)
+        TuneSwitches(passes=(Sequential([COMBINE]),))
