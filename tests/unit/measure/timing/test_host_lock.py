@@ -56,7 +56,6 @@ def test_it_can_be_taken_again_and_again(path: Path) -> None:
                 assert path.read_text() == f"{os.getpid()}\n"
 
 
-@pytest.mark.processes
 def test_another_process_has_to_wait_and_is_told_for_whom(path: Path) -> None:
     holder = hold(path)
     told: list[str] = []
@@ -70,7 +69,6 @@ def test_another_process_has_to_wait_and_is_told_for_whom(path: Path) -> None:
     assert told == [f"waiting for process {holder.pid}, which builds or times on this host"]
 
 
-@pytest.mark.processes
 def test_the_wait_can_be_limited(path: Path) -> None:
     holder = hold(path)
     with pytest.raises(HostBusyError) as caught, exclusive_host(path=path, timeout_s=0.05):

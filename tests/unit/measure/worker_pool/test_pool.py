@@ -24,8 +24,6 @@ from intarsia.measure.worker_pool import (
 )
 from intarsia.support.errors import UsageError
 
-pytestmark = pytest.mark.processes
-
 MEBIBYTE = bad_tasks.MEBIBYTE
 
 
@@ -82,6 +80,7 @@ def test_a_value_that_cannot_travel_is_an_exception_of_the_task() -> None:
     assert unreadable.text == "cannot be rebuilt"
 
 
+@pytest.mark.processes
 def test_large_values_travel_both_ways() -> None:
     data = os.urandom(20 * MEBIBYTE)
     with WorkerPool(2) as pool:
@@ -94,6 +93,7 @@ def test_what_cannot_be_sent_is_refused_at_once(argument: object) -> None:
         pool.submit(repr, argument)
 
 
+@pytest.mark.processes
 def test_the_main_script_is_not_run_again_and_its_functions_are_refused(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -147,6 +147,7 @@ def test_all_that_a_task_has_started_ends_with_it(tmp_path: Path) -> None:
         assert not any(map(is_alive, pids))
 
 
+@pytest.mark.processes
 def test_memory_of_child_processes_counts() -> None:
     with WorkerPool(1) as pool:
         task = Task(bad_tasks.allocate_in_a_child, timeout_s=60.0, memory_bytes=200 * MEBIBYTE)
@@ -165,6 +166,7 @@ def test_a_limit_of_memory_holds_for_its_task_only() -> None:
         assert pool.submit(bad_tasks.allocate, 600 * MEBIBYTE).result() == 600 * MEBIBYTE
 
 
+@pytest.mark.processes
 def test_a_task_that_closes_its_connection_and_goes_on_is_ended() -> None:
     with WorkerPool(1) as pool:
         error = pool.submit(bad_tasks.close_files_and_loop).exception()
@@ -196,6 +198,7 @@ def test_a_worker_that_dies_between_tasks_takes_none_with_it() -> None:
         assert given.result() == 16
 
 
+@pytest.mark.processes
 def test_a_task_that_kills_its_parent_leaves_running_tasks_alone(tmp_path: Path) -> None:
     with WorkerPool(2) as pool:
         waiting = pool.submit(bad_tasks.wait_for, tmp_path / "go")
@@ -263,6 +266,7 @@ def test_modules_are_imported_before_workers_are_forked() -> None:
         assert list(pool.map(bad_tasks.is_loaded, ["sqlite3", "sqlite3", "wave"])) == [True, True, False]
 
 
+@pytest.mark.processes
 def test_a_module_that_cannot_be_imported_breaks_the_pool() -> None:
     with nothing_left_behind():
         pool = WorkerPool(2, preload=("intarsia.no_such_module",))
@@ -280,6 +284,7 @@ def test_a_pool_without_workers_or_tasks_is_refused(workers: int, max_tasks: int
         WorkerPool(workers, max_tasks=max_tasks)
 
 
+@pytest.mark.processes
 def test_killed_keepers_are_replaced() -> None:
     before = own_children()
     with WorkerPool(2) as pool:
