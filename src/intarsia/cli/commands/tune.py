@@ -91,7 +91,7 @@ def tune(
             "--passes",
             metavar="TEXT",
             help="Tuning passes in place of a pipeline, or none: "
-            '"TuneRewrite, TunePlacement{eval_passes=[TuneLayout{layouts=[NHWC]}]}". '
+            '"TuneRewrite, TunePlacement{eval_passes=[TuneLayout, TuneSchedule]}". '
             "intarsia passes lists passes, intarsia passes NAME options.",
             autocompletion=complete_pass_text,
         ),
