@@ -41,22 +41,28 @@ def open_database(
 
     Args:
         location: File or URL; None or "" for the user's own.
-        create: Whether to create a missing database, and the folder of the user's own.
+        create: Whether to create a missing database, and the folder of the user's own, and to check that
+            measurements can be added.
         on_wait: Function that is called once with a message when another process holds the lock for seconds.
 
     Raises:
-        DatabaseError: The database cannot be opened.
+        DatabaseError: The database cannot be opened, or is read-only although `create` is set.
         OutputError: The folder of the user's own cannot be created.
     """
     from intarsia.measure.database import Database
     from intarsia.support.files import output_error
 
-    if location:
-        return Database.open(location, create=create, on_wait=on_wait)
-    path = default_database(os.environ)
-    if create:
+    path = location or default_database(os.environ)
+    if create and isinstance(path, Path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise output_error(path.parent, error) from error
-    return Database.open(path, create=create, on_wait=on_wait)
+    opened = Database.open(path, create=create, on_wait=on_wait)
+    if create:
+        try:
+            opened.check_writable()
+        except BaseException:
+            opened.close()
+            raise
+    return opened

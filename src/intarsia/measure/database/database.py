@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import Row
+from sqlalchemy import Row, delete, false
 
 from intarsia.measure.database import garbage, json_lines, queries, summaries
 from intarsia.measure.database.answers import (
@@ -32,6 +32,7 @@ from intarsia.measure.database.rows import checked_trace, record_of
 from intarsia.measure.database.run_record import ModelRecord, RunRecord
 from intarsia.measure.database.runs import keep_model, keep_run, models_of, run_of
 from intarsia.measure.database.schema import prepare
+from intarsia.measure.database.tables import META
 from intarsia.measure.measure_input import Candidate
 from intarsia.support.closed_on_exit import ClosedOnExit
 from intarsia.target import Host, Target
@@ -87,6 +88,11 @@ class Database(ClosedOnExit):
     def close(self) -> None:
         """Close the connections; used again, it opens new ones."""
         self._connections.close()
+
+    def check_writable(self) -> None:
+        """Check that measurements can be added, before any long work; nothing is changed."""
+        with self._connections.writing() as connection:  # of a read-only file, SQLite refuses only the write
+            connection.execute(delete(META).where(false()))
 
     @property
     def place(self) -> str:

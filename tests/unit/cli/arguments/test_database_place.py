@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +39,19 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with pytest.raises(OutputError, match="cannot write"):
         open_database(None, create=True)
+
+
+def test_a_read_only_database_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "kept.db")
+    open_database(place, create=True).close()
+    connect = sqlite3.connect
+
+    def connect_read_only(file: str, /, **options: Any) -> sqlite3.Connection:
+        """Open a file as SQLite does that may not be written; file modes do not bind the superuser."""
+        return connect(file.replace("mode=rwc", "mode=ro"), **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_read_only)
+    with pytest.raises(DatabaseError, match=r"kept\.db cannot be written: it is read-only"):
+        open_database(place, create=True)
