@@ -70,7 +70,6 @@ PART: Final = Partition("main", "reference", (1, 2), "Conv+Relu", (Composite("ac
 INNER: Final = (TuneLayout((InferType(),), strategy=Beam(2)), FuseOps(max_depth=3), get_pass("FoldScaleAxis"))
 BY_TYPE: Final[Mapping[str, object]] = {
     "int": 7,
-    "int | None": 7,
     "float": 2.5,
     "str": "cpu \"-x\" 'é'\n\\",
     "[int, ...]": (3, 5),
@@ -79,7 +78,7 @@ BY_TYPE: Final[Mapping[str, object]] = {
     "[Pass, ...]": INNER,
     "[Placement, ...]": (Placement((PART,)),),
     "Strategy": EvolutionarySearch(seed=3, mutation=0.5),
-    "CopyCost | None": CopyCost(1e-5, 1e-10),
+    "CopyCost": CopyCost(1e-5, 1e-10),
     "SearchLimits": SearchLimits(trials=5, seconds=1e-3),
 }
 """A value of each type of options; a type that is missing fails the test of the pass that has it."""
@@ -89,7 +88,7 @@ def other_value(name: str, option: OptionHint) -> object:
     """A value of an option that is not the default."""
     if (name, option.name) in VALUES:
         return VALUES[name, option.name]
-    return not option.default if option.hint is bool else BY_TYPE[type_text(option.hint)]
+    return not option.default if option.hint is bool else BY_TYPE[type_text(option.hint).removesuffix(" | None")]
 
 
 def changed_pass(name: str) -> Pass:
