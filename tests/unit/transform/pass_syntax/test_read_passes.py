@@ -88,7 +88,9 @@ def other_value(name: str, option: OptionHint) -> object:
     """A value of an option that is not the default."""
     if (name, option.name) in VALUES:
         return VALUES[name, option.name]
-    return not option.default if option.hint is bool else BY_TYPE[type_text(option.hint).removesuffix(" | None")]
+    return (
+        not option.default if option.hint is bool else BY_TYPE[type_text(option.hint).removesuffix(" | None")]
+    )
 
 
 def changed_pass(name: str) -> Pass:
