@@ -128,9 +128,9 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
             candidate = self._run_slice(share, shares, begun, best, ctx)
             best = min(best, candidate, key=lambda trace: trace.cost)
         ctx.node.notes += shares.values()
-        for share in shares.values():
-            if not share.slices:
-                ctx.control.skip(share.name, "the budget was used up before its turn")
+        if late := dict.fromkeys(share.name for share in shares.values() if not share.slices):
+            turn = "its turn" if len(late) == 1 else "their turn"
+            ctx.control.skip(", ".join(late), f"the budget was used up before {turn}")
         return best
 
     def _run_slice(
@@ -160,12 +160,12 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         return candidate
 
     def _run(self, shares: dict[int, PassShare], begun: Trace, ctx: TuningContext) -> Trace:
-        """Run the passes in a row, each with its limits; tuning passes without trials yet are left out.
+        """Run the passes in a row, each with its limits and share; tuning passes without trials are left out.
 
         Only the control limits the time: so an earlier part of a row repeats with the same result.
         """
         row = [
-            replace(item, limits=SearchLimits(trials=shares[number].trials))
+            replace(item, limits=replace(item.limits, trials=min(shares[number].trials, item.limits.trials)))
             if isinstance(item, TuningPass)
             else item
             for number, item in enumerate(self.passes)

@@ -9,6 +9,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.transform import Sequential
 from intarsia.tune import Trace, TuningContext
+from intarsia.tune.passes import TuneCombineParallel, TuneLayout
 from intarsia.tune.run_control import RunControl, WallMeter
 from intarsia.tune.strategy import RandomSearch, SearchLimits
 from intarsia.tune.tune_in_turns import PassShare, TuneInTurns
@@ -88,7 +89,24 @@ def test_a_search_that_gains_nothing_ends_before_its_budget() -> None:
 def test_passes_without_a_slice_are_recorded() -> None:
     ctx = TuningContext(CostTable(cost), control=RunControl(seconds=0.5, meter=WallMeter(Clock())))
     TuneInTurns(passes())(program(), ctx)
-    assert {skipped.reason for skipped in ctx.control.skipped} == {"the budget was used up before its turn"}
+    assert list(map(str, ctx.control.skipped)) == ["Deciding: the budget was used up before its turn"]
+
+
+def test_several_passes_without_a_slice_are_one_note() -> None:
+    notes: list[str] = []
+    control = RunControl(seconds=0.5, meter=WallMeter(Clock()), on_note=notes.append)
+    row = (Deciding(), TuneLayout(), TuneCombineParallel())
+    TuneInTurns(row)(program(), TuningContext(CostTable(cost), control=control))
+    names = "Deciding, TuneLayout, TuneCombineParallel"
+    assert notes == [f"left out: {names}: the budget was used up before their turn"]
+
+
+def test_limits_of_a_pass_hold_within_the_budget() -> None:
+    ctx = TuningContext(CostTable(cost))
+    useful = Deciding(what="useful", values=MANY, limits=SearchLimits(trials=3))
+    found = TuneInTurns((useful,), slice_trials=8)(program(), ctx)
+    assert ctx.counts.distinct == 1 + 3
+    assert found.attrs["useful"] == "2"
 
 
 def test_the_result_is_never_worse_than_the_program() -> None:
