@@ -16,13 +16,15 @@ from intarsia.collage.rules.typical_rules import (
     JOIN_ANYTHING,
     fused_operators_rule,
     graph_style_rule,
+    groups_rule,
     host_rule,
     pattern_table_rule,
     reference_rule,
     single_operators_rule,
 )
-from intarsia.op.operator_predicate import operator_predicate
-from intarsia.op.pattern_table import pattern_table
+from intarsia.collage.rules.union import UnionPartitionRule
+from intarsia.op.operator_predicate import OperatorPredicate, operator_predicate
+from intarsia.op.pattern_table import HasPatterns, pattern_table
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
@@ -63,7 +65,8 @@ def gather_partition_specs(
     * Otherwise a toolchain with a pattern table offers its groups, alone (fusion style NONE), fused as
       FuseOps would (OPERATOR), or joined in any way (GRAPH).
     * Otherwise a toolchain offers what its operator predicate accepts (its class's, if it was registered in
-      code): single operators, fused ones besides, or large regions besides.
+      code): single operators, fused ones besides, or large regions besides; and the groups of its class's
+      pattern table, such as attention, which no cut of the graph separates.
     * A target without toolchain is the native compiler's, if there is one; else it is a device, which says
       where values may live (`collect_candidates`) and runs nothing by itself.
     * The reference toolchain takes every operator, one by one, with the target's options if it is among the
@@ -115,6 +118,16 @@ def _rule(toolchain: str, options: GatherOptions) -> PartitionRule:
         if toolchain not in TOOLCHAINS:
             raise
         predicate = _class_of(toolchain)().supports
+    rule = _predicate_rule(style, predicate, options)
+    instance = _class_of(toolchain)() if toolchain in TOOLCHAINS else None
+    groups = instance.patterns() if isinstance(instance, HasPatterns) else ()
+    return UnionPartitionRule((rule, groups_rule(toolchain, groups))) if groups else rule
+
+
+def _predicate_rule(
+    style: FusionStyle, predicate: OperatorPredicate, options: GatherOptions
+) -> PartitionRule:
+    """The rule for a toolchain that says of single operators whether it runs them."""
     match style:
         case FusionStyle.GRAPH:
             return graph_style_rule(predicate, options.limits, options.segments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from intarsia.ir.pattern import ExprPattern, Match
 from intarsia.op.operator_predicate import operator_predicate
@@ -58,6 +58,14 @@ def pattern_table(toolchain: str) -> PatternTable:
         return _TABLES[toolchain]
     operator_predicate(toolchain)  # loads its package, which may register a table
     return _TABLES[toolchain] if toolchain in _TABLES else ()  # noqa: SIM401 - a registry is no dict
+
+
+@runtime_checkable
+class HasPatterns(Protocol):
+    """A toolchain's class with a table of groups beside its operator predicate."""
+
+    def patterns(self) -> PatternTable:
+        """Return the table."""
 
 
 def composite_name(toolchain: str, name: str) -> str:

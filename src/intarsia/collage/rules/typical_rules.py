@@ -2,6 +2,7 @@
 
 operator_predicate_rule   classic BYOC by operator predicates
 pattern_table_rule        classic BYOC by a pattern table
+groups_rule               the groups of a table beside what a predicate allows
 library_rule              consider this library for these sub-expressions
 fuse_ops_rule             classic FuseOps
 just_patterns_rule        candidates of a table of patterns, and nothing else
@@ -90,6 +91,17 @@ def pattern_table_rule(
         combiners: Other ways to join; none for one group in each partition.
     """
     return _partition(UnionPartitionRule(_composites(toolchain, table)), combiners, limits)
+
+
+def groups_rule(toolchain: str, table: Iterable[CompositePattern]) -> PartitionRule:
+    """The groups of a pattern table of any shape, each a partition, for a toolchain that has a predicate too.
+
+    Args:
+        toolchain: The name that the attribute Composite begins with.
+        table: Its pattern table.
+    """
+    groups = UnionPartitionRule(_composites(toolchain, table))
+    return PrimitivePartitionRule(OnlyValidPartitionRule(groups, ANY_SHAPE))
 
 
 def library_rule(

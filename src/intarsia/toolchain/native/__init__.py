@@ -15,4 +15,5 @@ checked, index_check
               regions that check every index while they run
 record, version
               notes for explanations; the version of the code generator
+patterns      groups of operators that are candidates of Collage as a whole
 """

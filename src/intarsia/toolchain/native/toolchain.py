@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from intarsia.ir import Call, Function, IRModule, Op
 from intarsia.native.machine.isa import host_architecture
@@ -12,6 +12,9 @@ from intarsia.target import Target
 from intarsia.toolchain.native.version import native_version
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
+
+if TYPE_CHECKING:
+    from intarsia.op.pattern_table import PatternTable
 
 
 class Native:
@@ -62,6 +65,12 @@ class Native:
         if isinstance(call.op, Op) and call.op.domain == ML_DOMAIN:
             return ml_obstacle(call) is None
         return reason_not_covered(call) is None
+
+    def patterns(self) -> PatternTable:
+        """Return groups of operators that are candidates of Collage as a whole."""
+        from intarsia.toolchain.native.patterns import patterns
+
+        return patterns()
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

@@ -7,4 +7,5 @@ kernel      a session with I/O binding, called
 message     the essential sentence of an error
 refusals    calls that ONNX Runtime is known to lack or to compute wrong; forests: those of tree ensembles
 domain      operators of com.microsoft, computed by ONNX Runtime
+patterns      groups of operators that are candidates of Collage as a whole
 """

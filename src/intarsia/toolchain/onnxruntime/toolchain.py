@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from intarsia.ir import Call, DType, Function, IRModule
 from intarsia.runtime.kernel import Kernel, KernelSource
@@ -13,6 +13,10 @@ from intarsia.toolchain.onnxruntime.refusals import onnxruntime_refuses
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import declared_domains, is_tensor_call
+
+if TYPE_CHECKING:
+    from intarsia.op.pattern_table import PatternTable
+
 
 _DOMAINS = frozenset({"", "ai.onnx.ml"})
 _UNKNOWN_TYPES = frozenset({DType.COMPLEX64, DType.COMPLEX128})
@@ -42,6 +46,12 @@ class OnnxRuntime:
         if not is_tensor_call(call, domains, _UNKNOWN_TYPES):
             return False
         return not onnxruntime_refuses(call) and not mislabels(call)
+
+    def patterns(self) -> PatternTable:
+        """Return groups of operators that are candidates of Collage as a whole."""
+        from intarsia.toolchain.onnxruntime.patterns import patterns
+
+        return patterns()
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.

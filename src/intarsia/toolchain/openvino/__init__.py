@@ -13,4 +13,5 @@ integers, integer_ranges, integer_rules
             a proof that integers fit into OpenVINO's arithmetic
 doubles, attention, limits
             refusals of float64, of attention variants, of sizes
+patterns      groups of operators that are candidates of Collage as a whole
 """

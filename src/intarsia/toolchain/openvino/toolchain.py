@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from intarsia.ir import Call, DType, Expr, Function, IRModule
 from intarsia.ir.rule_errors import named_node
@@ -24,6 +24,10 @@ from intarsia.toolchain.openvino.refusals import (
 from intarsia.toolchain.package import package_availability, require
 from intarsia.toolchain.protocol import Available, FusionStyle, OnnxLimits, Unavailable
 from intarsia.toolchain.tensor_call import is_tensor_call
+
+if TYPE_CHECKING:
+    from intarsia.op.pattern_table import PatternTable
+
 
 _DOMAINS = frozenset({""})
 _UNKNOWN_TYPES = frozenset(
@@ -50,6 +54,12 @@ class OpenVino:
         Calls that ONNX's backend tests have shown it to lack are left out: see `refusals`.
         """
         return is_tensor_call(call, _DOMAINS, _UNKNOWN_TYPES) and not openvino_refuses(call)
+
+    def patterns(self) -> PatternTable:
+        """Return groups of operators that are candidates of Collage as a whole."""
+        from intarsia.toolchain.openvino.patterns import patterns
+
+        return patterns()
 
     def compile(self, function: Function, target: Target, module: IRModule | None = None) -> Kernel:
         """Compile a function.
