@@ -31,7 +31,6 @@ from benchmarks.float64_models import in_float64
 import intarsia as ia
 from intarsia.build import build
 from intarsia.driver.budget import parse_budget
-from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import Constant, IRModule, post_order
@@ -49,6 +48,7 @@ from intarsia.support.errors import IntarsiaError
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.native.simplified import simplified
+from intarsia.tune.contest.candidate_record import CandidateRecord
 
 HEADER = ("model", "toolchain", "median, ms", "ratio to best (95 %)", "max error", "verdict")
 ENGINES = ("onnxruntime", "openvino")

@@ -1,14 +1,13 @@
 """Tuning jobs: from a model to its fastest correct executable.
 
 tune      the public function
+tune_run  one run: baselines, the pipeline, the race, the result
 baselines each toolchain alone
-partition the search for partitions, on both levels
-evolve    the second level: the whole model's latency as fitness
+pipeline  the tuning passes of a run as one pass, and its best programs in the contest
+machine_bound    how fast a program could be on this machine at best
 booked_targets   native with searched schedules (autoschedule.tuning) as one more candidate
 plans     reading the plan of an earlier run, and writing that of this run
-entrant   a candidate for the whole model
-contest   measurement of all candidates, and the end-to-end race of the fast ones
-records   results of candidates as plain data
+progress  events of a run
 result    the result of `tune`
 explain   explanations of a run, of a model, and in the artifact
 budget    parsing of time budgets

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from intarsia.collage.candidates.optimize_for import PREFIX, optimize_for
-from intarsia.driver.entrant import Entrant
-from intarsia.driver.records import Status
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.judge.definition_cost import is_small
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -15,6 +13,8 @@ from intarsia.target import Target
 from intarsia.target.reference import REFERENCE
 from intarsia.toolchain import installed_toolchains, toolchain, usable_toolchains
 from intarsia.tune.choice import Choice
+from intarsia.tune.contest.candidate_record import Status
+from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.passes.tune_pipeline import pipeline
 from intarsia.tune.tuned_candidate import tuned_candidate
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from intarsia.autoschedule.extraction import extract_tasks
 from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
 from intarsia.support.errors import CompileError, ModelError, UsageError

@@ -10,7 +10,6 @@ from typing import Final, Self
 from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.placement.plan import Plan, PlanError
 from intarsia.driver.explain.explanation import Explanation
-from intarsia.driver.records import CandidateRecord
 from intarsia.measure.measure_input import Workload
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import ArtifactError
@@ -18,6 +17,7 @@ from intarsia.support.plain_record import from_plain, to_plain
 from intarsia.support.version import VERSION
 from intarsia.target import Host, Target
 from intarsia.transform import Pass, PassSettings
+from intarsia.tune.contest.candidate_record import CandidateRecord
 
 _WHERE: Final = "a finished run in the database"
 

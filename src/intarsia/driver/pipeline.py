@@ -11,8 +11,6 @@ from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.baselines import whole_name
-from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant
 from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import IRModule, structural_digest
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -20,6 +18,8 @@ from intarsia.support.free_names import free_name
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass, Sequential
+from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.target_options import marked_functions

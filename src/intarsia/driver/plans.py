@@ -9,13 +9,13 @@ from intarsia.collage.placement.plan import Plan
 from intarsia.collage.placement.uncovered import calls_text, uncovered_calls
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.driver.baselines import whole_name
-from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.ir import IRModule
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.support.errors import UsageError
 from intarsia.support.free_names import free_name
 from intarsia.target import Host
 from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.tune.contest.entrant import Entrant, candidate_key
 
 
 def refuse_choices(plan: Path | None, **choices: object) -> None:

@@ -12,7 +12,6 @@ from typing import Final
 
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import whole_name
-from intarsia.driver.entrant import Entrant
 from intarsia.driver.kept_run import KeptRun
 from intarsia.ir import Call, Constant, IRModule, Op, post_order
 from intarsia.measure.candidate_kind import WHOLE
@@ -20,6 +19,7 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.support.digest import digest_text
 from intarsia.support.errors import IntarsiaError
+from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.tuned_candidate import Decision, tuned_candidate
 
 LEAST_LIKENESS: Final = 0.5

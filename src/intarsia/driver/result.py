@@ -9,11 +9,11 @@ from typing import Any
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.explain.explanation import Explanation
-from intarsia.driver.records import CandidateRecord
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.plain_record import to_plain
 from intarsia.target import Host
+from intarsia.tune.contest.candidate_record import CandidateRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from intarsia.driver.booked_targets import ScheduleRequest
-    from intarsia.driver.records import Progress
+    from intarsia.driver.progress import Progress
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
     from intarsia.measure.database import Database
@@ -115,7 +115,7 @@ def tune(
     from intarsia.driver.booked_targets import BookedTargets
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import read_plan, refuse_choices
-    from intarsia.driver.records import Progress, TuneStage
+    from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
     from intarsia.driver.tuning_pipelines import deciding_passes

@@ -13,14 +13,12 @@ from intarsia.build import build
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.baselines import baselines, engines, without_slower
-from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant, candidate_key
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
 from intarsia.driver.machine_bound import machine_bound
 from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
 from intarsia.driver.plans import plan_entrant, winning_plan
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
 from intarsia.measure.candidate_kind import WHOLE, instantiate
@@ -43,6 +41,8 @@ from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass, PassContext
+from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.entrant import Entrant, candidate_key
 from intarsia.tune.run_control import RunControl
 
 SEARCH_SHARE = 0.6
@@ -225,7 +225,7 @@ class TuneRun:
             build_patience=self.build_patience,
             most_trials=math.inf if self.trials is None else self.trials,
         )
-        contest = Contest(measurer, self.report, self.should_stop, random_hint)
+        contest = Contest(measurer, self.should_stop, self._report_measured, self._report_race, random_hint)
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []
@@ -294,6 +294,13 @@ class TuneRun:
         plan = self.plan
         is_known = plan is not None and plan.whole is None and not plan.decisions
         return [plan.placement] if plan is not None and is_known else []
+
+    def _report_measured(self, progress: MeasureProgress) -> None:
+        share = progress.done / max(1, progress.total)
+        self.report(Progress(TuneStage.MEASURE, share, progress))
+
+    def _report_race(self, fraction: float) -> None:
+        self.report(Progress(TuneStage.RACE, fraction))
 
     def _report_search(self, fraction: float, detail: object) -> None:
         measured = detail if isinstance(detail, MeasureProgress) else None

@@ -7,6 +7,9 @@ evaluator                        the cost of candidates
 measuring_evaluator              costs by measuring
 tuning_tree                      the tree of candidates, to be printed
 tuning_context                   the context of tuning passes
+run_control                      the budget of a run, and what it left out
+placed_candidate                 candidates with a placement among their decisions, in one form
+contest                          the candidates for a whole model, and their race
 candidates                       the steps of a feedback loop
 strategy                         which combinations of decisions are tried
 evaluation_log                   evaluations in a file, and a run repeated from it

@@ -15,7 +15,7 @@ from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, Schedule
 from intarsia.driver import booked_targets
 from intarsia.driver.baselines import without_slower
 from intarsia.driver.booked_targets import BookedRun, ScheduleRequest
-from intarsia.driver.records import Progress, Status, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.native.loop_state import LoopState
@@ -26,6 +26,7 @@ from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.toolchain.native.caches import schedule_folder
 from intarsia.toolchain.this_host import this_host
+from intarsia.tune.contest.candidate_record import Status
 
 pytestmark = pytest.mark.processes
 

@@ -16,7 +16,7 @@ import intarsia as ia
 from intarsia.build import build
 from intarsia.driver import tune_run
 from intarsia.driver.kept_run import KeptRun, question_digest
-from intarsia.driver.records import Progress
+from intarsia.driver.progress import Progress
 from intarsia.driver.result import TuneResult
 from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var

@@ -12,7 +12,7 @@ import tests.picky_toolchains as picky
 
 import intarsia as ia
 from intarsia.collage.placement.placement import Placement
-from intarsia.driver.records import Progress, Status, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.ir import Constant, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, PlainData
@@ -23,6 +23,7 @@ from intarsia.op import call
 from intarsia.op.operator_predicate import holding_operator_predicate
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UnsupportedModelError, UsageError
+from intarsia.tune.contest.candidate_record import Status
 
 pytestmark = pytest.mark.processes
 

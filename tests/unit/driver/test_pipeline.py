@@ -11,7 +11,7 @@ from tests.faulty_toolchains import faulty_toolchains
 
 import intarsia as ia
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.tuning_pipelines import deciding_passes
 from intarsia.driver.tuning_record import TuningRecord
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var

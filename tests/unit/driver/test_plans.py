@@ -15,7 +15,7 @@ import intarsia as ia
 from intarsia.collage.placement.placement import Partition, Placement
 from intarsia.collage.placement.plan import Plan
 from intarsia.driver.plans import read_plan
-from intarsia.driver.records import Progress, Status, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
 from intarsia.measure.testbed import local
@@ -24,6 +24,7 @@ from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import IntarsiaError, UnsupportedModelError, VerificationError
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host
+from intarsia.tune.contest.candidate_record import Status
 
 pytestmark = pytest.mark.processes
 

@@ -12,7 +12,7 @@ from tests.faulty_toolchains import FORGETFUL, Forgetful, faulty_toolchains
 from tests.onnx_models import model_of
 
 import intarsia as ia
-from intarsia.driver.records import CandidateRecord, Progress, Status, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.frontend.zoo import build_model
 from intarsia.ir import DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database, MeasureRecord
@@ -20,6 +20,7 @@ from intarsia.measure.testbed import local
 from intarsia.op import call
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.support.errors import UnsupportedModelError, UsageError, VerificationError
+from intarsia.tune.contest.candidate_record import CandidateRecord, Status
 
 pytestmark = pytest.mark.processes
 

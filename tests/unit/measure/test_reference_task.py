@@ -11,11 +11,11 @@ from tests.unit.measure.quick_testbed import HOST, WORKLOAD
 
 import intarsia as ia
 from intarsia.driver import tune_run
-from intarsia.driver.records import Status
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.testbed import local
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.support.errors import ExecutionError
+from intarsia.tune.contest.candidate_record import Status
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("openvino")

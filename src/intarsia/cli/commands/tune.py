@@ -149,7 +149,7 @@ def tune(
     from intarsia.cli.reports.tune_report import tune_report
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import refuse_choices
-    from intarsia.driver.records import Progress, TuneStage
+    from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.tune import tune as tune_model
     from intarsia.measure.inputs import with_input_ranges
 

@@ -13,7 +13,7 @@ from intarsia.cli.console.flags import Flags
 from intarsia.cli.console.progress import BarProgress, LineProgress
 from intarsia.cli.reports.report import Block, Report, error_document, plain_data
 from intarsia.cli.reports.table import Table, plain_table, rich_table
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.measure.timing.interleaved import Round
 from intarsia.support.callbacks import silent
 from intarsia.support.errors import IntarsiaError, OutputError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from intarsia.cli.reports.schedule_table import schedule_text
 from intarsia.cli.reports.units import duration_text
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from intarsia.support.errors import IntarsiaError, StoppedError, TooSlowError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from intarsia.driver.records import CandidateRecord
     from intarsia.driver.result import TuneResult
+    from intarsia.tune.contest.candidate_record import CandidateRecord
 
 HEADERS = ("model", "toolchain", "median latency", "ratio to the best", "max error", "chosen")
 NUMERIC = frozenset({2, 4})

@@ -26,10 +26,10 @@ from intarsia.driver.explain.explained_function import (
     Tried,
     short_label,
 )
-from intarsia.driver.records import STATUS_OF
 from intarsia.ir import Var
 from intarsia.measure.measure_result import MeasureError
 from intarsia.support.number_ranges import ranges_text
+from intarsia.tune.contest.candidate_record import STATUS_OF
 
 MOST: Final = 2_000
 """Maximum number of listed candidates of a function, beside the closest one of each node and spec."""

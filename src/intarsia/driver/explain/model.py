@@ -23,7 +23,6 @@ from intarsia.driver.baselines import baseline_targets, engines, whole_name
 from intarsia.driver.explain.explanation import ContestRecord, Explanation
 from intarsia.driver.explain.function import ChosenPartition
 from intarsia.driver.explain.run import borders, explain_functions
-from intarsia.driver.records import STATUS_OF, Status
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import IRModule
 from intarsia.measure.candidate_kind import WHOLE
@@ -38,6 +37,7 @@ from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.support.errors import UnsupportedModelError
 from intarsia.target import Host, Target
 from intarsia.target.reference import REFERENCE_TARGET
+from intarsia.tune.contest.candidate_record import STATUS_OF, Status
 
 
 @dataclass(frozen=True, slots=True)

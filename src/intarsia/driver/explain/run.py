@@ -12,13 +12,11 @@ from intarsia.collage.graph.dataflow_graph import DataflowGraph
 from intarsia.collage.placement.placement import KIND, Partition, Placement, stable_nodes
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.sub_graph import SubGraph
-from intarsia.driver.entrant import Entrant, after_decisions
 from intarsia.driver.explain.comparison import Comparison
 from intarsia.driver.explain.explained_function import FunctionRecord
 from intarsia.driver.explain.explanation import Border, ContestRecord, Explanation, Losses
 from intarsia.driver.explain.function import ChosenPartition, explain_function
 from intarsia.driver.pipeline import PipelineResult
-from intarsia.driver.records import CandidateRecord
 from intarsia.frontend.onnx import import_notes
 from intarsia.ir import Function, IRModule
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE
@@ -27,6 +25,8 @@ from intarsia.passes.functions.sealed import is_sealed
 from intarsia.runtime.executable import Executable
 from intarsia.runtime.kernel import Array
 from intarsia.target import Host
+from intarsia.tune.contest.candidate_record import CandidateRecord
+from intarsia.tune.contest.entrant import Entrant, after_decisions
 from intarsia.tune.tuned_candidate import decisions_and_base
 
 PROFILE_SECONDS: Final = 0.5

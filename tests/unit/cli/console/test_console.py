@@ -8,7 +8,7 @@ from intarsia.cli.console.console import Console
 from intarsia.cli.console.flags import Flags
 from intarsia.cli.reports.report import Report
 from intarsia.cli.reports.table import Table
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.support.errors import IntarsiaError, TooSlowError, UsageError
 
 TABLE = Table(("name", "size"), (("a[b]", "1"),), frozenset({1}), chosen=0)

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from intarsia.cli.console.progress import BarProgress, LineProgress, step_text
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress
 

@@ -8,7 +8,7 @@ from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, Sche
 from intarsia.cli.console.progress import step_text
 from intarsia.cli.reports.schedule_table import schedule_lines, schedule_tables
 from intarsia.cli.reports.table import plain_table
-from intarsia.driver.records import Progress, TuneStage
+from intarsia.driver.progress import Progress, TuneStage
 from intarsia.measure.measure_result import MeasureError
 
 CONV = ScheduleRow(

@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from intarsia.driver.entrant import CandidateKey, Entrant
-from intarsia.driver.records import STATUS_OF, CandidateRecord, Progress, Status, TuneStage
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceResult
 from intarsia.measure.runner import Raced
 from intarsia.measure.timing.timing import Timing
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import StoppedError, UnsupportedModelError, VerificationError
+from intarsia.tune.contest.candidate_record import STATUS_OF, CandidateRecord, Status
+from intarsia.tune.contest.entrant import CandidateKey, Entrant
 
 HOPELESS = 3.0
 """Ratio to the fastest latency above which a candidate does not race."""
@@ -41,16 +42,18 @@ class Contest:
 
     Attributes:
         measurer: Measurer of candidates.
-        report: Function that is called with each progress event.
         should_stop: Function that returns true to end the contest where it stands.
+        on_measured: Function that is called with the progress of single measurements.
+        on_raced: Function that is called with the completed share of the race, from 0 to 1.
         random_text: Hint for a model that draws random numbers; "" if it draws none.
         entrants: Candidates so far.
         notes: Remarks on how the winner was found, in sentences.
     """
 
     measurer: Measurer
-    report: Callable[[Progress], object]
     should_stop: Callable[[], bool]
+    on_measured: Callable[[MeasureProgress], object] = silent
+    on_raced: Callable[[float], object] = silent
     random_text: str = ""
     entrants: list[Entrant] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -80,9 +83,7 @@ class Contest:
         for item in entrants:
             self._fates[item.name] = _Fate(item.status, item.refusal)
         self.measurer.should_stop = self.should_stop
-        self.measurer.on_progress = lambda progress: self.report(
-            Progress(TuneStage.MEASURE, progress.done / max(1, progress.total), progress)
-        )
+        self.measurer.on_progress = self.on_measured
         results = self.measurer.measure([item.input for item in able], budget)
         for item, result in zip(able, results, strict=True):
             if result is None:
@@ -184,14 +185,14 @@ class Contest:
         limits = RaceLimits(
             replace(FINAL, seed=seed), seconds, self.should_stop, partial(self._on_turn, seconds)
         )
-        self.report(Progress(TuneStage.RACE))
+        self.on_raced(0.0)
         raced = self.measurer.race({item.name: item.input for item in finalists}, limits)
         self._note_race(raced)
-        self.report(Progress(TuneStage.RACE, 1.0))
+        self.on_raced(1.0)
 
     def _on_turn(self, most: float, rounds: int, seconds: float) -> None:
         share = max(seconds / most, rounds / FINAL.max_rounds)
-        self.report(Progress(TuneStage.RACE, min(1.0, share)))
+        self.on_raced(min(1.0, share))
 
     def _note_race(self, raced: Raced) -> None:
         self._race = raced.result

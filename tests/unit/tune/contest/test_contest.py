@@ -8,9 +8,6 @@ import pytest
 from tests.collage_programs import program
 
 from intarsia.collage.placement.placement import Partition, Placement
-from intarsia.driver.contest import Contest
-from intarsia.driver.entrant import Entrant
-from intarsia.driver.records import Status
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
@@ -22,6 +19,9 @@ from intarsia.measure.runner import Raced
 from intarsia.measure.testbed import LocalTestbed, Measured
 from intarsia.support.errors import VerificationError
 from intarsia.target import Host, Target
+from intarsia.tune.contest.candidate_record import Status
+from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.entrant import Entrant
 
 WORKLOAD = Workload(program("def @main(%x: T) { Exp(Softmax(%x)) }"), "planted")
 DROPPED = Dropped(8, DropReason.SLOWER, 8, 8)
@@ -65,7 +65,7 @@ ENTRANTS = {
 
 
 def winner(samples: Mapping[str, Sequence[float]], dropped: Sequence[str] = ()) -> str:
-    contest = Contest(Measurer(PlannedTestbed(samples, dropped)), lambda _: None, lambda: False)
+    contest = Contest(Measurer(PlannedTestbed(samples, dropped)), lambda: False)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in samples], MeasureBudget())
     found = contest.decide(1.0, 0).name
     assert [record.name for record in contest.records() if record.chosen] == [found]
@@ -154,7 +154,7 @@ def test_a_leader_that_falls_takes_nobody_with_it(
     alone: Mapping[str, float], falls: Mapping[str, MeasureError], expected: str, races: int
 ) -> None:
     testbed = FallingTestbed(alone, falls)
-    contest = Contest(Measurer(testbed), lambda _: None, lambda: False)
+    contest = Contest(Measurer(testbed), lambda: False)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
     assert contest.decide(1.0, 0).name == expected
     statuses = {record.name: record.status for record in contest.records()}
@@ -167,14 +167,14 @@ def test_nobody_is_right_if_all_fall() -> None:
     testbed = FallingTestbed(
         {"one": 0.1, "two": 0.11, "mix": 0.12}, dict.fromkeys(("one", "two", "mix"), WRONG)
     )
-    contest = Contest(Measurer(testbed), lambda _: None, lambda: False)
+    contest = Contest(Measurer(testbed), lambda: False)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two", "mix")], MeasureBudget())
     with pytest.raises(VerificationError, match="no candidate computes the model right: one: wrong"):
         contest.decide(1.0, 0)
 
 
 def test_who_was_not_tried_keeps_the_reason() -> None:
-    contest = Contest(Measurer(PlannedTestbed({"one": [1.0] * 10}, ())), lambda _: None, lambda: False)
+    contest = Contest(Measurer(PlannedTestbed({"one": [1.0] * 10}, ())), lambda: False)
     untried = Entrant("two", ENTRANTS["two"], "not tried: it takes far too long", Status.SLOW)
     contest.enter([Entrant("one", ENTRANTS["one"]), untried], MeasureBudget())
     assert contest.decide(1.0, 0).name == "one"
@@ -193,7 +193,7 @@ def test_who_was_not_tried_keeps_the_reason() -> None:
 )
 def test_after_a_stop_no_mix_wins_on_a_single_measurement(alone: Mapping[str, float], expected: str) -> None:
     testbed, is_stopped = FallingTestbed(alone, {}), False
-    contest = Contest(Measurer(testbed), lambda _: None, lambda: is_stopped)
+    contest = Contest(Measurer(testbed), lambda: is_stopped)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
     is_stopped = True
     assert contest.decide(1.0, 0).name == expected
@@ -204,7 +204,7 @@ def test_after_a_stop_no_mix_wins_on_a_single_measurement(alone: Mapping[str, fl
 
 
 def test_a_race_that_was_stopped_before_its_first_round_confirms_nothing() -> None:
-    contest = Contest(Measurer(PlannedTestbed({"one": (), "mix": ()}, ())), lambda _: None, lambda: False)
+    contest = Contest(Measurer(PlannedTestbed({"one": (), "mix": ()}, ())), lambda: False)
     contest.enter([Entrant(name, ENTRANTS[name]) for name in ("mix", "one")], MeasureBudget())
     assert contest.decide(1.0, 0).name == "one"
     assert contest.notes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from intarsia.driver.records import Status
 from intarsia.measure.measure_input import MeasureInput
+from intarsia.tune.contest.candidate_record import Status
 from intarsia.tune.tuned_candidate import apply_decisions, decisions_and_base
 
 CandidateKey: TypeAlias = tuple[str, str, str]

@@ -1,4 +1,4 @@
-"""Results of a tuning run as plain records, which the command line and the reports read."""
+"""Outcomes of the candidates for a whole model as plain records, which the command line and reports read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureProgress
 from intarsia.measure.timing.interleaved import RatioInterval
 from intarsia.measure.timing.timing import Timing
 
@@ -49,35 +47,6 @@ STATUS_OF: Final = {
     MeasureError.UNKNOWN: Status.FAILED,
 }
 """Status of a candidate by the outcome of its measurement."""
-
-
-class TuneStage(StrEnum):
-    """Stages of a tuning run."""
-
-    IMPORT = "import"
-    REFERENCE = "reference"
-    SCHEDULES = "schedules"
-    TUNE = "tune"
-    SEARCH = "search"
-    MEASURE = "measure"
-    RACE = "race"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A progress event.
-
-    Attributes:
-        stage: Current stage.
-        fraction: Completed share of the stage, from 0 to 1.
-        measured: Progress of the measurements, while measuring.
-        scheduled: Progress of the schedule search, while searching schedules.
-    """
-
-    stage: TuneStage
-    fraction: float = 0.0
-    measured: MeasureProgress | None = None
-    scheduled: ScheduleProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
