@@ -50,7 +50,8 @@ def test_a_read_only_database_is_refused_before_anything_is_measured(
 
     def connect_read_only(file: str, /, **options: Any) -> sqlite3.Connection:
         """Open a file as SQLite does that may not be written; file modes do not bind the superuser."""
-        return connect(file.replace("mode=rwc", "mode=ro"), **options)
+        opened: sqlite3.Connection = connect(file.replace("mode=rwc", "mode=ro"), **options)
+        return opened
 
     monkeypatch.setattr(sqlite3, "connect", connect_read_only)
     with pytest.raises(DatabaseError, match=r"kept\.db cannot be written: it is read-only"):
