@@ -65,7 +65,8 @@ class PassShare:
 
     def __str__(self) -> str:
         """Return a line of text; a gain is that of single measurements, which noise may have made."""
-        spent = f"{self.slices} slices, {self.measured} measured, {self.seconds:.1f} s"
+        slices = "1 slice" if self.slices == 1 else f"{self.slices} slices"
+        spent = f"{slices}, {self.measured} measured, {self.seconds:.1f} s"
         gain = (
             f"{100 * self.gain:.1f} % less time by single measurements, unproven" if self.gain else "no gain"
         )

@@ -101,6 +101,11 @@ def test_several_passes_without_a_slice_are_one_note() -> None:
     assert notes == [f"left out: {names}: the budget was used up before their turn"]
 
 
+def test_a_single_slice_is_no_plural() -> None:
+    assert str(PassShare("A", slices=1, measured=2)) == "A: 1 slice, 2 measured, 0.0 s, no gain"
+    assert str(PassShare("A", slices=2, is_done=True)) == "A: 2 slices, 0 measured, 0.0 s, no gain, done"
+
+
 def test_limits_of_a_pass_hold_within_the_budget() -> None:
     ctx = TuningContext(CostTable(cost))
     useful = Deciding(what="useful", values=MANY, limits=SearchLimits(trials=3))

@@ -37,7 +37,9 @@ def step_text(progress: Progress) -> str:
     words = _WORDS[progress.stage]
     if progress.scheduled is not None:
         return f"{words} {schedule_text(progress.scheduled)}"
-    return words.rstrip(":") if progress.measured is None else f"{words} {count_text(progress.measured)}"
+    if progress.measured is None or not progress.measured.total:  # nothing is to be measured yet
+        return words.rstrip(":")
+    return f"{words} {count_text(progress.measured)}"
 
 
 def count_text(measured: MeasureProgress) -> str:

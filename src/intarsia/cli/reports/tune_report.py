@@ -92,13 +92,11 @@ def _fate(record: CandidateRecord) -> str:
 
 
 def _search_lines(result: TuneResult) -> list[str]:
-    """Return lines on the search for partitions, if there was one."""
-    from intarsia.cli.reports.search_line import loss_line, search_line
+    """Return a line on the search for partitions, if there was one; `intarsia explain` has its losses."""
+    from intarsia.cli.reports.search_line import search_line
 
-    search, losses = result.explanation.search, result.explanation.losses
-    if search is None:
-        return []
-    return [search_line(search), *([] if losses is None else [loss_line(losses)])]
+    search = result.explanation.search
+    return [] if search is None else [search_line(search)]
 
 
 def _repeated(result: TuneResult) -> list[str]:

@@ -27,6 +27,10 @@ MEASURED = MeasureProgress(
             Progress(TuneStage.MEASURE, 0.0, MeasureProgress(0, 0, 2, {}, math.inf, 0, 0)),
             "measuring 0 of 2",
         ),
+        (
+            Progress(TuneStage.TUNE, 0.0, MeasureProgress(0, 0, 0, {}, math.inf, 0, 0)),
+            "tuning the program",
+        ),
     ],
 )
 def test_words(progress: Progress, text: str) -> None:
