@@ -187,8 +187,11 @@ class PlacementSearch:
     def _skip_target(self, key: str, ratio: float, gain: float) -> None:
         reason = "it does not run the program"
         if isfinite(ratio):
-            gained = f"; passes have gained a factor of {gain:.2f} so far" if gain > 1 else ""
-            reason = f"it is {ratio:.2f} times as slow as the fastest, too far behind to catch up{gained}"
+            gained = f"; passes have gained a factor of {gain:.2f} so far, unproven" if gain > 1 else ""
+            reason = (
+                f"by single measurements it is {ratio:.2f} times as slow as the fastest, "
+                f"too far behind to catch up{gained}"
+            )
         self.ctx.control.skip(f"tuning passes for {key}", reason)
 
     def _whole(self, trace: Trace, key: str) -> WholeCandidate:
