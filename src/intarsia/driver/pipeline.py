@@ -21,6 +21,7 @@ from intarsia.transform import Pass, Sequential
 from intarsia.tune.contest.contest import Contest
 from intarsia.tune.contest.entrant import Entrant
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
+from intarsia.tune.placed_candidate import placement_alone
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.target_options import marked_functions
 from intarsia.tune.trace import Trace
@@ -154,7 +155,7 @@ def _entrants(contest: Contest, evaluator: MeasuringEvaluator, tree: TuningNode)
     for trace in best_programs(tree, evaluator.workload.module):
         item = evaluator.input(trace)
         names = [*(entrant.name for entrant in contest.entrants), *(entrant.name for entrant in chosen)]
-        entrant = Entrant(_name(item, names), item)
+        entrant = Entrant(entrant_name(item, names), item)
         if entrant.key not in keys and len(chosen) < _FINALISTS:
             keys.add(entrant.key)
             chosen.append(entrant)
@@ -173,10 +174,17 @@ def _record(node: TuningNode, *, is_chosen: bool = False) -> TuningRecord:
     return TuningRecord(node.name, trace is not None, seconds, fate, is_chosen, children)
 
 
-def _name(item: MeasureInput, taken: Sequence[str]) -> str:
-    """Return a free name: the toolchains, "tuned" after decisions, and a number if the name is taken."""
-    decisions, base = decisions_and_base(item.candidate)
-    toolchains = Placement.of_candidate(base).summary if base.kind == KIND else whole_name(item.target)
+def entrant_name(item: MeasureInput, taken: Sequence[str]) -> str:
+    """Return a free name: the toolchains, "tuned" after decisions, and a number if the name is taken.
+
+    Args:
+        item: Candidate with a placement, also one whose placement is followed by decisions on kernels.
+        taken: Names of other candidates.
+    """
+    decisions, _ = decisions_and_base(item.candidate)
+    placed = placement_alone(item)
+    is_parted = placed.candidate.kind == KIND
+    toolchains = Placement.of_candidate(placed.candidate).summary if is_parted else whole_name(placed.target)
     return free_name(f"{toolchains} tuned" if decisions else toolchains, taken, " ({})", 2)
 
 

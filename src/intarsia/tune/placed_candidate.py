@@ -47,6 +47,17 @@ def with_placement(item: MeasureInput) -> MeasureInput:
     return MeasureInput(item.workload, target, tuned_candidate(before, candidate))
 
 
+def placement_alone(item: MeasureInput) -> MeasureInput:
+    """Return a candidate that only places the program as another one does, without its other decisions.
+
+    Args:
+        item: Candidate by decisions, or with a placement.
+    """
+    decisions, base = decisions_and_base(item.candidate)
+    placing = tuple(decision for decision in decisions if str(decision[1].transform) in PLACINGS)
+    return with_placement(MeasureInput(item.workload, item.target, tuned_candidate(placing, base)))
+
+
 def _options(decisions: Sequence[Decision]) -> list[tuple[str, dict[str, OptionValue | None]]] | None:
     """Return options for all functions of toolchains, in order; None if there are other decisions."""
     options = []
