@@ -11,6 +11,7 @@ from intarsia.autoschedule.measuring.loaded_task import LoadedTask
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
 from intarsia.native.execution.call_table import CallTable, KernelCall
 from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.partial_loops import PartialLoops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,11 +22,13 @@ class LoadedSchedule:
         task: Of which it writes the outputs.
         function: The kernel.
         call: Runs it once, on the threads of the task.
+        call_part: Runs a part of its parallel loops, given where to run them.
     """
 
     task: LoadedTask
     function: NativeFunction
     call: Callable[[], object]
+    call_part: Callable[[PartialLoops], object]
 
     @classmethod
     def load(cls, task: LoadedTask, built: ScheduleKernel, operand_bytes: int = 0) -> Self:
@@ -49,7 +52,7 @@ class LoadedSchedule:
         outputs = tuple(output.array for output in task.outputs.values())
         sets = task.turns(given, operand_bytes)
         tables = cycle([CallTable((KernelCall(function, (*each, *outputs)),)) for each in sets])
-        return cls(task, function, lambda: next(tables).run(task.pool))
+        return cls(task, function, lambda: next(tables).run(task.pool), lambda part: next(tables).run(part))
 
     def __enter__(self) -> Self:
         return self

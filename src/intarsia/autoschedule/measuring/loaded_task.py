@@ -17,6 +17,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.native.packing import Packing
+from intarsia.native.te import ComputeOp
 from intarsia.support.aligned_memory import ALIGNMENT, aligned_array, allocate_aligned
 
 Array = npt.NDArray[Any]
@@ -73,6 +74,8 @@ class LoadedTask:
         packed: Packed contents that were asked for last.
         copies: Copies of operands that were asked for last, by the address of the operand.
         limits: Differences up to which an output is right for sure, where there are such.
+        is_divisible: Whether a part of its loops can be run: no computed value is an integer, which could be
+            an address.
     """
 
     contents: dict[str, Array]
@@ -82,6 +85,7 @@ class LoadedTask:
     packed: dict[Packing, Array] = field(default_factory=dict)
     copies: dict[int, list[Array]] = field(default_factory=dict)
     limits: tuple[float | None, ...] = ()
+    is_divisible: bool = False
 
     @classmethod
     def of_folder(cls, folder: TaskFolder) -> Self:
@@ -94,7 +98,11 @@ class LoadedTask:
             None if tolerance is None else sure_limit(array, tolerance)
             for array, tolerance in zip(gate.expected, gate.tolerances, strict=True)
         )
-        return cls(contents, outputs, gate, _pool(folder.program().threads), limits=limits)
+        program = folder.program()
+        is_divisible = all(
+            dtype.is_float for op in program.dag.ops if isinstance(op, ComputeOp) for dtype in op.dtypes
+        )
+        return cls(contents, outputs, gate, _pool(program.threads), limits=limits, is_divisible=is_divisible)
 
     def packed_contents(self, packing: Packing) -> Array:
         """The contents of a placeholder as a schedule reads them."""

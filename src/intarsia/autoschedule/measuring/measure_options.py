@@ -19,6 +19,8 @@ class RunTiming:
         min_repeats: Samples taken whatever the time, unless it is hopeless.
         sample_seconds: A sample times as many calls in a row as last at least this long.
         max_seconds: Time for all samples.
+        clear_ratio: A schedule whose long calls take so many times as long as the best known one is clearly
+            slower: it is timed no more.
         hopeless_ratio: A schedule that takes so many times as long as the best known one is timed no more.
         flush_cache: Whether the caches are emptied before each sample, which is a single call then.
         operand_bytes: Calls take turns on copies of the operands of at least so many bytes together, so that
@@ -32,6 +34,7 @@ class RunTiming:
     min_repeats: int = 3
     sample_seconds: float = 0.001
     max_seconds: float = 0.01
+    clear_ratio: float = 1.5
     hopeless_ratio: float = 2.5
     flush_cache: bool = False
     operand_bytes: int = 0
@@ -45,8 +48,9 @@ class RunTiming:
                 raise UsageError(f"{name} is {getattr(self, name)}; expected a finite number of at least 0")
         if self.operand_bytes < 0:
             raise UsageError(f"operand_bytes is {self.operand_bytes}; expected at least 0")
-        if not self.hopeless_ratio > 1:
-            raise UsageError(f"hopeless_ratio is {self.hopeless_ratio}; expected a number above 1")
+        for name in ("clear_ratio", "hopeless_ratio"):
+            if not getattr(self, name) > 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; expected a number above 1")
 
 
 RETIMING: Final = TimingPolicy(

@@ -10,6 +10,7 @@ from time import perf_counter
 from intarsia.autoschedule.measuring.loaded_schedule import LoadedSchedule
 from intarsia.autoschedule.measuring.loaded_task import loaded_task
 from intarsia.autoschedule.measuring.measure_options import RunTiming
+from intarsia.autoschedule.measuring.partial_timing import estimate_whole
 from intarsia.autoschedule.measuring.run_timing import time_run
 from intarsia.autoschedule.measuring.schedule_kernel import ScheduleKernel
 from intarsia.measure.candidate_task import Outcome, failure_outcome
@@ -20,6 +21,9 @@ from intarsia.measure.timing.timing import TimingPolicy
 
 def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_seconds: float) -> Outcome:
     """Compare the result of a schedule with the reference, and time it.
+
+    If a part of its loops shows that it is clearly slower than the best schedule known, the estimate from the
+    part is its cost, and the result is not compared: such a schedule is never chosen.
 
     Args:
         folder: Of the task.
@@ -35,6 +39,9 @@ def run_schedule(folder: Path, built: ScheduleKernel, timing: RunTiming, best_se
     with loaded:
         try:
             task.spoil_outputs()
+            estimate = estimate_whole(loaded, best_seconds, timing)
+            if estimate > timing.clear_ratio * best_seconds:
+                return Outcome(costs=(estimate,))
             start = perf_counter()
             loaded.call()
             seconds = perf_counter() - start

@@ -32,6 +32,9 @@ def time_run(
         clock: Where the time is read from.
     """
     limit = timing.hopeless_ratio * best_seconds
+    if min(first_seconds, best_seconds) > timing.max_seconds:
+        # One call is longer than all samples of a short kernel: two of them tell which schedule is slower.
+        limit = timing.clear_ratio * best_seconds
     if first_seconds > max(_COLD_RATIO * limit, _LONG_SECONDS):
         return (first_seconds,)
     policy = TimingPolicy(min_repeat_seconds=timing.sample_seconds, flush_cache=timing.flush_cache)

@@ -12,6 +12,7 @@ import numpy as np
 from intarsia.native.execution.checked_run import run_checked
 from intarsia.native.execution.driver_records import CallRecord
 from intarsia.native.execution.native_function import NativeFunction
+from intarsia.native.execution.partial_loops import PartialLoops
 from intarsia.native.execution.thread_pool import ThreadPool
 from intarsia.support.errors import InputError, UsageError
 
@@ -108,11 +109,11 @@ class CallTable:
         ):
             object.__setattr__(self, name, value)
 
-    def run(self, pool: ThreadPool, addresses: Sequence[int] = ()) -> None:
+    def run(self, pool: ThreadPool | PartialLoops, addresses: Sequence[int] = ()) -> None:
         """Run all calls.
 
         Args:
-            pool: Thread pool that runs them.
+            pool: Thread pool that runs them, or a part of their parallel loops.
             addresses: Addresses of the buffers in the slots; the caller must ensure that they fit the
                 kernels.
 

@@ -91,7 +91,7 @@ class ThreadPool(ClosedOnExit):
         try:
             runtime = idle.pop()
         except IndexError:
-            runtime = self._new_runtime()
+            runtime = self.new_runtime()
         if runtime.scratch_bytes < scratch_bytes:
             runtime.reserve(scratch_bytes)
         if runtime.crew is not None:
@@ -124,12 +124,17 @@ class ThreadPool(ClosedOnExit):
         if crew is not None:
             crew.stop()
 
-    def _new_runtime(self) -> Runtime:
+    def new_runtime(self, driver: Driver | None = None) -> Runtime:
+        """Return a runtime record for a region on the threads of this pool.
+
+        Args:
+            driver: Driver that the region calls; that of the pool if not given.
+        """
         with self._lock:
             self._refuse_if_closed()
             if self._threads > 1 and self._crew is None:
                 self._crew = Crew(self._threads, self._driver)
-            return Runtime(self._driver, self._crew)
+            return Runtime(driver or self._driver, self._crew)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -57,6 +57,14 @@ def test_what_is_hopeless_at_the_first_call_is_not_called_again() -> None:
     assert (costs, calls) == ((0.1,), 0)
 
 
+def test_long_calls_that_are_clearly_slower_are_called_twice() -> None:
+    costs, calls = timed(32 * MS, first=0.032, best=0.02)
+    assert list(costs) == pytest.approx([0.032])
+    assert calls == 1
+    costs, _ = timed(28 * MS, first=0.028, best=0.02)
+    assert len(costs) == 3
+
+
 def test_one_call_that_was_disturbed_does_not_decide() -> None:
     costs, _ = timed(2 * MS, first=0.001, best=0.0005)
     assert costs == pytest.approx([0.002] * 5)
