@@ -66,7 +66,7 @@ def test_options_are_plain_data() -> None:
     """So that the pass is found by name, and traces can be replayed."""
     made = get_pass("CollagePartition", targets=BOTH, estimator="mocked", budget=1000)
     assert made == CollagePartition(BOTH, "mocked", budget=1000)
-    assert str(made).startswith("CollagePartition(targets=('right', 'reference'), estimator='mocked'")
+    assert str(made) == 'CollagePartition{targets=["right", "reference"], estimator="mocked", budget=1000}'
 
 
 def test_targets_can_have_options() -> None:
