@@ -9,6 +9,7 @@ from typing import Final
 
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_placements import SearchedPartitions
+from intarsia.collage.tune_device_placement import TuneDevicePlacement
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.baselines import whole_name
 from intarsia.driver.tuning_record import TuningRecord
@@ -78,7 +79,7 @@ def whole_pipeline(
         placements: Known placements of parts.
         seed: Random seed of the search of parts.
     """
-    if any(isinstance(item, TunePlacement) for item in passes):
+    if any(isinstance(item, TunePlacement | TuneDevicePlacement) for item in passes):
         return _in_turns(passes)
     return TunePlacement(
         eval_passes=(_in_turns(passes),) if passes else (),
