@@ -17,6 +17,7 @@ from intarsia.collage.evolution.placement_space import PlacementSpace
 from intarsia.collage.function_search import CollageOptions
 from intarsia.collage.gather_specs import gather_partition_specs
 from intarsia.collage.placement.placement import Placement
+from intarsia.collage.planned_devices import spans_devices
 from intarsia.collage.search_placements import (
     LEAST_SEARCH,
     mixed_placements,
@@ -95,7 +96,9 @@ class PartSearch:
         """Return the placements that were given and fit, and those that Collage finds; each once."""
         mod = infer_types(base.out_mod)
         given = [placement for placement in self.options.placements if _fits(placement, mod)]
-        if not self.options.covers or self.ctx.control.is_over or len(self.targets) < 2:
+        # On several devices no toolchain runs the whole, so that one target has parts as well.
+        has_choice = len(self.targets) > 1 or spans_devices(mod)
+        if not self.options.covers or self.ctx.control.is_over or not has_choice:
             return given
         is_measured = self.options.estimator == MEASURED
         self._collaged = self._measured(mod) if is_measured else self._estimated(mod)
