@@ -19,7 +19,7 @@ from intarsia.tune.instruction import Instruction
 from intarsia.tune.target_options import marked_functions
 from intarsia.tune.trace import Trace
 from intarsia.tune.tuning_context import TuningContext
-from intarsia.tune.tuning_pass import TuningPass
+from intarsia.tune.tuning_pass import UNCHANGED, TuningPass
 
 DEVICES: Final = "devices"
 """Name of the instruction."""
@@ -67,8 +67,8 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
     `eval_passes`, and the best wins; of equal ones the first.
 
     Operators whose devices are given stay there, and then no candidate is without devices. A program that
-    calls functions, whose shapes are not known, or of which something belongs to a toolchain already, is left
-    as it is.
+    calls functions, whose shapes are not known, of which something belongs to a toolchain already, or with an
+    operator that could be measured on no device, is left as it is.
 
     Before:
         def @main(%x: Tensor[(2,), float32]) { Relu(%x) }
@@ -117,7 +117,7 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
         """One, whose choices are placements.
 
         Raises:
-            UsageError: An operator can run on none of the devices.
+            UsageError: An operator's own device is none of the devices.
             MissingToolchainError: A device is not usable here.
             IntarsiaError: Measuring is impossible.
         """
@@ -133,6 +133,10 @@ class TuneDevicePlacement(TuningPass, opt_level=0, places_devices=True):
             return [Instruction(DEVICES, {AS_IT_IS: Choice()})]
         devices = self._parsed()
         seconds = operator_seconds(program, devices, self.toolchains, ctx.evaluator)
+        unmeasured = [str(call.op) for call, row in seconds.items() if min(row) == inf]
+        if unmeasured:
+            ctx.node.remark = f"{unmeasured[0]} runs on none of the devices, or was not measured: {UNCHANGED}"
+            return [Instruction(DEVICES, {AS_IT_IS: Choice()})]
         assignments = device_assignments(program, devices, seconds, self.copy_cost, self.nodes, ctx.on_wait)
         placed = {
             key: Choice(placed_on_devices, {"devices": self.devices, "assignment": assignment})

@@ -216,6 +216,20 @@ def test_malformed_devices_are_refused(devices: Sequence[str], message: str) -> 
         TuneDevicePlacement(devices=tuple(devices))
 
 
+def _is_alone(mod: IRModule, operator: str) -> bool:
+    return any(marked_functions(mod)) and operator in str(mod)
+
+
+def test_an_operator_without_a_cost_leaves_the_program_as_it_is() -> None:
+    """The budget may end before all operators are measured; that is no reason to end the run."""
+    mod = typed(CHAIN)
+    ctx = TuningContext(CostTable(lambda each: inf if _is_alone(each, "MatMul") else judged(each)))
+    assert placing()(mod, ctx) is mod
+    assert "MatMul runs on none of the devices, or was not measured: the program stays as it is" in str(
+        ctx.node
+    )
+
+
 @pytest.mark.parametrize("seconds", [-1.0, inf, nan])
 def test_a_copy_costs_a_number_of_seconds(seconds: float) -> None:
     with pytest.raises(UsageError, match="a copy has seconds="):
