@@ -29,6 +29,10 @@ from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_tree import TuningNode
 from intarsia.tune.whole_evaluator import WholeEvaluator
 
+PASS_SHARE: Final = 0.5
+"""Share of the time that passes on whole programs may take where parts are searched behind them: passes go on
+as long as there is time, and a mix may gain where they cannot. A rule of thumb, not measured."""
+
 PLACEMENT: Final = "placement"
 """Name of the instruction."""
 
@@ -168,21 +172,28 @@ class PlacementSearch:
         fastest = min((whole.cost for whole in candidates), default=inf)
         if not self.options.eval_passes:
             return candidates
-        gain, reach = 1.0, self.options.reach or 1.0
+        gain, reach, ctx = 1.0, self.options.reach or 1.0, self._context_of_passes()
         for key in sorted(keys, key=lambda key: plain[key].cost):
             ratio = plain[key].cost / fastest if isfinite(fastest) else inf
             if ratio > max(gain, reach):
                 self._skip_target(key, ratio, gain)
                 continue
-            if self._is_over:
+            if self._is_over or ctx.control.is_over:
                 self.ctx.control.skip(f"tuning passes for {key}", "the budget was used up before its turn")
                 break
-            tuned = self._whole(trace, key)
+            tuned = self._whole(trace, key, ctx)
             evaluate([tuned.placed], self.ctx)
             gain = max(gain, plain[key].cost / tuned.cost)
             fastest = min(fastest, tuned.cost)
             candidates.append(tuned)
         return candidates
+
+    def _context_of_passes(self) -> TuningContext:
+        """The context of passes on whole programs, which leaves time to search parts where that is wanted."""
+        control = self.ctx.control
+        if not self.options.covers or not isfinite(control.seconds_left):
+            return self.ctx
+        return self.ctx.within(control.part(seconds=PASS_SHARE * control.seconds_left))
 
     def _skip_target(self, key: str, ratio: float, gain: float) -> None:
         reason = "it does not run the program"
@@ -194,14 +205,15 @@ class PlacementSearch:
             )
         self.ctx.control.skip(f"tuning passes for {key}", reason)
 
-    def _whole(self, trace: Trace, key: str) -> WholeCandidate:
+    def _whole(self, trace: Trace, key: str, ctx: TuningContext | None = None) -> WholeCandidate:
         """The program after the passes for a target, and when it is given to it."""
+        ctx = ctx or self.ctx
         instruction = whole_on_each(self.targets)
         target = dict(zip(instruction.decisions, self.targets, strict=True))[key]
         node = self.ctx.node.add(key)
         judge = WholeEvaluator(self.ctx.evaluator, target, instruction, key)
         toolchain_passes = dict(self.options.toolchain_passes).get(str(target.toolchain), ())
-        opened = _through((*self.options.eval_passes, *toolchain_passes), trace, self.ctx, node, judge)
+        opened = _through((*self.options.eval_passes, *toolchain_passes), trace, ctx, node, judge)
         placed = opened if opened.has_failed else judge.place_whole(opened)
         if opened.size > trace.size and not placed.has_failed:  # then a cost is that on the target
             placed.perf, placed.fate = opened.perf, opened.fate

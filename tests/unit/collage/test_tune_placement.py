@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from intarsia.target import Host, Target
 from intarsia.transform import ModulePass, Pass, PassContext, get_pass
 from intarsia.transform.pass_trace import plain_options
 from intarsia.transform.replay import made_pass
-from intarsia.tune import MeasuringEvaluator, Trace, TuningContext
+from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuneInTurns, TuningContext
 from intarsia.tune.passes import TuneCombineParallel
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.strategy import SearchLimits
@@ -360,3 +361,32 @@ def test_a_program_that_failed_by_itself_is_still_placed() -> None:
     recording = ctx.recording(begun)
     after = TunePlacement(targets=BOTH, seconds=0, eval_passes=(NoteHeuristic(),))(begun.out_mod, recording)
     assert runners(after) == ["right"]
+
+
+@dataclass
+class SecondEach(CostTable):
+    """An evaluator whose measurements take a second each, by its own clock."""
+
+    spent: float = 0.0
+    trials: int = 0
+
+    def evaluate(self, candidates: Sequence[Trace]) -> list[Evaluation]:
+        self.spent += len(candidates)
+        return super().evaluate(candidates)
+
+
+def test_passes_on_the_whole_leave_time_for_parts() -> None:
+    """They would go on to the end of the budget, and no part would be searched."""
+    judge = SecondEach(fastest(reference=2.0, reference_right=1.0, right=inf))
+    endless = TuneInTurns((Deciding(values=tuple(map(str, range(500)))),), slice_trials=4)
+    placing = TunePlacement(
+        targets=BOTH, reach=1.1, estimator="mocked", covers=2, eval_passes=(endless,), seconds=inf
+    )
+    control = RunControl(seconds=60.0, meter=judge, proves=True)
+    trace, _ = tuned(placing, judge, control=control)
+    assert set(runners(trace.out_mod)) == {"reference", "right"}
+    assert control.spent < 60.0
+    alone = SecondEach(fastest(reference=2.0, right=inf))
+    control = RunControl(seconds=60.0, meter=alone, proves=True)
+    tuned(replace(placing, covers=0), alone, control=control)
+    assert control.spent >= 60.0
