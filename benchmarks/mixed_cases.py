@@ -35,7 +35,7 @@ class MixedCase:
     """A model, and why it invites a mix.
 
     Attributes:
-        reason: What distinguishes its parts, in words.
+        reason: Difference between its parts, in words.
         build: Function that makes the model from a seed.
         is_for_devices: Whether its parts are to be placed on two devices instead of toolchains.
     """

@@ -1,9 +1,9 @@
 """What `tune` gains on models that no toolchain runs best, or at all, in all parts (`mixed_cases`).
 
 For each model `tune` runs with a new database, and its winner then races each single toolchain that runs the
-model: each program is loaded by a worker process of its own, the programs run in turns, and their results are
-verified. Nothing of the race is known to `tune`. A ratio is that of a toolchain's time to the winner's, the
-median over the rounds that both have run, with its 95 % interval: above 1 the winner is faster.
+model: each program is loaded by a worker process of its own, the programs run interleaved, and their results
+are verified. The race is another one than that of `tune`. A ratio is that of a toolchain's time to the
+winner's, the median over the rounds that both have run, with its 95 % interval: above 1 the winner is faster.
 
 `two_networks` is placed on two devices with half of the cores each by `TuneDevicePlacement`, and races the
 toolchains with all cores.
@@ -101,7 +101,7 @@ def compare_case(name: str, options: argparse.Namespace) -> dict[str, Any]:
     if raced.result is None or WINNER in raced.failures:
         raise SystemExit(f"{name}: the winner did not finish the race: {raced.failures.get(WINNER)}")
     race = raced.result
-    rivals = [each.name for each in race.candidates if each.samples and each.name != WINNER]
+    rivals = [racer.name for racer in race.candidates if racer.samples and racer.name != WINNER]
     ratios = {rival: race.ratio(rival, WINNER) for rival in rivals}
     winner = race.candidate(WINNER)
     return {
@@ -114,7 +114,7 @@ def compare_case(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "rounds": race.rounds,
         "ratios": {rival: [ratio.ratio, ratio.low, ratio.high] for rival, ratio in ratios.items()},
         "refused": {rival: failure.message for rival, failure in raced.failures.items()},
-        "candidates": [[each.name, str(each.status), each.reason] for each in result.candidates],
+        "candidates": [[record.name, str(record.status), record.reason] for record in result.candidates],
         "notes": list(result.explanation.notes),
     }
 
