@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from intarsia.autoschedule.extraction import extract_tasks
+from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.build import build
-from intarsia.driver.booked_targets import BookedRun, ScheduleRequest
 from intarsia.driver.budget import parse_budget
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
@@ -31,7 +32,6 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.measure.timing.interleaved import Comparison, RatioInterval, time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.passes import partition_whole
-from intarsia.support.callbacks import never, silent
 from intarsia.target import Target
 from intarsia.target.cpu import usable_cores
 from intarsia.toolchain.this_host import this_host
@@ -65,11 +65,12 @@ def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
     native = Target.for_toolchain("native", threads=options.threads)
     begin = time.perf_counter()
     with Database.open(options.database) as database:
-        run = BookedRun(module, this_host(), database, 0, silent, _print_note, never)
-        searched = run.booked([native], ScheduleRequest(options.seconds, None))
+        logs = ScheduleLogs(this_host(), database, options.seconds, least_share=0.0, on_note=_print_note)
+        log, rows = logs.make(extract_tasks(module, native))
     seconds = time.perf_counter() - begin
     engines = {contender: Target.for_toolchain(contender, threads=options.threads) for contender in ENGINES}
-    contenders = {SEARCHED: searched.targets[-1], DEFAULT: native, **engines}
+    searched = native.with_options(schedules=log.digest) if len(log) else native
+    contenders = {SEARCHED: searched, DEFAULT: native, **engines}
     timings = time_contenders(module, contenders, parse_budget(options.budget))
     ratios = {contender: timings.ratio(contender, SEARCHED) for contender in (DEFAULT, *ENGINES)}
     return {
@@ -79,10 +80,8 @@ def tune_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "native_seconds": timings.timings[SEARCHED].median,
         "ratios": {contender: [ratio.ratio, ratio.low, ratio.high] for contender, ratio in ratios.items()},
         "best": min(ratios[contender].ratio for contender in ENGINES),
-        "kernels": [row.to_json() for row in searched.rows],
-        "lines": _lines(
-            name, options.threads, seconds, searched.rows, timings.timings[SEARCHED].median, ratios
-        ),
+        "kernels": [row.to_json() for row in rows],
+        "lines": _lines(name, options.threads, seconds, rows, timings.timings[SEARCHED].median, ratios),
     }
 
 

@@ -64,9 +64,12 @@ def test_schedules_are_searched_and_told(folder: Path) -> None:
     assert row["weight"] == 1
     assert row["default_seconds"] > 0
     plain = process(*TUNE, "--json", cwd=folder, env=cache).document
-    assert plain["schedules"] == []
+    assert [each["reason"] for each in plain["schedules"]] == ["it computes and moves too little to matter"]
     names = [each["target"] for each in plain["candidates"]]
-    assert ("schedules=" in " ".join(names)) == row["chosen"]
+    assert row["chosen"] or "schedules=" not in " ".join(names)
+    without = process(*TUNE, "--no-schedules", "--json", cwd=folder, env=cache).document
+    assert without["schedules"] == []
+    assert "schedules=" not in " ".join(each["target"] for each in without["candidates"])
 
 
 def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
@@ -80,12 +83,9 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
             break
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
-    assert (child.returncode, out) == (130, "")
+    assert child.returncode == 0, err
+    assert "native" in out
     assert "note: stopping after the current candidate; Ctrl-C again stops now\n" in err
-    assert err.endswith(
-        "error: stopped before any candidate was verified\n"
-        "help: measurements are stored in the database: run the same command again to continue\n"
-    )
     again = process(
         *words, *place, "--schedule-trials", "1", "--budget", "10m", "--json", cwd=tmp_path, env=cache
     )

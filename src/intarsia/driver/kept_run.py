@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.conflicts import declared_conflicts
 from intarsia.collage.placement.plan import Plan, PlanError
 from intarsia.driver.explain.explanation import Explanation
@@ -30,11 +31,13 @@ class KeptRun:
         candidates: All candidates, the winner first.
         plan: Plan of the winner.
         explanation: Explanation of the result.
+        schedules: Kernels of the schedule search, if there was one.
     """
 
     candidates: tuple[CandidateRecord, ...]
     plan: Plan
     explanation: Explanation
+    schedules: tuple[ScheduleRow, ...] = ()
 
     def to_text(self) -> str:
         """Return the run as ASCII JSON on one line."""
@@ -42,6 +45,7 @@ class KeptRun:
             "candidates": to_plain(self.candidates),
             "plan": self.plan.to_json(),
             "explanation": self.explanation.to_text(),
+            "schedules": [row.to_json() for row in self.schedules],
         }
         return json.dumps(document, separators=(",", ":"))
 
@@ -56,8 +60,9 @@ class KeptRun:
             document = json.loads(text)
             candidates = from_plain(_Candidates, document, "it").candidates
             plan = Plan.from_json(document["plan"], _WHERE)
-            return cls(candidates, plan, Explanation.from_text(document["explanation"], _WHERE))
-        except (ArtifactError, PlanError, KeyError, TypeError) as error:
+            rows = tuple(map(ScheduleRow.from_json, document["schedules"]))
+            return cls(candidates, plan, Explanation.from_text(document["explanation"], _WHERE), rows)
+        except (ArtifactError, PlanError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{_WHERE} is damaged: {error}") from error
 
 

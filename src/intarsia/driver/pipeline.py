@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
@@ -53,11 +54,13 @@ class PipelineResult:
         tree: Candidates of the passes.
         notes: Lines of text: the time share and the result of each pass, and what was left out and why.
         searched: Result of the search of placements of parts, if there was one.
+        schedules: Kernels of the schedule search, if there was one.
     """
 
     tree: tuple[TuningRecord, ...]
     notes: tuple[str, ...]
     searched: SearchedPartitions | None
+    schedules: tuple[ScheduleRow, ...] = ()
 
 
 def whole_pipeline(

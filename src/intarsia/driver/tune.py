@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from intarsia.support.callbacks import never, silent
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from onnx import ModelProto
 
-    from intarsia.driver.booked_targets import ScheduleRequest
     from intarsia.driver.progress import Progress
     from intarsia.driver.result import TuneResult
     from intarsia.ir import IRModule
@@ -32,7 +30,7 @@ JUDGE_SHARE: Final = 0.1
 """Share of the budget that onnx.reference may take to compute the reference of one input set, by estimate."""
 
 SCHEDULE_SHARE: Final = 0.5
-"""Share of the budget for the schedule search, if requested."""
+"""Share of the budget for tuning schedules, if requested."""
 
 
 def tune(
@@ -52,7 +50,7 @@ def tune(
     tolerance: float | None = None,
     pipeline: str | None = None,
     passes: Sequence[Pass | str] | None = None,
-    schedules: bool = False,
+    schedules: bool | None = None,
     schedule_trials: int | None = None,
     until_proven: bool = False,
     plan: Path | None = None,
@@ -86,8 +84,9 @@ def tune(
         pipeline: Name of a pipeline of tuning passes; "default_tuning" if
             neither this nor `passes` is given.
         passes: Tuning passes, or their names, in place of a pipeline; an empty list for none.
-        schedules: Whether to search schedules of native kernels first, with half of the budget. Schedules
-            that earlier runs found on this machine are used in any case.
+        schedules: True to search schedules of all native kernels, with half of the budget; False for no
+            searched schedules; None to search where it can pay, if the passes tune schedules. Schedules that
+            earlier runs found on this machine are used unless it is False.
         schedule_trials: Maximum number of measured schedules, earlier runs included.
         until_proven: Whether the search goes on until nothing is left to try or the budget ends, however
             little is expected of it.
@@ -108,17 +107,15 @@ def tune(
         ModelError: The model is invalid or unsupported, or no candidate computes it right.
         DatabaseError: A measurement cannot be stored.
     """
-    from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
     from intarsia.collage.gather_specs import gather_partition_specs
     from intarsia.driver.accuracy import Accuracy
     from intarsia.driver.baselines import baseline_targets, engines
-    from intarsia.driver.booked_targets import BookedTargets
     from intarsia.driver.budget import parse_budget
     from intarsia.driver.plans import read_plan, refuse_choices
     from intarsia.driver.progress import Progress, TuneStage
     from intarsia.driver.tune_run import TuneRun
     from intarsia.driver.tuning_history import PREDICTION_SECONDS, TuningHistory, refuse_searches
-    from intarsia.driver.tuning_pipelines import deciding_passes
+    from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
     from intarsia.frontend.onnx import from_onnx, import_notes
     from intarsia.ir import IRModule
     from intarsia.measure.measure_input import Workload
@@ -130,7 +127,7 @@ def tune(
     if seconds == 0:
         refuse_searches(plan, trials=trials, schedules=schedules or None, schedule_trials=schedule_trials)
     if locked:
-        requested = schedules or schedule_trials is not None or None
+        requested = schedules if schedule_trials is None else True
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan, targets=targets, threads=threads, trials=trials, **choices)
     accuracy = Accuracy(exact, tolerance)
@@ -150,18 +147,12 @@ def tune(
     if seconds == 0:
         kept, chosen, deciding, locked = history.plan_of(module, on_note or silent), (), (), True
         seconds = PREDICTION_SECONDS
-    request = (
-        _request(seconds, schedule_trials, cluster) if schedules or schedule_trials is not None else None
-    )
-    seconds -= 0.0 if request is None else request.seconds
-    candidates, rows = BookedTargets(chosen)
-    is_known = not ScheduleHistory(None if cluster or locked else database, host).is_empty
-    if request is not None or is_known:
-        from intarsia.driver.booked_targets import BookedRun
-
-        note_to, stop = on_note or silent, should_stop or never
-        booking = BookedRun(module, host, database, seed, report, note_to, stop)
-        candidates, rows = booking.booked(chosen, request)
+    schedule_seconds = None
+    if not locked:
+        is_requested = schedules or schedule_trials is not None
+        schedule_seconds = seconds * SCHEDULE_SHARE if is_requested else None
+        deciding = with_schedules(deciding, schedules, schedule_seconds, schedule_trials, cluster, chosen)
+        seconds -= schedule_seconds or 0.0
     limits = TestbedLimits.of_budget(seconds)
     with closing(_testbed(cluster, host, limits, seed, on_note)) as testbed:
         run = TuneRun(
@@ -170,36 +161,25 @@ def tune(
             patience=limits.run_seconds,
             build_patience=limits.build_seconds,
             database=None if locked else database,
-            targets=candidates,
+            targets=chosen,
             seconds=seconds,
             trials=trials,
             seed=seed,
             searches=partitions and not locked,
             passes=deciding,
+            schedule_seconds=schedule_seconds,
             plan=kept,
             report=report,
             on_note=on_note or silent,
             should_stop=should_stop or never,
             proves=until_proven,
         )
-        result = replace(run.tune(start), schedules=rows)
+        result = run.tune(start)
     if not locked and not result.stopped:
         history.keep(module, result.plan)
     if plan is not None and not locked:
         result.plan.write(plan)
     return result
-
-
-def _request(seconds: float, trials: int | None, cluster: str | None) -> ScheduleRequest:
-    """Return the request of a schedule search with its share of the budget."""
-    from intarsia.driver.booked_targets import ScheduleRequest
-    from intarsia.support.errors import UsageError
-
-    if cluster is not None:
-        raise UsageError(
-            "schedules are searched on this machine only", help="drop the cluster, or the search of schedules"
-        )
-    return ScheduleRequest(seconds * SCHEDULE_SHARE, trials)
 
 
 def _testbed(

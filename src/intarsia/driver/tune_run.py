@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.build import build
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
@@ -21,6 +22,7 @@ from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
+from intarsia.driver.tuned_schedules import TunedSchedules, tune_schedules
 from intarsia.measure.candidate_kind import WHOLE, instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
@@ -57,6 +59,9 @@ LEAST_LEFT: Final = 0.5
 CLOSE_TO_BOUND: Final = 0.95
 """Share of the machine's bound at which nothing more is tried: less than a factor of 1.05 is left."""
 
+SCHEDULE_SHARE: Final = 0.5
+"""Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
+
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""
 
@@ -77,6 +82,7 @@ class TuneRun:
         seed: Random seed of the evolution and of the order in the race.
         searches: Whether partitions are searched.
         passes: Tuning passes that run before the search for partitions; other passes are just applied.
+        schedule_seconds: Seconds for passes that tune schedules; None for a share of the search time.
         plan: Plan of an earlier run, or None.
         report: Function that is called with each progress event.
         on_note: Function that is called with sentences for people.
@@ -95,6 +101,7 @@ class TuneRun:
     seed: int
     searches: bool
     passes: Sequence[Pass]
+    schedule_seconds: float | None
     plan: Plan | None
     report: Callable[[Progress], object]
     on_note: Callable[[str], object]
@@ -181,7 +188,7 @@ class TuneRun:
     def _store(self, result: TuneResult) -> None:
         if self.database is None or result.stopped:
             return
-        run = KeptRun(result.candidates, result.plan, result.explanation)
+        run = KeptRun(result.candidates, result.plan, result.explanation, result.schedules)
         key, workload, host = self._question(self.plan), self.workload.digest, self.testbed.host.digest
         self.database.keep_run(RunRecord(key, workload, host, time.time(), run.to_text()))
         layers = " ".join(sorted(layers_of(self.workload.module)))
@@ -261,14 +268,25 @@ class TuneRun:
         if reason:
             control.skip("tuning passes and the placement of parts", reason)
             return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
+        scheduled = self._tune_schedules(contest, control)
+        targets = without_slower([*targets, *scheduled.targets], scheduled.cost)
         pipeline = whole_pipeline(
-            self.passes,
+            [item for item in self.passes if not isinstance(item, TuneSchedule)],
             targets,
             searches_parts=can_place,
             placements=self._known_placements(),
             seed=self.seed,
         )
-        return run_pipeline(contest, self.workload, pipeline, control)
+        return scheduled.joined(run_pipeline(contest, self.workload, pipeline, control))
+
+    def _tune_schedules(self, contest: Contest, control: RunControl) -> TunedSchedules:
+        """Run the passes that tune schedules first: native with the schedules is a target of all others."""
+        passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
+        seconds = self.schedule_seconds
+        if seconds is None:
+            seconds = SCHEDULE_SHARE * control.seconds_left
+        targets = self._usable_targets(contest)
+        return tune_schedules(contest, self.workload, targets, passes, control, seconds, self.report)
 
     def _reason_to_skip(self, contest: Contest, control: RunControl) -> str:
         """Return why nothing beside the baselines is tried; "" if there is no reason."""
@@ -342,6 +360,7 @@ class TuneRun:
                 None if pipeline is None else pipeline.searched,
             ),
             explain_run(winner, contest.entrants, records, host, pipeline, times, contest.notes),
+            () if pipeline is None else pipeline.schedules,
         )
         return self._result(executable, run, folder.gate(), arrays, start)
 
@@ -367,6 +386,7 @@ class TuneRun:
             stopped=self.should_stop(),
             plan=run.plan,
             explanation=run.explanation,
+            schedules=run.schedules,
             finished_at=finished_at,
         )
 

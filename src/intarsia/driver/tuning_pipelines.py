@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.support.errors import UsageError
+from intarsia.target import Target
+from intarsia.toolchain.native.toolchain import Native
 from intarsia.transform import Pass, Sequential, load_pass_sequence, read_passes, register_pipeline
 from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.passes import (
@@ -38,7 +41,7 @@ def default_tuning() -> Sequential:
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
     on_kernels = [TuneChannelBlocks(), TuneKernelThreads(), TuneFusionBorders()]
-    return Sequential([TunePipeline(), in_parts, *on_program, *on_kernels])
+    return Sequential([TunePipeline(), in_parts, *on_program, *on_kernels, TuneSchedule()])
 
 
 @register_pipeline("experiment_tuning")
@@ -80,3 +83,39 @@ def _in_a_row(passes: Iterable[Pass]) -> Iterator[Pass]:
             yield from _in_a_row(item.passes)
         else:
             yield item
+
+
+def with_schedules(
+    passes: Sequence[Pass],
+    schedules: bool | None,
+    seconds: float | None,
+    trials: int | None,
+    cluster: str | None,
+    targets: Sequence[Target],
+) -> tuple[Pass, ...]:
+    """Return passes with the requested tuning of schedules.
+
+    Args:
+        passes: Passes of a run.
+        schedules: True to search all kernels, False to search none, None to leave the passes as they are.
+        seconds: Seconds of a requested search, or None.
+        trials: Maximum number of schedules of a requested search, or None.
+        cluster: Address of a cluster that measures, or None. Its workers do not have schedule logs.
+        targets: Targets of the run.
+
+    Raises:
+        UsageError: A search is requested on a cluster, or without native.
+    """
+    others = tuple(item for item in passes if not isinstance(item, TuneSchedule))
+    if seconds is None:
+        return others if schedules is False or cluster is not None else tuple(passes)
+    if cluster is not None:
+        raise UsageError(
+            "schedules are searched on this machine only", help="drop the cluster, or the search of schedules"
+        )
+    if all(target.toolchain != Native.name for target in targets):
+        raise UsageError(
+            "schedules are of native kernels, and native is not among the targets",
+            help="add --target native, or leave out --schedules",
+        )
+    return (*others, TuneSchedule(seconds=seconds, trials=trials, least_share=0.0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -26,7 +26,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
 from intarsia.support.callbacks import never
 from intarsia.support.closed_on_exit import ClosedOnExit
-from intarsia.support.errors import StoppedError
+from intarsia.support.errors import ExecutionError, StoppedError
 
 PRELOAD: Final = (
     "intarsia.autoschedule.measuring.build_schedule",
@@ -113,6 +113,29 @@ class PoolMeasurer(ClosedOnExit):
         self.builder.pool.stop()
         self.runner.pool.stop()
         self.folder.close()
+
+    def prepare(self, pairs: Sequence[tuple[SearchTask, LoopState]]) -> None:
+        """Build states of several tasks side by side, with the reference results of the tasks.
+
+        `measure` then finds them built. What cannot be prepared is left to it, and so is what is left when
+        `should_stop` returns true.
+
+        Args:
+            pairs: Tasks, each with a state.
+        """
+
+        def build(pair: tuple[SearchTask, LoopState]) -> None:
+            task, state = pair
+            if not self.should_stop():
+                with suppress(ExecutionError):  # `measure` reports it for its task
+                    self.builder.build(self.tasks.path_of(task), [state])
+
+        with (
+            _stoppable(),
+            shared_host(on_wait=self.on_wait),
+            ThreadPoolExecutor(self.tasks.isa.cores) as threads,
+        ):
+            list(threads.map(build, pairs))
 
     def measure(self, task: SearchTask, states: Sequence[LoopState]) -> list[ScheduleMeasurement]:
         """See ScheduleMeasurer.measure.

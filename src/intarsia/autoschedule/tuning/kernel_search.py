@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from typing import Final
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.extraction import ExtractedTask
@@ -15,6 +16,8 @@ from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions, SketchPolicy, known_records
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
+from intarsia.autoschedule.tuning.kernel_outlook import KernelOutlook
+from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
@@ -24,6 +27,9 @@ from intarsia.native.loop_state.record import Record
 from intarsia.native.schedule.schedule_book import history_text
 from intarsia.support.errors import ExecutionError
 
+_OPERATIONS_PER_BYTE: Final = 8
+"""Operations in the time of moving a byte: the peak over the bandwidth of a core, roughly."""
+
 
 class KernelSearch:
     """A sketch policy seeded with the default schedule, within the budget of the whole search.
@@ -32,6 +38,7 @@ class KernelSearch:
         extracted: Task of the kernel.
         policy: Search policy.
         failed: Number of failures by kind.
+        has_begun: Whether the default schedule was measured.
         default_seconds: Last measured seconds of the default schedule; inf before.
     """
 
@@ -68,7 +75,7 @@ class KernelSearch:
         self._budget = budget
         self._default = _text(extracted.default_state)
         self._costs: dict[str, float] = {}
-        self._has_begun = False
+        self.has_begun = False
         self.policy = SketchPolicy(
             extracted.task,
             model,
@@ -95,8 +102,28 @@ class KernelSearch:
         is_known = math.isfinite(self.default_seconds) and math.isfinite(self.policy.best_cost)
         return self.extracted.weight * (self.default_seconds - self.policy.best_cost) if is_known else 0.0
 
-    def preload(self, records: Sequence[Record], *, teach: bool) -> tuple[float, ...]:
-        """Add earlier measurements; return all costs, inf for failures.
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """Seconds of all measured schedules in order, inf for failures."""
+        return tuple(self._costs.values())
+
+    @property
+    def work(self) -> float:
+        """Operations per call, with the bytes that it moves as operations."""
+        return max(0, self.extracted.flop_count) + _OPERATIONS_PER_BYTE * self.extracted.bytes_moved
+
+    def outlook(self, roofline: Roofline) -> KernelOutlook:
+        """Return what a search can gain per run of the model."""
+        weight, cost = self.extracted.weight, min(self.default_seconds, self.policy.best_cost)
+        return KernelOutlook(weight * cost, weight * roofline.bound(self.extracted))
+
+    def measure_default(self) -> None:
+        """Measure the default schedule, unless it was measured before or the budget is used up."""
+        if not self.has_begun:
+            self.tune_round(1)
+
+    def preload(self, records: Sequence[Record], *, teach: bool) -> None:
+        """Add earlier measurements.
 
         Args:
             records: Records of the kernel.
@@ -106,8 +133,7 @@ class KernelSearch:
             programs = known_records(self.extracted.task, records)
             self._costs |= {program.state.text: program.cost for program in programs}
             self.default_seconds = self._costs.get(self._default, math.inf)
-            self._has_begun = self._default in self._costs
-        return tuple(self._costs.values())
+            self.has_begun = self._default in self._costs
 
     def tune_round(self, n: int) -> Sequence[float]:
         """Measure up to `n` schedules, the default alone first; none if the budget is used up."""
@@ -115,11 +141,11 @@ class KernelSearch:
         if not granted:
             return ()
         try:
-            costs = self.policy.tune_round(granted if self._has_begun else 1)
+            costs = self.policy.tune_round(granted if self.has_begun else 1)
         except ExecutionError:  # no reference result: the kernel keeps its default schedule
             self.failed[MeasureError.UNKNOWN] += 1
             return ()
-        self._has_begun = True
+        self.has_begun = True
         self._budget.used += len(costs)
         return costs
 
@@ -136,12 +162,13 @@ class KernelSearch:
             return KeptSchedule(None, default, default, self.trials)
         return KeptSchedule(history_text(best), cost, default, self.trials)
 
-    def progress_row(self, peak: float, kept: KeptSchedule | None = None) -> ScheduleRow:
+    def progress_row(self, peak: float, kept: KeptSchedule | None = None, reason: str = "") -> ScheduleRow:
         """Return the progress of the search.
 
         Args:
             peak: Peak floating-point operations per second of the machine.
             kept: Result of the finalists' confirmation, if there was one.
+            reason: Why the kernel is not searched; "" if it is.
         """
         default, cost, flop = self.default_seconds, self.policy.best_cost, self.extracted.flop_count
         if kept is not None:
@@ -157,6 +184,7 @@ class KernelSearch:
             speed,
             None if speed is None else speed / peak,
             kept is not None and kept.history is not None,
+            reason,
         )
 
     def _note(

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.measuring import MeasureOptions, RunTiming
 from intarsia.autoschedule.measuring.pool_measurer import PoolMeasurer
+from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
-from intarsia.autoschedule.tuning.search_schedules import ScheduleSearch, search_schedules
+from intarsia.autoschedule.tuning.search_schedules import (
+    LEAST_SHARE,
+    LEAST_WORK,
+    ScheduleSearch,
+    search_schedules,
+)
 from intarsia.measure.database import Database
 from intarsia.native.peak import measured_peak
 from intarsia.native.schedule import ScheduleBook
@@ -36,6 +43,8 @@ class ScheduleLogs:
             nothing, and take stored schedules.
         trials: Maximum number of measured schedules, earlier runs included; None for no limit.
         seed: Random seed of the search.
+        least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
+            search all kernels.
         on_progress: Callback that is called after each round of a kernel.
         on_note: Callback that is called with notes, such as that another process keeps the machine busy.
         should_stop: Function that returns true to end the search.
@@ -46,6 +55,7 @@ class ScheduleLogs:
     seconds: float
     trials: int | None = None
     seed: int = 0
+    least_share: float = LEAST_SHARE
     on_progress: Callable[[ScheduleProgress], object] = silent
     on_note: Callable[[str], object] = silent
     should_stop: Callable[[], bool] = never
@@ -71,7 +81,7 @@ class ScheduleLogs:
         self, tasks: Sequence[ExtractedTask], history: ScheduleHistory
     ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
-        peak = measured_peak(isa, threads)
+        roofline = partial(Roofline.measured, isa, threads)
         options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))
         with PoolMeasurer.open(
             isa,
@@ -83,10 +93,14 @@ class ScheduleLogs:
             search = ScheduleSearch(
                 measurer,
                 history,
-                peak,
+                measured_peak(isa, threads),
                 seconds=self.seconds,
                 trials=self.trials,
                 seed=self.seed,
+                roofline=roofline if self.least_share else None,
+                least_share=self.least_share,
+                least_work=LEAST_WORK,
+                prepare=measurer.prepare,
                 on_confirmed=history.on_measured,
                 samples=schedule_folder() / samples_name(self.host, threads, history.settings),
                 on_progress=self.on_progress,

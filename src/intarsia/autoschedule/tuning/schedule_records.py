@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from intarsia.measure.measure_result import MeasureError
 
@@ -25,6 +25,7 @@ class ScheduleRow:
         share_of_peak: `flop_per_second` relative to the measured peak of FMAs in registers on as many
             threads.
         is_chosen: Whether the schedule log has a schedule for it, which is faster than the default.
+        reason: Why the kernel is not searched; "" if it is.
     """
 
     name: str
@@ -36,6 +37,27 @@ class ScheduleRow:
     flop_per_second: float | None
     share_of_peak: float | None
     is_chosen: bool
+    reason: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the row that `to_json` wrote.
+
+        Raises:
+            KeyError, ValueError, AttributeError: The data is damaged, or of another version.
+        """
+        return cls(
+            name=data["name"],
+            weight=data["weight"],
+            trials=data["trials"],
+            failed={MeasureError(kind): count for kind, count in data["failed"].items()},
+            default_seconds=data["default_seconds"],
+            seconds=data["seconds"],
+            flop_per_second=data["flop_per_second"],
+            share_of_peak=data["share_of_peak"],
+            is_chosen=data["chosen"],
+            reason=data["reason"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain data."""
@@ -49,6 +71,7 @@ class ScheduleRow:
             "flop_per_second": self.flop_per_second,
             "share_of_peak": self.share_of_peak,
             "chosen": self.is_chosen,
+            "reason": self.reason,
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,11 +17,14 @@ from intarsia.autoschedule.measuring.callbacks import OnMeasured
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, SchedulerTable, TaskScheduler
+from intarsia.autoschedule.task import SearchTask
 from intarsia.autoschedule.tuning.kernel_search import KernelSearch
+from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
+from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduleBook
 from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import StoppedError, UsageError
@@ -36,6 +39,18 @@ _ROUND: Final = (16, 64)
 """Minimum and maximum number of trials of a round."""
 _GENERATION: Final = 2
 """Programs of a generation for each trial of a round, so that the search takes as long as measuring."""
+PROFILE_SHARE: Final = 0.5
+"""Share of the time for measuring default schedules before the search begins."""
+_PREPARED: Final = 4
+"""Number of kernels that are built side by side before they are measured."""
+LEAST_SHARE: Final = 0.01
+"""Share of the time of all kernels that a kernel must be able to gain to be searched by default."""
+LEAST_WORK: Final = 1e6
+"""Least work of a kernel that is worth measuring by default: it takes about 20 us on a core."""
+TOO_SMALL: Final = "it computes and moves too little to matter"
+"""Reason why a kernel with little work is not searched."""
+_PATIENCE: Final = 48
+"""Number of trials without a faster schedule after which nothing more is expected of a kernel."""
 _MANY: Final = 10**9
 """Number of trials where only the time is limited."""
 
@@ -52,7 +67,12 @@ class ScheduleSearch:
         trials: Maximum number of measured schedules of all kernels, stored ones included; None for no limit.
         seed: Random seed of the search.
         options: Options of the kernels' policies; None for options that fit the time.
+        roofline: Function that returns the roofline of the machine, to leave out kernels that cannot gain
+            much; None to search all.
+        least_share: Least share of the time of all kernels that a searched kernel must be able to gain.
+        least_work: Least work of a kernel that is measured if there is a roofline (`KernelSearch.work`).
         samples: File with the samples of the cost model, also of other models; None for none.
+        prepare: Function that builds schedules of several kernels side by side before they are measured.
         on_measured: Callbacks that are called with each round's measurements, finalists included.
         on_confirmed: Callbacks that are called with the finalists' measurements only.
         on_progress: Callback that is called after each round.
@@ -66,7 +86,11 @@ class ScheduleSearch:
     trials: int | None = None
     seed: int = 0
     options: PolicyOptions | None = None
+    roofline: Callable[[], Roofline] | None = None
+    least_share: float = LEAST_SHARE
+    least_work: float = 0.0
     samples: Path | None = None
+    prepare: Callable[[Sequence[tuple[SearchTask, LoopState]]], object] = silent
     on_measured: Sequence[OnMeasured] = ()
     on_confirmed: Sequence[OnMeasured] = ()
     on_progress: Callable[[ScheduleProgress], object] = silent
@@ -94,8 +118,10 @@ def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> 
     """Search schedules of a model's kernels, and return those that are faster than the default ones.
 
     All kernels share one cost model, which begins with a draft. Each kernel's default schedule is measured
-    first; then the kernels with the largest expected gain for the whole model get trials (Ansor, section 6).
-    At the end the best schedules of each kernel are measured again, interleaved with its default schedule.
+    first. With a roofline, kernels that run near it or have too small a share of the time are left out, and
+    the others are searched until nothing more is expected of them. The kernels with the largest expected
+    gain for the whole model get trials first (Ansor, section 6). At the end the best schedules of each kernel
+    are measured again, interleaved with its default schedule.
 
     Args:
         tasks: Kernels of the model, at least one.
@@ -115,6 +141,7 @@ def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> 
     run.restore()
     if budget.seconds:
         with suppress(StoppedError):  # what was measured before is kept
+            run.choose()
             run.search_all()
             run.confirm_all()
         model.save()
@@ -131,8 +158,12 @@ class _Run:
     model: ScheduleModel
     kernels: Sequence[KernelSearch]
     kept: dict[str, KeptSchedule] = field(default_factory=dict)
-    restored: list[tuple[float, ...]] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     reported: int = 0
+    chosen: list[KernelSearch] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chosen = list(self.kernels)
 
     def restore(self) -> None:
         """Load the stored measurements and results of the kernels."""
@@ -143,24 +174,55 @@ class _Run:
                 self.kept[kernel.extracted.key] = kept
             is_searched = self.budget.seconds > 0
             is_new = kernel.extracted.task.workload_key not in self.model.learned
-            self.restored.append(kernel.preload(records, teach=is_searched and is_new))
+            kernel.preload(records, teach=is_searched and is_new)
         if self.search.trials is not None:
-            self.budget.trials = max(0, self.search.trials - sum(map(len, self.restored)))
+            self.budget.trials = max(0, self.search.trials - sum(kernel.trials for kernel in self.kernels))
+
+    def choose(self) -> None:
+        """Choose the kernels to search by what they can gain, after measuring their default schedules."""
+        if self.search.roofline is None:
+            return
+        small = [kernel for kernel in self.kernels if kernel.work < self.search.least_work]
+        self.reasons |= {kernel.extracted.key: TOO_SMALL for kernel in small}
+        large = [kernel for kernel in self.kernels if kernel not in small]
+        roofline = self.search.roofline() if large else None
+        self._measure_defaults([kernel for kernel in large if not kernel.has_begun])
+        outlooks = {kernel: kernel.outlook(roofline) for kernel in large if roofline is not None}
+        total = sum(outlook.seconds for outlook in outlooks.values() if math.isfinite(outlook.seconds))
+        for kernel, outlook in outlooks.items():
+            self.reasons[kernel.extracted.key] = outlook.reason_to_skip(total, self.search.least_share)
+        chosen = [kernel for kernel in large if not self.reasons[kernel.extracted.key]]
+        self.chosen = sorted(chosen, key=lambda kernel: -outlooks[kernel].gain)
+
+    def _measure_defaults(self, kernels: Sequence[KernelSearch]) -> None:
+        """Measure default schedules, the most work first, until their share of the time is used up."""
+        limit = self.budget.spent + PROFILE_SHARE * (self.budget.seconds - self.budget.spent)
+        for first in range(0, len(kernels), _PREPARED):
+            if first and self.budget.spent >= limit:
+                return
+            group = kernels[first : first + _PREPARED]
+            self.search.prepare([(each.extracted.task, each.extracted.default_state) for each in group])
+            for kernel in group:
+                kernel.measure_default()
 
     def search_all(self) -> None:
-        """Measure schedules until time or trials are spent, or nothing new is found."""
+        """Measure schedules until time or trials are spent, or nothing new is found or expected."""
+        if not self.chosen:
+            return
         scheduled = [
             ScheduledTask(
                 kernel, kernel.extracted.name, kernel.extracted.weight, max(0, kernel.extracted.flop_count)
             )
-            for kernel in self.kernels
+            for kernel in self.chosen
         ]
         count, seconds = len(scheduled), self.budget.seconds
         options = SchedulerOptions(trials_per_round=_round_size(seconds, count))
+        if self.search.roofline is not None:
+            options = replace(options, trials_per_round=_ROUND[0], per_task_early_stopping=_PATIENCE)
         chance = Random(self.search.seed)  # noqa: S311  # choices among equals
         scheduler = TaskScheduler(scheduled, options, rng=chance, on_round=[self._report])
-        for number, costs in enumerate(self.restored):
-            scheduler.restore(number, costs)
+        for number, kernel in enumerate(self.chosen):
+            scheduler.restore(number, kernel.costs)
         whole, self.budget.seconds = seconds, seconds * SEARCH_SHARE
         scheduler.tune(_MANY if math.isinf(self.budget.trials) else max(count, int(self.budget.trials)))
         self.budget.seconds = whole
@@ -168,7 +230,7 @@ class _Run:
     def confirm_all(self) -> None:
         """Measure the best schedules again, interleaved with the default ones, the largest gains first."""
         has_raced = False
-        for kernel in sorted(self.kernels, key=lambda search: -search.expected_gain):
+        for kernel in sorted(self.chosen, key=lambda search: -search.expected_gain):
             before = self.kept.get(kernel.extracted.key)
             if before is not None and before.trials == kernel.trials:
                 continue
@@ -190,7 +252,11 @@ class _Run:
     def result(self) -> SearchedSchedules:
         """Return the results of this search and of earlier ones."""
         rows = [
-            kernel.progress_row(self.search.peak, self.kept.get(kernel.extracted.key))
+            kernel.progress_row(
+                self.search.peak,
+                self.kept.get(kernel.extracted.key),
+                self.reasons.get(kernel.extracted.key, ""),
+            )
             for kernel in self.kernels
         ]
         log = ScheduleBook({key: kept.history for key, kept in self.kept.items() if kept.history})
@@ -202,7 +268,7 @@ class _Run:
         used, fraction = self.budget.used, self.budget.fraction
         if used > self.reported:
             self.reported = used
-            row = self.kernels[table.tuned].progress_row(self.search.peak)
+            row = self.chosen[table.tuned].progress_row(self.search.peak)
             self.search.on_progress(ScheduleProgress(row, used, table.objective, fraction))
 
 
@@ -214,7 +280,7 @@ def _kernels(
     draft: CostModel,
 ) -> list[KernelSearch]:
     """Return the searches of the kernels, the most work first: those are measured first."""
-    size = _round_size(budget.seconds, len(tasks))
+    size = _ROUND[0] if search.roofline is not None else _round_size(budget.seconds, len(tasks))
     quick = PolicyOptions(evolutionary_search_population=_GENERATION * size, sample_init_min_population=size)
     ordered = sorted(tasks, key=lambda task: -task.weight * max(task.flop_count, task.bytes_moved))
     return [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from intarsia.ir import IRModule
 from intarsia.op.infer import infer_types
+from intarsia.support.callbacks import silent
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.native.toolchain import Native
@@ -22,6 +24,7 @@ from intarsia.tune.tuning_pass import TuningPass
 
 if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
+    from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 
 DEFAULT: Final = "default schedules"
 """Name of the decision for native's default schedules; it comes first, and wins ties."""
@@ -38,6 +41,9 @@ class TuneSchedule(TuningPass, opt_level=0):
     without one it starts from scratch (docs/schedule_search.md). The program with the best schedules, as a
     schedule record, is then a candidate beside the unchanged program.
 
+    By default only kernels are searched that can gain: those that are far from the roofline of this machine,
+    and have a share of the time. The rows of the others say why they are not.
+
     Attributes:
         target: Native target for the whole of a program without partitions; if empty,
             the evaluator's target, if that is native.
@@ -45,6 +51,11 @@ class TuneSchedule(TuningPass, opt_level=0):
             for no search: then stored schedules are tried.
         trials: Maximum number of measured schedules, earlier runs included; None for no limit.
         seed: Random seed of the search.
+        least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
+            search all kernels.
+        on_progress: Callback that is called after each round of a kernel; not part of the serialised form.
+        on_searched: Callback that is called with the rows of a search; not part of the serialised form.
+        on_note: Callback that is called with notes; not part of the serialised form.
 
     Raises:
         UsageError: The target is not native's, or a limit leaves no time or trials.
@@ -54,6 +65,10 @@ class TuneSchedule(TuningPass, opt_level=0):
     seconds: float = 60.0
     trials: int | None = None
     seed: int = 0
+    least_share: float = 0.01
+    on_progress: Callable[[ScheduleProgress], object] = field(default=silent, repr=False, compare=False)
+    on_searched: Callable[[Sequence[ScheduleRow]], object] = field(default=silent, repr=False, compare=False)
+    on_note: Callable[[str], object] = field(default=silent, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -65,6 +80,8 @@ class TuneSchedule(TuningPass, opt_level=0):
             )
         if self.seconds < 0 or (self.trials is not None and self.trials < 1):
             raise UsageError(f"a search of {self.trials} trials in {self.seconds} s measures nothing")
+        if not 0 <= self.least_share < 1:
+            raise UsageError(f"least_share is {self.least_share}; expected a share from 0 to below 1")
 
     def instructions(self, trace: Trace, ctx: TuningContext) -> Sequence[Instruction]:
         """Return the one decision; it has one choice where no schedule is faster than the default.
@@ -77,7 +94,12 @@ class TuneSchedule(TuningPass, opt_level=0):
         is_partitioned = any(True for _ in marked_functions(mod))
         whole = None if is_partitioned else self._whole_target(ctx)
         default = Choice("PartitionWhole", {"target": str(whole)}) if whole and self.target else Choice()
-        digest = self._find_log(mod, whole, ctx) if is_partitioned or whole else ""
+        digest = ""
+        if is_partitioned or whole:
+            # A pass that is run again on the same program, with another slice of trials, finds the same log.
+            settings = self.seconds, self.trials, self.seed, self.least_share
+            key = ("schedule log", str(whole), settings)
+            digest = ctx.memo.get_or_make(trace.out_mod, key, lambda: self._find_log(mod, whole, ctx))
         if not digest:
             return [Instruction("schedules", {DEFAULT: default})]
         if whole is None:
@@ -96,31 +118,48 @@ class TuneSchedule(TuningPass, opt_level=0):
 
     def _find_log(self, mod: IRModule, whole: Target | None, ctx: TuningContext) -> str:
         """Search schedules; return the digest of the log of the best ones, "" if the defaults are best."""
+        from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
-        control = ctx.control.part(seconds=self.limits.seconds)
+        control, begun = ctx.control.part(seconds=self.limits.seconds), time.monotonic()
 
         def should_stop() -> bool:
             return control.is_over
 
-        tasks = () if should_stop() else _kernels(mod, whole)
-        if not tasks:
-            return ""
         judge = measuring_evaluator(ctx.evaluator)
         database = None if judge is None else judge.measurer.database
+        is_known = bool(self.seconds) or not ScheduleHistory(database, this_host()).is_empty
+        tasks = _kernels(mod, whole, self.on_note) if is_known and not should_stop() else ()
+        if not tasks:
+            return ""
         logs = ScheduleLogs(
-            this_host(), database, self.seconds, self.trials, self.seed, should_stop=should_stop
+            this_host(),
+            database,
+            min(self.seconds, control.seconds_left),
+            self.trials,
+            self.seed,
+            self.least_share,
+            self.on_progress,
+            self.on_note,
+            should_stop,
         )
-        log, _ = logs.make(tasks)
+        log, rows = logs.make(tasks)
+        if judge is not None:
+            # The search measures too: its time counts against the budget like that of candidates.
+            judge.measurer.spent += time.monotonic() - begun
+        self.on_searched(rows)
         return log.digest if len(log) else ""
 
 
-def _kernels(mod: IRModule, whole: Target | None) -> tuple[ExtractedTask, ...]:
+def _kernels(
+    mod: IRModule, whole: Target | None, on_note: Callable[[str], object]
+) -> tuple[ExtractedTask, ...]:
     """Return native's kernels of a program; none if it cannot compile it: its candidates report the error."""
     from intarsia.autoschedule.extraction import extract_tasks
 
     try:
         return extract_tasks(mod, whole)
-    except (CompileError, ModelError):
+    except (CompileError, ModelError) as error:
+        on_note(f"no schedules are searched: {error.problem}")
         return ()

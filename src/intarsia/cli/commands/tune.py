@@ -99,11 +99,13 @@ def tune(
     pass_config: PassConfig,
     disable_pass: DisabledPasses,
     schedules: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--schedules", help="Search schedules of native kernels first, with half of the budget."
+            "--schedules/--no-schedules",
+            help="Search schedules of all native kernels with half of the budget, or none; "
+            "by default of kernels that can gain.",
         ),
-    ] = False,
+    ] = None,
     schedule_trials: Annotated[
         int | None,
         typer.Option("--schedule-trials", metavar="N", min=1, help="Maximum number of measured schedules."),
@@ -162,7 +164,7 @@ def tune(
     candidates = [parse_target(text, threads) for text in targets] or None
     plan_path = None if plan is None else Path(plan)
     if locked:
-        requested = schedules or schedule_trials is not None or None
+        requested = schedules if schedule_trials is None else True
         choices = {"pipeline": pipeline, "passes": passes, "schedules": requested, "exact": exact or None}
         refuse_choices(plan_path, target=candidates, threads=threads, trials=trials, **choices)
     check_artifact_place(Path(out_path), argument.source)

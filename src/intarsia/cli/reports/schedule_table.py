@@ -22,6 +22,7 @@ HEADERS: Final = (
     "GFLOP/s",
     "of peak",
     "chosen",
+    "not searched because",
 )
 NUMERIC: Final = frozenset({1, 2, 4, 5, 6, 7})
 
@@ -69,6 +70,7 @@ def _cells(row: ScheduleRow) -> tuple[str, ...]:
         NOTHING if row.flop_per_second is None else f"{row.flop_per_second / 1e9:.1f}",
         NOTHING if row.share_of_peak is None else f"{row.share_of_peak:.0%}",
         "yes" if row.is_chosen else "",
+        row.reason,
     )
 
 

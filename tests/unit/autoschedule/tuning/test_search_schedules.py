@@ -17,10 +17,11 @@ from intarsia.autoschedule.measuring import best_record
 from intarsia.autoschedule.measuring.schedule_measurement import ScheduleMeasurement
 from intarsia.autoschedule.policy import PolicyOptions
 from intarsia.autoschedule.task import SearchTask
+from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
-from intarsia.autoschedule.tuning.search_schedules import ScheduleSearch, search_schedules
+from intarsia.autoschedule.tuning.search_schedules import TOO_SMALL, ScheduleSearch, search_schedules
 from intarsia.ir import DType
 from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureError
@@ -128,6 +129,63 @@ def test_a_search_goes_on_where_it_ended(database: Database) -> None:
     assert len(more.measured) == 6
     texts = {(state.initial_dag.tensors[0].shape, state.text) for state in first.measured}
     assert not texts & {(state.initial_dag.tensors[0].shape, state.text) for state in more.measured}
+
+
+def at_speed(*tasks: ExtractedTask) -> Callable[[LoopState], float]:
+    """Return costs by which the default schedules take a second, and all others half of it."""
+    texts = {history_text(task.default_state) for task in tasks}
+    return lambda state: 1.0 if history_text(state) in texts else 0.5
+
+
+def roofline(seconds: float) -> Callable[[], Roofline]:
+    """Return a roofline at which a multiplication and an addition take some seconds."""
+    return lambda: Roofline(1 / seconds, 1e15, 0)
+
+
+def test_only_kernels_far_from_their_roofline_are_searched() -> None:
+    near, far = kernel(64), kernel(16)
+    per_operation = 0.9 / near.flop_count  # the small kernel takes as long, for a quarter of the operations
+    measurer = FakeMeasurer(at_speed(near, far))
+    settings = search(measurer, trials=12, roofline=roofline(per_operation))
+    tuned = search_schedules([near, far], settings)
+    rows = {row.name: row for row in tuned.rows}
+    assert rows["product64"].reason == "it runs at 90% of its roofline"
+    assert (rows["product64"].trials, rows["product64"].is_chosen) == (1, False)
+    assert (rows["product16"].trials, rows["product16"].is_chosen, rows["product16"].reason) == (11, True, "")
+    assert len(tuned.log) == 1
+
+
+def test_a_kernel_with_a_small_share_is_not_searched() -> None:
+    often, rare = kernel(64, weight=1000), kernel(16)
+    measurer = FakeMeasurer(at_speed(often, rare))
+    settings = search(measurer, trials=6, roofline=roofline(1e-15), least_share=0.002)
+    rows = {row.name: row for row in search_schedules([often, rare], settings).rows}
+    assert rows["product16"].reason == "it can gain at most 0.1% of the kernels' time"
+    assert (rows["product16"].trials, rows["product64"].trials) == (1, 5)
+
+
+def test_kernels_with_little_work_are_not_measured() -> None:
+    small, large = kernel(16), kernel(64)
+    measurer = FakeMeasurer(at_speed(small, large))
+    work = 2 * small.flop_count + 8 * small.bytes_moved
+    settings = search(measurer, trials=6, roofline=roofline(1e-15), least_work=work)
+    rows = {row.name: row for row in search_schedules([small, large], settings).rows}
+    assert (rows["product16"].trials, rows["product16"].reason) == (0, TOO_SMALL)
+    assert (rows["product64"].trials, rows["product64"].reason) == (6, "")
+
+
+def test_a_search_ends_when_nothing_more_is_expected_and_serves_other_models(database: Database) -> None:
+    shared, other = kernel(32), kernel(16)
+    first = FakeMeasurer(at_speed(shared))
+    settings = search(first, database, roofline=roofline(1e-15))
+    log = search_schedules([shared], settings).log
+    assert 48 < len(first.measured) < 100
+    second = FakeMeasurer(at_speed(shared, other))
+    tuned = search_schedules([shared, other], search(second, database, roofline=roofline(1e-15)))
+    shapes = {state.initial_dag.tensors[0].shape for state in second.measured}
+    assert shapes == {(32, 16)}
+    assert tuned.log.lookup(shared.task.dag) == log.lookup(shared.task.dag) is not None
+    assert len(tuned.log) == 2
 
 
 def test_measurements_come_back_with_the_result_of_their_race(database: Database) -> None:

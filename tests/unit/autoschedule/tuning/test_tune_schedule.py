@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.pass_checks import assert_same_results
-from tests.unit.driver.test_booked_targets import NATIVE, REFERENCE, product, with_winner
+from tests.scheduled_products import NATIVE, REFERENCE, product, with_winner
 from tests.unit.measure.quick_testbed import POLICY
 
+from intarsia.autoschedule.extraction import ExtractedTask
 from intarsia.autoschedule.tuning import schedule_log
+from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
 from intarsia.autoschedule.tuning.tune_schedule import DEFAULT, TuneSchedule
 from intarsia.collage.tune_placement import TunePlacement
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var, structural_digest
@@ -31,7 +33,9 @@ from intarsia.transform import get_pass
 from intarsia.tune import Evaluation, MeasuringEvaluator, Trace, TuningContext
 from intarsia.tune.passes import TuneCombineParallel
 from intarsia.tune.run_control import RunControl
+from intarsia.tune.strategy import SearchLimits
 from intarsia.tune.target_options import marked_functions
+from intarsia.tune.whole_evaluator import measuring_evaluator
 
 pytest.importorskip("llvmlite", reason="schedules are of native kernels")
 
@@ -167,6 +171,28 @@ def test_its_limits_reach_the_search(
     assert stopped(mod, ctx.within(RunControl(should_stop=lambda: True))) is mod
 
 
+def test_a_slice_with_more_trials_searches_nothing_again(
+    testbed: LocalTestbed, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search counts as measuring; without a database too the pass finds the same log again."""
+    made: list[float] = []
+
+    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask]) -> tuple[ScheduleBook, tuple[()]]:
+        made.append(logs.seconds)
+        return ScheduleBook.of_states([LoopState.initial(task.task.dag) for task in tasks]), ()
+
+    monkeypatch.setattr(schedule_log.ScheduleLogs, "make", make)
+    ctx, mod = planted(testbed, None, books_pay), product()
+    for trials in (1, 2):
+        limits = SearchLimits(trials=trials, seconds=5000.0)
+        TuneSchedule(limits=limits)(mod, ctx)
+    (seconds,) = made
+    assert seconds == TuneSchedule().seconds
+    judge = measuring_evaluator(ctx.evaluator)
+    assert judge is not None
+    assert judge.measurer.spent > 0
+
+
 def test_mistakes_and_the_name() -> None:
     for wrong in ("cpu", str(REFERENCE)):
         with pytest.raises(UsageError, match="schedules are of native kernels"):
@@ -175,6 +201,8 @@ def test_mistakes_and_the_name() -> None:
         TuneSchedule(seconds=-1.0)
     with pytest.raises(UsageError, match="of 0 trials in 60"):
         TuneSchedule(trials=0)
+    with pytest.raises(UsageError, match=r"least_share is 1\.0"):
+        TuneSchedule(least_share=1.0)
     assert get_pass("TuneSchedule", trials=9) == TuneSchedule(trials=9)
 
 

@@ -1,0 +1,48 @@
+"""The roofline of this machine: the least time that a kernel can take."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Final, Self
+
+from intarsia.autoschedule.extraction import ExtractedTask
+from intarsia.native.bandwidth import measured_bandwidth
+from intarsia.native.machine.isa import Isa
+from intarsia.native.peak import measured_peak
+
+_CACHED: Final = 4.0
+"""Bandwidth of the last-level cache relative to that of memory: a low estimate for server CPUs of 2020 on."""
+_CALL_SECONDS: Final = 5e-6
+"""Seconds to start the threads of a kernel; `benchmarks/dispatch.py` measures 1 to 5 us on 2 cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Peak and bandwidth of a machine (Williams et al., CACM 2009).
+
+    Attributes:
+        peak: Floating-point operations per second of multiply-adds in registers.
+        bandwidth: Bytes per second that are read from memory.
+        cached_bytes: Size of the last-level cache in bytes.
+    """
+
+    peak: float
+    bandwidth: float
+    cached_bytes: int
+
+    @classmethod
+    def measured(cls, isa: Isa, threads: int) -> Self:
+        """Measure the roofline of this machine, once per process; it takes about a second."""
+        return cls(*_measured(isa, threads), isa.caches.third)
+
+    def bound(self, task: ExtractedTask) -> float:
+        """Return a lower bound of the seconds per call of a kernel, for its operations and its bytes."""
+        is_cached = task.bytes_moved <= self.cached_bytes
+        bandwidth = self.bandwidth * (_CACHED if is_cached else 1.0)
+        return _CALL_SECONDS + max(max(0, task.flop_count) / self.peak, task.bytes_moved / bandwidth)
+
+
+@functools.cache
+def _measured(isa: Isa, threads: int) -> tuple[float, float]:
+    return measured_peak(isa, threads), measured_bandwidth(isa, threads)
