@@ -179,7 +179,7 @@ class PlacementSearch:
                 self._skip_target(key, ratio, gain)
                 continue
             if self._is_over or ctx.control.is_over:
-                self.ctx.control.skip(f"tuning passes for {key}", "the budget was used up before its turn")
+                self.ctx.control.skip(f"tuning passes for {key}", f"{ctx.control.ending} before its turn")
                 break
             tuned = self._whole(trace, key, ctx)
             evaluate([tuned.placed], self.ctx)

@@ -128,6 +128,15 @@ class RunControl:
         return self.is_spent or self.should_stop()
 
     @property
+    def ending(self) -> str:
+        """Why nothing more is measured, in words."""
+        if self.should_stop():
+            return "the run was stopped"
+        if self.is_spent:
+            return "the trials were used up" if self.trials_left < 1 else "the time was used up"
+        return "the budget was used up"  # limits of a pass within this budget
+
+    @property
     def fraction(self) -> float:
         """Used share of the budget, from 0 to 1."""
         shares = [self.spent / self.seconds] if isfinite(self.seconds) and self.seconds > 0 else []

@@ -131,7 +131,7 @@ class TuneInTurns(FeedbackPass, name="TuneInTurns"):
         ctx.node.notes += shares.values()
         if late := dict.fromkeys(share.name for share in shares.values() if not share.slices):
             turn = "its turn" if len(late) == 1 else "their turn"
-            ctx.control.skip(", ".join(late), f"the budget was used up before {turn}")
+            ctx.control.skip(", ".join(late), f"{ctx.control.ending} before {turn}")
         return best
 
     def _run_slice(

@@ -62,3 +62,15 @@ def test_progress_tells_the_larger_share() -> None:
     meter.spent, meter.trials = 2.0, 3
     run.report("half")
     assert seen == [(0.75, "half")]
+
+
+def test_the_end_has_its_reason() -> None:
+    meter, stops = Meter(), list[bool]()
+    run = RunControl(seconds=10.0, trials=4, meter=meter, should_stop=lambda: bool(stops))
+    assert run.ending == "the budget was used up"  # by limits within it
+    meter.spent = 10.0
+    assert run.ending == "the time was used up"
+    meter.trials = 4
+    assert run.ending == run.part().ending == "the trials were used up"
+    stops.append(True)
+    assert run.ending == "the run was stopped"

@@ -89,7 +89,7 @@ def test_a_search_that_gains_nothing_ends_before_its_budget() -> None:
 def test_passes_without_a_slice_are_recorded() -> None:
     ctx = TuningContext(CostTable(cost), control=RunControl(seconds=0.5, meter=WallMeter(Clock())))
     TuneInTurns(passes())(program(), ctx)
-    assert list(map(str, ctx.control.skipped)) == ["Deciding: the budget was used up before its turn"]
+    assert list(map(str, ctx.control.skipped)) == ["Deciding: the time was used up before its turn"]
 
 
 def test_several_passes_without_a_slice_are_one_note() -> None:
@@ -98,7 +98,7 @@ def test_several_passes_without_a_slice_are_one_note() -> None:
     row = (Deciding(), TuneLayout(), TuneCombineParallel())
     TuneInTurns(row)(program(), TuningContext(CostTable(cost), control=control))
     names = "Deciding, TuneLayout, TuneCombineParallel"
-    assert notes == [f"left out: {names}: the budget was used up before their turn"]
+    assert notes == [f"left out: {names}: the time was used up before their turn"]
 
 
 def test_a_single_slice_is_no_plural() -> None:

@@ -62,7 +62,8 @@ def tune_report(
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
     if result.stopped:
         error = StoppedError(
-            "stopped before the end; the best so far was saved",
+            "stopped before the end; the best so far was saved"
+            + ("" if result.chosen.ratio else ", by single measurements: nothing was raced"),
             help="measurements are stored in the database: run the same command again to continue",
         )
     tables = (Table(HEADERS, rows, NUMERIC, chosen=best), *schedule_tables(result.schedules))
