@@ -25,7 +25,7 @@ class Prefixes:
         UsageError: That is no share: below 0, or 1 and more.
     """
 
-    least_gain: float = 0.01
+    least_gain: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_gain < 1:
