@@ -6,7 +6,8 @@ over that with decisions: above 1 they gain. There is no ratio if a pass decided
 
 Usage: python -m benchmarks.kernel_decisions [NAME or FILE.onnx ...] [--threads 2] [--race 10s] [--json]
 
-A name is one of the zoo.
+A name is one of the zoo, or grouped:CHANNELS/GROUPS for six convolutions of 3 x 3 in groups, the last three
+of half the rows and columns and twice the channels and groups.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy as np
+
 from intarsia.build import build
 from intarsia.driver.budget import parse_budget
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model
-from intarsia.ir import IRModule
+from intarsia.ir import Constant, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import Workload
@@ -32,6 +35,7 @@ from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import LocalTestbed
 from intarsia.measure.timing.interleaved import time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host
@@ -50,6 +54,29 @@ RULE: Final = "rule"
 ALL: Final = "all"
 
 
+def grouped_network(text: str) -> IRModule:
+    """Return the network of "grouped:CHANNELS/GROUPS", on images of 28 x 28."""
+    channels, groups = map(int, text.partition(":")[2].split("/"))
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, channels, 28, 28), np.float32)))
+    generator = np.random.default_rng(0)
+    found: Expr = x
+    for made, parts, stride in [(1, 1, 1)] * 3 + [(2, 2, 2)] + [(2, 2, 1)] * 2:
+        assert isinstance(found.checked_type, TensorType)
+        read = found.checked_type.static_shape[1]
+        shape = (made * channels, read // (parts * groups), 3, 3)
+        weight = Constant((generator.standard_normal(shape) / (9 * shape[1]) ** 0.5).astype(np.float32))
+        strides, pads = (stride, stride), (1, 1, 1, 1)
+        found = call("Relu", call("Conv", found, weight, pads=pads, strides=strides, group=parts * groups))
+    return IRModule.from_expr(Function((x,), call("GlobalAveragePool", found)))
+
+
+def model_of(name: str) -> IRModule:
+    """Return the program of a name or file."""
+    if name.startswith("grouped:"):
+        return grouped_network(name)
+    return from_onnx(name if name.endswith(".onnx") else build_model(name))
+
+
 def decide(module: IRModule, target: Target, passes: Sequence[TuningPass], measurer: Measurer) -> Trace:
     """Return the trace of some passes, one after the other."""
     evaluator = MeasuringEvaluator(Workload(module), target, measurer, by_decisions=True)
@@ -61,7 +88,7 @@ def decide(module: IRModule, target: Target, passes: Sequence[TuningPass], measu
 
 def measure_model(name: str, threads: int, seconds: float) -> dict[str, Any]:
     """Decide on a model's kernels, and return the record."""
-    module = from_onnx(name if name.endswith(".onnx") else build_model(name))
+    module = model_of(name)
     target = Target.for_toolchain("native", threads=threads)
     begun, traces = time.perf_counter(), {}
     with (

@@ -25,6 +25,10 @@ LESS_WORK: Final = 0.5
 """Share of the time that another algorithm is expected to save at most: F(4, 3) in place of direct sums has a
 quarter of the products, and transforms beside them."""
 
+LEAST_OF_KERNELS: Final = 0.05
+"""Share of the time of its own kernels that a choice must save: the least of several rounds repeats to a few
+percent on a machine that does other work as well."""
+
 MOST_QUESTIONS: Final = 12
 """Maximum number of questions whose kernels are compiled: each choice of a kernel takes about 0.1 seconds."""
 
@@ -164,10 +168,8 @@ def _ordered(
             name: before - sum(variant[key] for key in question.groups)
             for name, variant in zip(question.choices, seconds[1:], strict=False)
         }
-        kept = sorted(
-            (name for name, gain in saved.items() if gain >= LEAST_SAVED * whole),
-            key=lambda name: -saved[name],
-        )
+        least = max(LEAST_SAVED * whole, LEAST_OF_KERNELS * before)
+        kept = sorted((name for name, gain in saved.items() if gain >= least), key=lambda name: -saved[name])
         if kept:
             ordered.append((saved[kept[0]], question.instruction(kept)))
     return tuple(instruction for _, instruction in sorted(ordered, key=lambda item: -item[0]))

@@ -127,6 +127,13 @@ def test_what_saves_nothing_alone_is_not_tried_on_the_program() -> None:
     assert found.decisions == (AS_IT_IS,)
 
 
+def test_what_may_be_noise_is_not_tried_on_the_program() -> None:
+    tuned = TuneFusionBorders()
+    table = TimedTable(seconds=seconds(tuned, (60.0, 58.0), (0.3,), (10.0,)))
+    (found,) = tuned.instructions(Trace(given()), TuningContext(table))
+    assert found.decisions == (AS_IT_IS,), "3 % of the program, but no more of the kernel"
+
+
 def test_what_cannot_pay_is_not_even_timed() -> None:
     tuned = TuneKernelThreads()
     table = TimedTable(seconds=seconds(tuned, (60.0, 1.0), (30.0, 1.0), (10.0, 1.0)))
