@@ -59,15 +59,15 @@ def grouped_network(text: str) -> IRModule:
     channels, groups = map(int, text.partition(":")[2].split("/"))
     x = Var("x", checked_type=TensorType.of(np.zeros((1, channels, 28, 28), np.float32)))
     generator = np.random.default_rng(0)
-    found: Expr = x
-    for made, parts, stride in [(1, 1, 1)] * 3 + [(2, 2, 2)] + [(2, 2, 1)] * 2:
-        assert isinstance(found.checked_type, TensorType)
-        read = found.checked_type.static_shape[1]
-        shape = (made * channels, read // (parts * groups), 3, 3)
+    result: Expr = x
+    for width, parts, stride in [(1, 1, 1)] * 3 + [(2, 2, 2)] + [(2, 2, 1)] * 2:
+        assert isinstance(result.checked_type, TensorType)
+        read = result.checked_type.static_shape[1]
+        shape = (width * channels, read // (parts * groups), 3, 3)
         weight = Constant((generator.standard_normal(shape) / (9 * shape[1]) ** 0.5).astype(np.float32))
         strides, pads = (stride, stride), (1, 1, 1, 1)
-        found = call("Relu", call("Conv", found, weight, pads=pads, strides=strides, group=parts * groups))
-    return IRModule.from_expr(Function((x,), call("GlobalAveragePool", found)))
+        result = call("Relu", call("Conv", result, weight, pads=pads, strides=strides, group=parts * groups))
+    return IRModule.from_expr(Function((x,), call("GlobalAveragePool", result)))
 
 
 def model_of(name: str) -> IRModule:
