@@ -37,7 +37,7 @@ class KernelOutlook:
         if not math.isfinite(self.seconds):
             return "its default schedule was not measured"
         if self.gain <= 0:
-            return f"it runs at {min(1.0, self.bound / self.seconds):.0%} of its roofline"
+            return f"it is near its roofline: at {min(1.0, self.bound / self.seconds):.0%} of it"
         if self.gain < least_share * total:
-            return f"it can gain at most {self.gain / total:.1%} of the kernels' time"
+            return f"it can gain too little: {self.gain / total:.1%} of the kernels' time at most"
         return ""

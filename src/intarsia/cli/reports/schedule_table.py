@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -22,18 +23,18 @@ HEADERS: Final = (
     "GFLOP/s",
     "of peak",
     "chosen",
-    "not searched because",
 )
 NUMERIC: Final = frozenset({1, 2, 4, 5, 6, 7})
 
 
 def schedule_tables(rows: Sequence[ScheduleRow]) -> tuple[Table, ...]:
-    """Return a table of the kernels, if there are any."""
-    return (Table(HEADERS, tuple(map(_cells, rows)), NUMERIC),) if rows else ()
+    """Return a table of the kernels that were searched, if there are any."""
+    searched = [row for row in rows if not row.reason]
+    return (Table(HEADERS, tuple(map(_cells, searched)), NUMERIC),) if searched else ()
 
 
 def schedule_lines(rows: Sequence[ScheduleRow]) -> list[str]:
-    """Return a line with the total gain of the searched kernels, if there are any."""
+    """Return a line with the total gain of the kernels, and one with why others were not searched."""
     if not rows:
         return []
     measured = [row for row in rows if row.default_seconds is not None and row.seconds is not None]
@@ -44,7 +45,17 @@ def schedule_lines(rows: Sequence[ScheduleRow]) -> list[str]:
     chosen = sum(row.is_chosen for row in rows)
     trials = sum(row.trials for row in rows)
     gain = f": {duration_text(before)} of a run become {duration_text(after)}" if chosen else ""
-    return [f"schedules: {trials} measured, faster ones for {chosen} of {len(rows)} kernels{gain}"]
+    reasons = Counter(_reason_kind(row.reason) for row in rows if row.reason)
+    left = "; ".join(f"{count} because {reason}" for reason, count in reasons.most_common())
+    return [
+        f"schedules: {trials} measured, faster ones for {chosen} of {len(rows)} kernels{gain}",
+        *([f"kernels that were not searched: {left}"] if left else []),
+    ]
+
+
+def _reason_kind(reason: str) -> str:
+    """Return a reason without its numbers, so that kernels with the same one are counted together."""
+    return reason.partition(":")[0]
 
 
 def schedule_text(progress: ScheduleProgress) -> str:
@@ -70,7 +81,6 @@ def _cells(row: ScheduleRow) -> tuple[str, ...]:
         NOTHING if row.flop_per_second is None else f"{row.flop_per_second / 1e9:.1f}",
         NOTHING if row.share_of_peak is None else f"{row.share_of_peak:.0%}",
         "yes" if row.is_chosen else "",
-        row.reason,
     )
 
 

@@ -149,7 +149,7 @@ def test_only_kernels_far_from_their_roofline_are_searched() -> None:
     settings = search(measurer, trials=12, roofline=roofline(per_operation))
     tuned = search_schedules([near, far], settings)
     rows = {row.name: row for row in tuned.rows}
-    assert rows["product64"].reason == "it runs at 90% of its roofline"
+    assert rows["product64"].reason == "it is near its roofline: at 90% of it"
     assert (rows["product64"].trials, rows["product64"].is_chosen) == (1, False)
     assert (rows["product16"].trials, rows["product16"].is_chosen, rows["product16"].reason) == (11, True, "")
     assert len(tuned.log) == 1
@@ -160,7 +160,7 @@ def test_a_kernel_with_a_small_share_is_not_searched() -> None:
     measurer = FakeMeasurer(at_speed(often, rare))
     settings = search(measurer, trials=6, roofline=roofline(1e-15), least_share=0.002)
     rows = {row.name: row for row in search_schedules([often, rare], settings).rows}
-    assert rows["product16"].reason == "it can gain at most 0.1% of the kernels' time"
+    assert rows["product16"].reason == "it can gain too little: 0.1% of the kernels' time at most"
     assert (rows["product16"].trials, rows["product64"].trials) == (1, 5)
 
 

@@ -29,8 +29,7 @@ UNTRIED = ScheduleRow("softmax_56", 1, 0, {MeasureError.UNKNOWN: 1}, None, None,
 def test_a_table_of_kernels() -> None:
     (table,) = schedule_tables([CONV, SLICE, UNTRIED])
     assert plain_table(table) == (
-        "kernel        calls  schedules  failed            default     best  GFLOP/s  of peak  chosen  "
-        "not searched because\n"
+        "kernel        calls  schedules  failed            default     best  GFLOP/s  of peak  chosen\n"
         "conv_relu_12      2         64  compile, 2 crash  60.0 us  48.0 us    312.4      71%  yes\n"
         "slice_34          1          1  -                 1.00 us  0.90 us        -        -\n"
         "softmax_56        1          0  unknown                 -        -        -        -"
@@ -42,6 +41,17 @@ def test_what_the_kernels_gain() -> None:
         "schedules: 65 measured, faster ones for 1 of 3 kernels: 121 us of a run become 97.0 us"
     ]
     assert schedule_lines([SLICE]) == ["schedules: 1 measured, faster ones for 0 of 1 kernels"]
+
+
+def test_kernels_that_were_not_searched_are_counted_by_reason() -> None:
+    left = replace(UNTRIED, reason="it takes too little of the time to matter: 0.3 % of it")
+    rows = [CONV, left, replace(left, name="softmax_57"), replace(SLICE, reason="it is near its roofline")]
+    (table,) = schedule_tables(rows)
+    assert [row[0] for row in table.rows] == ["conv_relu_12"]
+    assert schedule_lines(rows)[1] == (
+        "kernels that were not searched: 2 because it takes too little of the time to matter; "
+        "1 because it is near its roofline"
+    )
 
 
 def test_where_nothing_was_searched_there_is_nothing() -> None:
