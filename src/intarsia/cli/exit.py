@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Sequence
 from typing import Final, TextIO
 
@@ -110,11 +109,13 @@ def _too_large(error: MemoryError) -> IntarsiaError:
 
 
 def _bug(error: Exception) -> IntarsiaError:
-    text = traceback.format_exception_only(error)[-1].strip()
+    detail = f": {error}" if str(error) else ""
     bug = IntarsiaError(
-        f"internal error: {text}",
+        f"internal error: {type(error).__name__}{detail}",
         help="this is a bug in Intarsia: run the same command with --debug and report the output",
     )
+    for note in getattr(error, "__notes__", ()):  # where it was raised, such as the pass
+        bug.add_note(note)
     bug.__cause__ = error
     return bug
 

@@ -76,6 +76,14 @@ def test_a_bug_is_one_line_and_a_request(monkeypatch: pytest.MonkeyPatch) -> Non
     assert outcome("doctor") == (1, "", BUG)
 
 
+def test_notes_of_a_bug_do_not_hide_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = ValueError("too few")
+    bug.add_note("in pass FoldConstant")
+    replace_doctor(monkeypatch, bug)
+    lines = outcome("doctor")[2].splitlines()
+    assert lines[:2] == ["error: internal error: ValueError: too few", "  in pass FoldConstant"]
+
+
 def test_a_bug_with_debug(monkeypatch: pytest.MonkeyPatch) -> None:
     replace_doctor(monkeypatch, KeyError("x"))
     code, _, err = outcome("doctor", "--debug")
