@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from intarsia.collage.candidates.candidate_partition import CandidatePartition
 from intarsia.collage.rules.must_be_lowered import must_be_lowered
@@ -15,8 +16,9 @@ class MixGain:
 
     Attributes:
         share: Share of the program's work whose operators were measured on two toolchains or more, 0 to 1.
-        factor: Time of these operators on the best toolchain alone, relative to their time with each on its
-            own best; 1 or more. Boundaries between toolchains are not counted, so that a mix gains less.
+        factor: Time of these operators on the best toolchain that runs the whole program, relative to their
+            time with each on its own best; 1 or more, and infinite if no toolchain runs the whole. Boundaries
+            between toolchains are not counted, so that a mix gains less.
     """
 
     share: float
@@ -41,10 +43,21 @@ def mix_gain(estimates: Mapping[CandidatePartition, float], shares: Mapping[int,
             by_target[target] = min(cost, by_target.get(target, cost))
     compared = {index: by_target for index, by_target in seconds.items() if len(by_target) > 1}
     share = sum(shares[index] for index in compared)
-    targets = {target for by_target in compared.values() for target in by_target}
+    # A toolchain that lacks an operator is no rival of a mix, however fast it is on all the others.
     alone = [
         sum(by_target.get(target, min(by_target.values())) for by_target in compared.values())
-        for target in targets
+        for target in _whole_targets(estimates, shares)
     ]
     mixed = sum(min(by_target.values()) for by_target in compared.values())
-    return MixGain(share, min(alone) / mixed if mixed > 0 else 1.0)
+    return MixGain(share, min(alone, default=inf) / mixed if mixed > 0 else 1.0)
+
+
+def _whole_targets(
+    estimates: Mapping[CandidatePartition, float], shares: Mapping[int, float]
+) -> frozenset[str]:
+    """Return the targets that run all operators with a share of the time."""
+    return frozenset(
+        str(candidate.spec.target)
+        for candidate in estimates
+        if all(index in candidate.sub_graph.inside for index in shares)
+    )
