@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
+from inspect import get_annotations
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from intarsia.transform.compiler_pass import Pass
@@ -66,11 +69,17 @@ def option_hints(item: object) -> tuple[OptionHint, ...]:
 
 @cache
 def _hints(cls: type) -> Mapping[str, Any]:
-    """Return the resolved annotations of a class; none if a name in them exists for type checkers only."""
-    try:
-        return get_type_hints(cls)
-    except NameError:
-        return {}
+    """Return the types of a dataclass's fields, without those with a name for type checkers only."""
+    hints: dict[str, Any] = {}
+    declared = {field.name for field in fields(cls)}
+    for base in reversed(cls.__mro__):
+        names = vars(sys.modules[base.__module__])
+        annotations = get_annotations(base)
+        for name in declared & annotations.keys():
+            holder = types.SimpleNamespace(__annotations__={name: annotations[name]})
+            with suppress(NameError):
+                hints |= get_type_hints(holder, names)
+    return hints
 
 
 def type_text(hint: Any) -> str:

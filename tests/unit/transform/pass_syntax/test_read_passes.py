@@ -48,6 +48,7 @@ VALUES: Final[Mapping[tuple[str, str], object]] = {
     ("TuneFlags", "flags"): ("prefetch",),
     ("TuneLibraries", "least_share"): 0.5,
     ("TuneRewrite", "rules"): ("product_as_gemm",),
+    ("TuneSchedule", "least_share"): 0.5,
     ("TuneSchedule", "target"): "cpu -toolchain=native -threads=2",
     ("TuneSwitches", "passes"): (FoldConstant(3), InferType()),
     ("PartitionWhole", "target"): 'cpu -toolchain="a b"',
