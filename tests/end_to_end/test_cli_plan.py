@@ -59,7 +59,9 @@ def test_the_plan_is_taken_up_and_written_again(here: Path) -> None:
 
 def test_without_a_plan_none_is_written(here: Path) -> None:
     Path("mnist.plan").unlink()
-    assert within([*TUNE, "-q", "--json"]).document["plan"] is None
+    document = within([*TUNE, "-q", "--json"]).document
+    assert document["plan"] is None
+    assert document["tuning_notes"], "what was left out is said in JSON too"
     assert [each.name for each in here.iterdir()] == ["mnist.intarsia"]
 
 

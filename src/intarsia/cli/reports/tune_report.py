@@ -58,6 +58,7 @@ def tune_report(
         "file": str(path),
         "bytes": size,
         "plan": plan,
+        "tuning_notes": list(result.explanation.notes),
     }
     error: IntarsiaError | None = None if required_ms is None else _too_slow(name, result.chosen, required_ms)
     if result.stopped:
