@@ -115,11 +115,11 @@ def run_pipeline(contest: Contest, workload: Workload, pipeline: Pass, control: 
         IntarsiaError: Measuring is impossible.
     """
     measured = [(contest.results().get(entrant.key), entrant.input) for entrant in contest.entrants]
-    known = [(result, item) for result, item in measured if result is not None]
+    results = [(result, item) for result, item in measured if result is not None]
     # Passes before a placement of their own decide by the target that is the fastest so far.
-    target = min(known, key=lambda pair: pair[0].cost)[1].target if known else REFERENCE_TARGET
+    target = min(results, key=lambda pair: pair[0].cost)[1].target if results else REFERENCE_TARGET
     evaluator = MeasuringEvaluator(workload, target, contest.measurer, control=control, by_decisions=True)
-    for result, item in known:
+    for result, item in results:
         evaluator.learn(item, result)
     ctx = TuningContext(evaluator, control=control, on_wait=contest.measurer.testbed.on_wait)
     contest.measurer.on_progress = control.report
