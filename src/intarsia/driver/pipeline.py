@@ -33,7 +33,7 @@ from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
 from intarsia.tune.tuning_tree import TuningNode
 
-REACH: Final = 1.1
+REACH: Final = 1.15
 """Ratio to the fastest baseline up to which tuning passes may let another target catch up."""
 
 _FINALISTS: Final = 4

@@ -6,31 +6,27 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
-from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.build import build
-from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
-from intarsia.driver.baselines import baselines, engines, without_slower
+from intarsia.driver.baselines import baselines
 from intarsia.driver.explain.run import explain_run, measure_kernel_seconds
 from intarsia.driver.kept_run import KeptRun, family_question_digest, question_digest
-from intarsia.driver.machine_bound import machine_bound
-from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
+from intarsia.driver.pipeline import PipelineResult
 from intarsia.driver.plans import plan_entrant, winning_plan
 from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.relatives import layers_of, nearest_plan, relative_entrant
 from intarsia.driver.result import TuneResult
-from intarsia.driver.tuned_schedules import TunedSchedules, tune_schedules
-from intarsia.measure.candidate_kind import WHOLE, instantiate
+from intarsia.driver.run_search import RunSearch
+from intarsia.measure.candidate_kind import instantiate
 from intarsia.measure.database import Database, ModelRecord, RunRecord
 from intarsia.measure.judge.accuracy import error_bound
 from intarsia.measure.judge.examination import examine
 from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import trials_for
-from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
 from intarsia.measure.testbed import Testbed
 from intarsia.measure.work import random_text
@@ -40,12 +36,10 @@ from intarsia.runtime.kernel import Array
 from intarsia.runtime.self_test import SelfTest
 from intarsia.support.errors import CompileError, ExecutionError
 from intarsia.target import Target
-from intarsia.target.cpu import usable_cores
 from intarsia.target.reference import REFERENCE_TARGET
 from intarsia.transform import Pass, PassContext
 from intarsia.tune.contest.contest import Contest
-from intarsia.tune.contest.entrant import Entrant, candidate_key
-from intarsia.tune.run_control import RunControl
+from intarsia.tune.contest.entrant import Entrant
 
 SEARCH_SHARE = 0.6
 """Share of the budget for the search; the rest is for the race of the best."""
@@ -55,15 +49,6 @@ FREE_JUDGING: Final = 10.0
 
 LEAST_LEFT: Final = 0.5
 """Minimum share of the budget for the search and the race, however long the reference has taken."""
-
-CLOSE_TO_BOUND: Final = 0.95
-"""Share of the machine's bound at which nothing more is tried: less than a factor of 1.05 is left."""
-
-SCHEDULE_SHARE: Final = 0.5
-"""Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
-
-LEAST_TUNING_SECONDS: Final = 1.0
-"""With less time for the search no tuning pass is run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +122,7 @@ class TuneRun:
     def _measure(self, start: float) -> TuneResult:
         """Measure the baselines, search, and race the best."""
         contest = self._measure_baselines()
-        pipeline = self._run_pipeline(contest)
+        pipeline = self._search(contest).run()
         winner = contest.decide(self.seconds - self._search_seconds, self.seed)
         return self._finish(contest, winner, pipeline, start)
 
@@ -249,69 +234,23 @@ class TuneRun:
         if entrant is not None:
             contest.enter([entrant], MeasureBudget())
 
-    def _run_pipeline(self, contest: Contest) -> PipelineResult | None:
-        """Run the tuning pipeline, if something can be decided, and the result can be checked."""
-        control = RunControl(
-            self._search_seconds,
-            math.inf if self.trials is None else max(0, self.trials - contest.measurer.trials),
-            contest.measurer,
-            should_stop=self.should_stop,
-            on_progress=self._report_search,
-            on_note=self.on_note,
-            proves=self.proves,
-        )
-        targets = self._usable_targets(contest)
-        can_place = self.searches and len(targets) > 1
-        if not targets or not (self.passes or can_place):
-            return None
-        reason = self._reason_to_skip(contest, control)
-        if reason:
-            control.skip("tuning passes and the placement of parts", reason)
-            return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
-        scheduled = self._tune_schedules(contest, control)
-        targets = without_slower([*targets, *scheduled.targets], scheduled.cost)
-        pipeline = whole_pipeline(
-            [item for item in self.passes if not isinstance(item, TuneSchedule)],
-            targets,
-            searches_parts=can_place,
-            placements=self._known_placements(),
+    def _search(self, contest: Contest) -> RunSearch:
+        return RunSearch(
+            contest=contest,
+            workload=self.workload,
+            targets=self.targets,
+            seconds=self._search_seconds,
+            trials=self.trials,
             seed=self.seed,
+            searches=self.searches,
+            passes=self.passes,
+            schedule_seconds=self.schedule_seconds,
+            plan=self.plan,
+            proves=self.proves,
+            report=self.report,
+            on_note=self.on_note,
+            should_stop=self.should_stop,
         )
-        return scheduled.joined(run_pipeline(contest, self.workload, pipeline, control))
-
-    def _tune_schedules(self, contest: Contest, control: RunControl) -> TunedSchedules:
-        """Run the passes that tune schedules first: native with the schedules is a target of all others."""
-        passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
-        seconds = self.schedule_seconds
-        if seconds is None:
-            seconds = SCHEDULE_SHARE * control.seconds_left
-        targets = self._usable_targets(contest)
-        return tune_schedules(contest, self.workload, targets, passes, control, seconds, self.report)
-
-    def _reason_to_skip(self, contest: Contest, control: RunControl) -> str:
-        """Return why nothing beside the baselines is tried; "" if there is no reason."""
-        if contest.random_text:
-            return "the model draws random numbers, so that no result can be checked"
-        if control.trials_left < 1:
-            return f"the baselines have used the {self.trials} trials: --trials gives more"
-        if self._search_seconds < LEAST_TUNING_SECONDS:
-            return f"{self._search_seconds:.1f} s are too little for a search: --budget gives more"
-        return "the run was stopped" if self.should_stop() else self._reason_by_bound(contest)
-
-    def _reason_by_bound(self, contest: Contest) -> str:
-        """Return why no candidate can be much faster than the fastest baseline; "" if one can."""
-        best = min((result.cost for result in contest.results().values()), default=math.inf)
-        if self.proves or not math.isfinite(best):
-            return ""
-        cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.targets)
-        bound = machine_bound(self.workload.module, cores)
-        return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
-
-    def _known_placements(self) -> list[Placement]:
-        """Return the placement of the plan, if it is one without decisions."""
-        plan = self.plan
-        is_known = plan is not None and plan.whole is None and not plan.decisions
-        return [plan.placement] if plan is not None and is_known else []
 
     def _report_measured(self, progress: MeasureProgress) -> None:
         share = progress.done / max(1, progress.total)
@@ -320,21 +259,9 @@ class TuneRun:
     def _report_race(self, fraction: float) -> None:
         self.report(Progress(TuneStage.RACE, fraction))
 
-    def _report_search(self, fraction: float, detail: object) -> None:
-        measured = detail if isinstance(detail, MeasureProgress) else None
-        self.report(Progress(TuneStage.TUNE, fraction, measured))
-
     def _is_free(self, contest: Contest) -> bool:
         """Whether candidates beside the baselines are allowed, and their results can be checked."""
         return self.trials is None and not contest.random_text and not self.should_stop()
-
-    def _usable_targets(self, contest: Contest) -> list[Target]:
-        """Return the targets that may run partitions: of native, the faster one with or without records."""
-        measured = contest.results()
-        wholes = {target: MeasureInput(self.workload, target, WHOLE) for target in self.targets}
-        results = {target: measured.get(candidate_key(item)) for target, item in wholes.items()}
-        costs = {target: math.inf if result is None else result.cost for target, result in results.items()}
-        return without_slower(engines(self.targets), costs.__getitem__)
 
     def _finish(
         self,

@@ -1,0 +1,153 @@
+"""The search of a run: the tuning pipeline between the baselines and the race, where it can pay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
+from intarsia.collage.placement.placement import Placement
+from intarsia.collage.placement.plan import Plan
+from intarsia.driver.baselines import engines, without_slower
+from intarsia.driver.machine_bound import machine_bound
+from intarsia.driver.pipeline import PipelineResult, run_pipeline, whole_pipeline
+from intarsia.driver.progress import Progress, TuneStage
+from intarsia.driver.tuned_schedules import TunedSchedules, tune_schedules
+from intarsia.measure.candidate_kind import WHOLE
+from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measurer import MeasureProgress
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.transform import Pass
+from intarsia.tune.contest.contest import Contest
+from intarsia.tune.contest.entrant import candidate_key
+from intarsia.tune.run_control import RunControl
+
+CLOSE_TO_BOUND: Final = 0.95
+"""Share of the machine's bound at which nothing more is tried: less than a factor of 1.05 is left."""
+
+SCHEDULE_SHARE: Final = 0.5
+"""Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
+
+LEAST_TUNING_SECONDS: Final = 1.0
+"""With less time for the search no tuning pass is run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunSearch:
+    """Settings of the search of a run.
+
+    Attributes:
+        contest: Contest in which the baselines were measured.
+        workload: The model, with its inputs.
+        targets: Targets of the baselines.
+        seconds: Seconds for the search.
+        trials: Maximum number of measured candidates, the baselines included, or None.
+        seed: Random seed of the evolution.
+        searches: Whether partitions are searched.
+        passes: Tuning passes; other passes are just applied.
+        schedule_seconds: Seconds for passes that tune schedules; None for a share of the search time.
+        plan: Plan of an earlier run, or None.
+        proves: Whether the search goes on until nothing is left to try, however little is expected of it.
+        report: Function that is called with each progress event.
+        on_note: Function that is called with sentences for people.
+        should_stop: Function that returns true to end the search.
+    """
+
+    contest: Contest
+    workload: Workload
+    targets: Sequence[Target]
+    seconds: float
+    trials: int | None
+    seed: int
+    searches: bool
+    passes: Sequence[Pass]
+    schedule_seconds: float | None
+    plan: Plan | None
+    proves: bool
+    report: Callable[[Progress], object]
+    on_note: Callable[[str], object]
+    should_stop: Callable[[], bool]
+
+    def run(self) -> PipelineResult | None:
+        """Run the tuning pipeline, if something can be decided, and the result can be checked.
+
+        Raises:
+            IntarsiaError: Measuring is impossible.
+        """
+        control = RunControl(
+            self.seconds,
+            math.inf if self.trials is None else max(0, self.trials - self.contest.measurer.trials),
+            self.contest.measurer,
+            should_stop=self.should_stop,
+            on_progress=self._report_search,
+            on_note=self.on_note,
+            proves=self.proves,
+        )
+        targets = self._usable_targets()
+        can_place = self.searches and len(targets) > 1
+        if not targets or not (self.passes or can_place):
+            return None
+        reason = self._reason_to_skip(control)
+        if reason:
+            control.skip("tuning passes and the placement of parts", reason)
+            return PipelineResult((), tuple(f"left out: {skipped}" for skipped in control.skipped), None)
+        scheduled = self._tune_schedules(control)
+        targets = without_slower([*targets, *scheduled.targets], scheduled.cost)
+        pipeline = whole_pipeline(
+            [item for item in self.passes if not isinstance(item, TuneSchedule)],
+            targets,
+            searches_parts=can_place,
+            placements=self._known_placements(),
+            seed=self.seed,
+        )
+        return scheduled.joined(run_pipeline(self.contest, self.workload, pipeline, control))
+
+    def _tune_schedules(self, control: RunControl) -> TunedSchedules:
+        """Run the passes that tune schedules first: native with the schedules is a target of all others."""
+        passes = [item for item in self.passes if isinstance(item, TuneSchedule)]
+        seconds = self.schedule_seconds
+        if seconds is None:
+            seconds = SCHEDULE_SHARE * control.seconds_left
+        targets = self._usable_targets()
+        return tune_schedules(self.contest, self.workload, targets, passes, control, seconds, self.report)
+
+    def _reason_to_skip(self, control: RunControl) -> str:
+        """Return why nothing beside the baselines is tried; "" if there is no reason."""
+        if self.contest.random_text:
+            return "the model draws random numbers, so that no result can be checked"
+        if control.trials_left < 1:
+            return f"the baselines have used the {self.trials} trials: --trials gives more"
+        if self.seconds < LEAST_TUNING_SECONDS:
+            return f"{self.seconds:.1f} s are too little for a search: --budget gives more"
+        return "the run was stopped" if self.should_stop() else self._reason_by_bound()
+
+    def _reason_by_bound(self) -> str:
+        """Return why no candidate can be much faster than the fastest baseline; "" if one can."""
+        best = min((result.cost for result in self.contest.results().values()), default=math.inf)
+        if self.proves or not math.isfinite(best):
+            return ""
+        cores = max(target.option("threads", usable_cores(Path("/"))) for target in self.targets)
+        bound = machine_bound(self.workload.module, cores)
+        return bound.text(best) if bound.share(best) >= CLOSE_TO_BOUND else ""
+
+    def _known_placements(self) -> list[Placement]:
+        """Return the placement of the plan, if it is one without decisions."""
+        plan = self.plan
+        is_known = plan is not None and plan.whole is None and not plan.decisions
+        return [plan.placement] if plan is not None and is_known else []
+
+    def _report_search(self, fraction: float, detail: object) -> None:
+        measured = detail if isinstance(detail, MeasureProgress) else None
+        self.report(Progress(TuneStage.TUNE, fraction, measured))
+
+    def _usable_targets(self) -> list[Target]:
+        """Return the targets that may run partitions: of native, the faster one with or without records."""
+        measured = self.contest.results()
+        wholes = {target: MeasureInput(self.workload, target, WHOLE) for target in self.targets}
+        results = {target: measured.get(candidate_key(item)) for target, item in wholes.items()}
+        costs = {target: math.inf if result is None else result.cost for target, result in results.items()}
+        return without_slower(engines(self.targets), costs.__getitem__)
