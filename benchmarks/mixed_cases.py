@@ -84,6 +84,8 @@ def opaque_operator(seed: int) -> ModelProto:
     batch = net.constant("batch", np.zeros(_CROPS, np.int32))
     size = net.constant("size", np.array([14, 14], np.int32))
     y = net.node("Tile", net.average_pool(x, 9, stride=3), _repeats(net), name="crops")
+    # onnxruntime infers no size of the crops, and without one the convolutions behind are left to it, too.
+    y = net.reshape(y, (_CROPS, 64, 14, 14), name="crops.sized")
     for number in range(4):
         y = conv_block(net, y, (64, 64), f"head{number}")
     net.output(net.node("GlobalAveragePool", y, name="pool"), "features", (_CROPS, 64, 1, 1))
