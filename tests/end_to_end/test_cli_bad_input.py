@@ -82,7 +82,8 @@ CASES = {
     "unknown pass": (
         ["tune", "good.onnx", "--passes", "TuneLayout,TuneLayouts", "-q"],
         2,
-        "unknown pass 'TuneLayouts'\nhelp: did you mean TuneLayout or ConvertLayout or TuneFlags?",
+        "unknown pass 'TuneLayouts'\n  TuneLayout,TuneLayouts\n             ^\n"
+        "help: did you mean TuneLayout or ConvertLayout or TuneFlags?",
     ),
     "pipeline and passes": (
         ["tune", "good.onnx", "--passes", "none", "--pipeline", "default_tuning", "-q"],

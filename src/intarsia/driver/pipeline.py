@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow, ScheduleRows
 from intarsia.collage.placement.placement import KIND, Placement
 from intarsia.collage.search_placements import SearchedPartitions
 from intarsia.collage.tune_device_placement import TuneDevicePlacement
@@ -125,10 +125,12 @@ def run_pipeline(contest: Contest, workload: Workload, pipeline: Pass, control: 
     contest.measurer.on_progress = control.report
     pipeline(workload.module, ctx)
     contest.enter_new(_entrants(contest, evaluator, ctx.node))
-    searched = next((note for note in _notes(ctx.node) if isinstance(note, SearchedPartitions)), None)
-    lines = [str(note) for note in _notes(ctx.node) if not isinstance(note, SearchedPartitions)]
+    notes = list(_notes(ctx.node))
+    searched = next((note for note in notes if isinstance(note, SearchedPartitions)), None)
+    rows = next((note.rows for note in notes if isinstance(note, ScheduleRows)), ())
+    lines = [str(note) for note in notes if not isinstance(note, SearchedPartitions | ScheduleRows)]
     skipped = [f"left out: {skipped}" for skipped in control.skipped]
-    return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched)
+    return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched, rows)
 
 
 def best_programs(tree: TuningNode, mod: IRModule) -> list[Trace]:

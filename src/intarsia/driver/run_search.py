@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
 from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.placement.plan import Plan
@@ -141,8 +142,11 @@ class RunSearch:
         return [plan.placement] if plan is not None and is_known else []
 
     def _report_search(self, fraction: float, detail: object) -> None:
-        measured = detail if isinstance(detail, MeasureProgress) else None
-        self.report(Progress(TuneStage.TUNE, fraction, measured))
+        if isinstance(detail, ScheduleProgress):
+            self.report(Progress(TuneStage.SCHEDULES, detail.fraction, scheduled=detail))
+        else:
+            measured = detail if isinstance(detail, MeasureProgress) else None
+            self.report(Progress(TuneStage.TUNE, fraction, measured))
 
     def _usable_targets(self) -> list[Target]:
         """Return the targets that may run partitions: of native, the faster one with or without records."""

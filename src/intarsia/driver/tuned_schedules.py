@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
+from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.autoschedule.tuning.tune_schedule import TuneSchedule
 from intarsia.driver.pipeline import PipelineResult, run_pipeline
 from intarsia.driver.progress import Progress, TuneStage
@@ -91,12 +91,6 @@ def tune_schedules(
         seconds = 0.0
     tuned = TunedSchedules(costs={native: baseline})
 
-    def keep_rows(rows: Sequence[ScheduleRow]) -> None:
-        tuned.rows = tuple(rows)
-
-    def report_round(progress: ScheduleProgress) -> None:
-        report(Progress(TuneStage.SCHEDULES, progress.fraction, scheduled=progress))
-
     if seconds >= _LEAST_SECONDS:
         report(Progress(TuneStage.SCHEDULES))
     limited = [
@@ -104,13 +98,12 @@ def tune_schedules(
             item,
             target=item.target or str(native),
             seconds=min(item.seconds, seconds) if seconds >= _LEAST_SECONDS else 0.0,
-            on_progress=report_round,
-            on_searched=keep_rows,
         )
         for item in passes
     ]
     before = len(contest.entrants)
     tuned.pipeline = run_pipeline(contest, workload, Sequential(limited, name="schedules"), control)
+    tuned.rows = tuned.pipeline.schedules
     for entrant in contest.entrants[before:]:
         cost = _cost(contest, workload, entrant.input.target)
         if entrant.input.candidate.digest == WHOLE.digest and cost is not None:

@@ -186,14 +186,6 @@ for _option in (
     TargetOption("partition_rule", str, "the rule by which Collage proposes partitions for the target"),
     TargetOption("threads", int, "threads that run one operator, 1 or more", minimum=1),
     TargetOption(
-        "libs",
-        str,
-        "the library that computes matrix products in native's regions, such as openblas: all products, or "
-        "those of some shapes (rows, depth, columns): openblas:128x768x3072,128x3072x768",
-        pattern=r"openblas(:\d+x\d+x\d+(x\d+)?(,\d+x\d+x\d+(x\d+)?)*)?",
-        toolchains=("native",),
-    ),
-    TargetOption(
         "optimize", int, "0: the engine's optimisations off (reference runs), 1: on", choices=(0, 1)
     ),
 ):

@@ -76,6 +76,17 @@ class ScheduleRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleRows:
+    """Kernels of a schedule search, as a note of the tuning tree.
+
+    Attributes:
+        rows: Rows of the kernels.
+    """
+
+    rows: tuple[ScheduleRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleProgress:
     """Progress of a schedule search after a round of one kernel.
 

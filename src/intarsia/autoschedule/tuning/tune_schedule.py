@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from intarsia.ir import IRModule
 from intarsia.op.infer import infer_types
-from intarsia.support.callbacks import silent
 from intarsia.support.errors import CompileError, ModelError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.native.toolchain import Native
@@ -24,7 +23,6 @@ from intarsia.tune.tuning_pass import TuningPass
 
 if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
-    from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 
 DEFAULT: Final = "default schedules"
 """Name of the decision for native's default schedules; it comes first, and wins ties."""
@@ -53,9 +51,6 @@ class TuneSchedule(TuningPass, opt_level=0):
         seed: Random seed of the search.
         least_share: Least share of the time of all kernels that a searched kernel must be able to gain; 0 to
             search all kernels.
-        on_progress: Callback that is called after each round of a kernel; not part of the serialised form.
-        on_searched: Callback that is called with the rows of a search; not part of the serialised form.
-        on_note: Callback that is called with notes; not part of the serialised form.
 
     Raises:
         UsageError: The target is not native's, or a limit leaves no time or trials.
@@ -66,9 +61,6 @@ class TuneSchedule(TuningPass, opt_level=0):
     trials: int | None = None
     seed: int = 0
     least_share: float = 0.01
-    on_progress: Callable[[ScheduleProgress], object] = field(default=silent, repr=False, compare=False)
-    on_searched: Callable[[Sequence[ScheduleRow]], object] = field(default=silent, repr=False, compare=False)
-    on_note: Callable[[str], object] = field(default=silent, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -120,6 +112,7 @@ class TuneSchedule(TuningPass, opt_level=0):
         """Search schedules; return the digest of the log of the best ones, "" if the defaults are best."""
         from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
+        from intarsia.autoschedule.tuning.schedule_records import ScheduleRows
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
         control, begun = ctx.control.part(seconds=self.limits.seconds), time.monotonic()
@@ -130,7 +123,7 @@ class TuneSchedule(TuningPass, opt_level=0):
         judge = measuring_evaluator(ctx.evaluator)
         database = None if judge is None else judge.measurer.database
         is_known = bool(self.seconds) or not ScheduleHistory(database, this_host()).is_empty
-        tasks = _kernels(mod, whole, self.on_note) if is_known and not should_stop() else ()
+        tasks = _kernels(mod, whole, control.on_note) if is_known and not should_stop() else ()
         if not tasks:
             return ""
         logs = ScheduleLogs(
@@ -140,15 +133,15 @@ class TuneSchedule(TuningPass, opt_level=0):
             self.trials,
             self.seed,
             self.least_share,
-            self.on_progress,
-            self.on_note,
+            control.report,
+            control.on_note,
             should_stop,
         )
         log, rows = logs.make(tasks)
         if judge is not None:
             # The search measures too: its time counts against the budget like that of candidates.
             judge.measurer.spent += time.monotonic() - begun
-        self.on_searched(rows)
+        ctx.node.notes.append(ScheduleRows(rows))
         return log.digest if len(log) else ""
 
 

@@ -54,6 +54,16 @@ CONVOLUTIONS: Final = TargetOption(
 )
 """`TuneConvolutions` decides on it."""
 
+LIBS: Final = TargetOption(
+    "libs",
+    str,
+    "the library that computes matrix products in native's regions, such as openblas: all products, or "
+    "those of some shapes (rows, depth, columns): openblas:128x768x3072,128x3072x768",
+    pattern=r"openblas(:\d+x\d+x\d+(x\d+)?(,\d+x\d+x\d+(x\d+)?)*)?",
+    toolchains=_OWNER,
+)
+"""`TuneLibraries` decides on it."""
+
 DECISIONS: Final = register_option(
     TargetOption(
         "decisions",

@@ -17,9 +17,9 @@ def test_the_gain_ends_at_the_attainable_share_of_the_roofline() -> None:
     ("seconds", "bound", "reason"),
     [
         (10.0, 1.0, ""),
-        (10.0, 9.0, "it runs at 90% of its roofline"),
-        (1.0, 3.0, "it runs at 100% of its roofline"),
-        (0.5, 0.1, "it can gain at most 0.3% of the kernels' time"),
+        (10.0, 9.0, "it is near its roofline: at 90% of it"),
+        (1.0, 3.0, "it is near its roofline: at 100% of it"),
+        (0.5, 0.1, "it can gain too little: 0.3% of the kernels' time at most"),
         (inf, 1.0, "its default schedule was not measured"),
     ],
 )
