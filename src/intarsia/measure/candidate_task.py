@@ -44,12 +44,14 @@ class Outcome:
             number of 0 or more, the outcome is a failure.
         max_error: Largest difference from the reference result relative to its largest value; None if
             unknown.
+        parts: Outcomes of the candidates, in order, of a step that measures several together.
     """
 
     error: MeasureError = MeasureError.OK
     message: str = ""
     costs: tuple[float, ...] = ()
     max_error: float | None = None
+    parts: tuple[Outcome, ...] = ()
 
     def __post_init__(self) -> None:
         """Make a failure of what is no cost: NaN and negative numbers would win every comparison."""

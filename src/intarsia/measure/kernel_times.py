@@ -64,26 +64,27 @@ def time_kernels(artifacts: tuple[Path, ...], groups: tuple[str, ...]) -> Outcom
         groups: Keys of the groups of the rules (`KernelPlan.rule_group`).
 
     Returns:
-        The seconds of each group in one run of a candidate, all its kernels together, candidate by candidate;
-        infinite for a candidate that fails.
+        An outcome with one for each candidate as its parts: the seconds of each group in one run, all its
+        kernels together, or the failure to load it.
     """
     with ExitStack() as stack:
-        candidates: list[_TimedCandidate | None] = []
+        candidates: list[_TimedCandidate | Outcome] = []
         for artifact in artifacts:
             try:
                 executable = stack.enter_context(load(artifact))
                 candidates.append(_TimedCandidate.of(executable.kernels))
-            except Exception:  # a candidate that does not load has no times
-                candidates.append(None)
+            except Exception as error:  # toolchains raise what they like
+                candidates.append(failure_outcome(MeasureError.LOAD, error))
         try:
-            _run_rounds([candidate for candidate in candidates if candidate is not None])
+            _run_rounds([candidate for candidate in candidates if isinstance(candidate, _TimedCandidate)])
         except Exception as error:  # toolchains raise what they like
             return failure_outcome(MeasureError.RUNTIME, error)
     return Outcome(
-        costs=tuple(
-            math.inf if candidate is None else candidate.least.get(group, 0.0)
+        parts=tuple(
+            candidate
+            if isinstance(candidate, Outcome)
+            else Outcome(costs=tuple(candidate.least.get(group, 0.0) for group in groups))
             for candidate in candidates
-            for group in groups
         )
     )
 

@@ -15,6 +15,7 @@ from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.database import Database
 from intarsia.measure.kernel_times import time_kernels, timed_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
+from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed import LocalTestbed
 from intarsia.op import call
@@ -54,11 +55,11 @@ def test_kernels_are_timed_by_group_candidate_by_candidate(tmp_path: Path) -> No
     asked = (*dict.fromkeys(groups), "0123456789ab")
     assert len(asked) == 3, "equal products are one group"
     found = time_kernels((native, tmp_path / "nothing", reference), asked)
-    first, second, third = found.costs[:3], found.costs[3:6], found.costs[6:]
-    assert all(0 < seconds < inf for seconds in first[:2])
-    assert first[2] == 0, "no kernel computes that group"
-    assert second == (inf, inf, inf), "a candidate that does not load"
-    assert third == (0, 0, 0), "kernels of other toolchains have no groups"
+    first, second, third = found.parts
+    assert all(0 < seconds < inf for seconds in first.costs[:2])
+    assert first.costs[2] == 0, "no kernel computes that group"
+    assert (second.error, second.costs) == (MeasureError.LOAD, ()), "a candidate that does not load"
+    assert third.costs == (0, 0, 0), "kernels of other toolchains have no groups"
 
 
 def test_times_count_for_candidates_beside_each_other() -> None:

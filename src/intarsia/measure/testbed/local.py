@@ -232,14 +232,9 @@ class LocalTestbed(ClosedOnExit):
             if outcome.error is MeasureError.OK
         ]
         timed = self.runner.time_kernels(ready, groups) if ready else Outcome()
-        costs = (
-            timed.costs[first : first + len(groups)] for first in range(0, len(timed.costs), len(groups))
-        )
+        parts = iter(timed.parts)
         return [
-            outcome
-            if outcome.error is not MeasureError.OK
-            else Outcome(timed.error, timed.message, next(costs, ()))
-            for outcome in outcomes
+            outcome if outcome.error is not MeasureError.OK else next(parts, timed) for outcome in outcomes
         ]
 
     def artifact(self, measured: MeasureInput) -> Path | None:
