@@ -168,19 +168,23 @@ def test_the_tree_of_what_tuning_passes_tried() -> None:
     assert within([*command, "--passes", "TunePipeline,TuneLayout", "-o", "traced.intarsia"]).code == 0
     document = explained("traced.intarsia", "--trace")
     (tree,) = document["tuning"]
-    passes = {each["name"]: each["children"] for each in tree["children"]}
+    (placement,) = tree["children"]
+    tuned = placement["children"][-1]
+    assert (tree["name"], placement["name"], tuned["name"]) == ("tuning", "TunePlacement", "onnxruntime")
+    passes = {each["name"]: each["children"] for each in tuned["children"]}
     assert set(passes) == {"as it is", "TunePipeline", "TuneLayout"}
     assert {each["name"] for each in passes["TunePipeline"]} == {"none", "default_heuristic"}
     assert all(each["seconds"] or each["fate"] for each in passes["TunePipeline"])
     found = text("traced.intarsia", "--trace").splitlines()
-    assert (found[0], found[2]) == ("onnxruntime", "  TunePipeline")
-    assert any(line.startswith("    default_heuristic: ") for line in found)
+    assert (found[0], found[5]) == ("tuning", "      TunePipeline")
+    assert any(line.startswith("        default_heuristic: ") for line in found)
     assert "was chosen, which decides" in found[-1]
     assert "onnxruntime: TunePipeline: " in text("traced.intarsia")
 
 
 def test_no_tree_where_nothing_was_tried(folder: Path) -> None:
-    assert "no tuning pass tried anything" in text("m.intarsia", "--trace")
+    assert within(["tune", "zoo:mnist", *TARGETS[:2], "--budget", "0.5s", "-o", "bare.intarsia"]).code == 0
+    assert "no tuning pass tried anything" in text("bare.intarsia", "--trace")
     for arguments in (["m.intarsia", "2"], ["zoo:mnist"], ["m.intarsia", "--all"]):
         done = within(["explain", *arguments, "--trace"])
         assert (done.code, "--trace needs an artifact" in done.err) == (2, True)

@@ -168,7 +168,7 @@ class PlacementSearch:
         keys = whole_on_each(self.targets).decisions
         plain = {key: self._placed(trace, key) for key in keys}
         evaluate([whole.placed for whole in plain.values()], self.ctx)
-        candidates = [whole for whole in plain.values() if isfinite(whole.cost)]
+        candidates = list(plain.values())  # where all have failed, parts are searched all the same
         fastest = min((whole.cost for whole in candidates), default=inf)
         if not self.options.eval_passes:
             return candidates

@@ -27,7 +27,7 @@ from intarsia.tune.placed_candidate import placement_alone
 from intarsia.tune.run_control import RunControl
 from intarsia.tune.target_options import marked_functions
 from intarsia.tune.trace import Trace
-from intarsia.tune.tune_in_turns import TuneInTurns
+from intarsia.tune.tune_in_turns import PassShare, TuneInTurns
 from intarsia.tune.tuned_candidate import decisions_and_base, decisions_of
 from intarsia.tune.tuning_context import TuningContext
 from intarsia.tune.tuning_pass import TuningPass
@@ -125,10 +125,11 @@ def run_pipeline(contest: Contest, workload: Workload, pipeline: Pass, control: 
     contest.measurer.on_progress = control.report
     pipeline(workload.module, ctx)
     contest.enter_new(_entrants(contest, evaluator, ctx.node))
-    notes = list(_notes(ctx.node))
+    noted = list(_notes(ctx.node))
+    notes = [note for _, note in noted]
     searched = next((note for note in notes if isinstance(note, SearchedPartitions)), None)
     rows = next((note.rows for note in notes if isinstance(note, ScheduleRows)), ())
-    lines = [str(note) for note in notes if not isinstance(note, SearchedPartitions | ScheduleRows)]
+    lines = [f"{name}: {note}" for name, note in noted if isinstance(note, PassShare)]
     skipped = [f"left out: {skipped}" for skipped in control.skipped]
     return PipelineResult((_record(ctx.node),), (*lines, *skipped), searched, rows)
 
@@ -205,7 +206,8 @@ def _is_placed(trace: Trace) -> bool:
     return any(True for _ in marked_functions(trace.out_mod))
 
 
-def _notes(node: TuningNode) -> Iterator[object]:
-    yield from node.notes
+def _notes(node: TuningNode) -> Iterator[tuple[str, object]]:
+    """Yield the notes of a tree, each with the name of its node, such as a target."""
+    yield from ((node.name, note) for note in node.notes)
     for child in node.children:
         yield from _notes(child)

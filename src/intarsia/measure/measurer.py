@@ -101,6 +101,8 @@ class Measurer:
     """Number of all measurements with used results, in this run or earlier ones, each counted once."""
     _used: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Number of used measurements of each candidate."""
+    _records: dict[tuple[str, str, str], MeasureRecord] = field(default_factory=dict)
+    """Measurements of this run by candidate, where there is no database."""
     _noted: set[str] = field(default_factory=set)
 
     def measure(
@@ -228,9 +230,9 @@ class Measurer:
         return result.error is MeasureError.RUN_TIMEOUT and result.wall_seconds < _TOO_SOON * self.patience
 
     def record(self, item: MeasureInput) -> MeasureRecord | None:
-        """Return all stored measurements of a candidate on this host."""
+        """Return all stored measurements of a candidate on this host; of this run without a database."""
         if self.database is None:
-            return None
+            return self._records.get(_key(item))
         host = self.testbed.host.digest
         return self.database.find(item.workload.digest, item.target, item.candidate, host)
 
@@ -272,6 +274,9 @@ class Measurer:
             DatabaseError: It cannot be stored.
         """
         if self.database is None:
+            new, known = MeasureRecord.of(item, "this run", result), self._records.get(_key(item))
+            earlier = () if known is None else known.measurements
+            self._records[_key(item)] = replace(new, measurements=(*earlier, *new.measurements))
             return
         host, workload = self.testbed.host, item.workload
         if workload.digest not in self._noted:

@@ -81,7 +81,8 @@ class MeasuringEvaluator:
             for digest, candidate in zip(digests, candidates, strict=True)
             if digest not in self._evaluations
         }
-        self._measure(waiting)
+        if waiting:
+            self._measure(waiting)
         evaluations = []
         for digest in digests:
             evaluations.append(self._evaluations[digest])

@@ -150,3 +150,15 @@ def test_a_target_that_is_too_far_behind_gets_no_passes() -> None:
     (skipped,) = search.ctx.control.skipped
     assert skipped.what == "tuning passes for one"
     assert "times as slow as the fastest" in skipped.reason
+
+
+def test_parts_are_searched_where_no_toolchain_runs_the_whole() -> None:
+    class NoWholes(PlantedTestbed):
+        def measure(self, inputs: Sequence[MeasureInput]) -> Generator[Measured, None, None]:
+            for item in inputs:
+                if decisions_and_base(item.candidate)[1].kind == WHOLE.kind:
+                    yield Measured(item, Outcome(MeasureError.COMPILE, "it cannot run this"), 2.0)
+                else:
+                    yield from super().measure([item])
+
+    assert best(NoWholes()).perf == 8 * 1.5

@@ -63,7 +63,7 @@ def test_the_winner_is_what_was_decided(tmp_path: Path, database: Database) -> N
     np.testing.assert_allclose(result.executable(x), x / 16, rtol=1e-6)
 
     (tree,) = result.explanation.tuning
-    assert tree.name == "right"
+    assert tree.name == "tuning"
     assert chosen(tree) >= {"default_heuristic"}
     assert any("TunePipeline" in note for note in result.explanation.notes)
 

@@ -139,7 +139,7 @@ def test_the_executable_computes_what_the_reference_does(tmp_path: Path) -> None
 def test_progress_goes_through_all_stages() -> None:
     seen: list[Progress] = []
     targets = [target("onnxruntime"), target("onnxruntime") + " -threads=1"]
-    ia.tune(relu(), budget="2s", targets=targets, on_progress=seen.append)
+    ia.tune(relu(), budget="1s", targets=targets, on_progress=seen.append)
     assert list(dict.fromkeys(item.stage for item in seen)) == [
         TuneStage.IMPORT,
         TuneStage.REFERENCE,
@@ -246,15 +246,15 @@ class TestDatabase:
     ) -> None:
         """What it found is told again; where that is lost, each measurement is found."""
         targets = [target("onnxruntime"), target("openvino"), target("wrong")]
-        first = ia.tune(relu(), budget="2s", targets=targets, database=database)
+        first = ia.tune(relu(), budget="1s", targets=targets, database=database)
         records = [record.measurements for record in records_in(database)]
         seen: list[Progress] = []
-        again = ia.tune(relu(), budget="2s", targets=targets, database=database, on_progress=seen.append)
+        again = ia.tune(relu(), budget="1s", targets=targets, database=database, on_progress=seen.append)
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates
         assert [progress for progress in seen if progress.measured is not None] == []
         monkeypatch.setattr(Database, "find_run", lambda *_: None)
-        again = ia.tune(relu(), budget="2s", targets=targets, database=database, on_progress=seen.append)
+        again = ia.tune(relu(), budget="1s", targets=targets, database=database, on_progress=seen.append)
         assert [record.measurements for record in records_in(database)] == records
         assert again.candidates == first.candidates
         measured = [progress.measured for progress in seen if progress.measured is not None]
