@@ -140,7 +140,7 @@ class PartSearch:
         """Return what is cheapest by measured parts; None if they cannot be measured, or in no time."""
         judge, control = measuring_evaluator(self.ctx.evaluator), self.ctx.control
         share = 1 - _EVOLUTION_SHARE if self.options.evolves else 1.0
-        seconds = share * min(self.options.seconds, self.seconds, control.seconds_left)
+        seconds = min(self.options.seconds, self.seconds, control.seconds_left)
         if judge is None or random_operators(mod):
             return None
         if seconds < LEAST_SEARCH:
@@ -155,7 +155,7 @@ class PartSearch:
                     judge.measurer,
                     _workload(mod, judge),
                     self.targets,
-                    seconds,
+                    share * seconds,
                     self.options.covers,
                     worth,
                 )
