@@ -33,6 +33,9 @@ CLOSE_TO_BOUND: Final = 0.95
 SCHEDULE_SHARE: Final = 0.5
 """Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
 
+LEAST_SCHEDULE_SECONDS: Final = 15.0
+"""With less time no schedules are searched by default: measuring the default ones takes several seconds."""
+
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""
 
@@ -113,6 +116,12 @@ class RunSearch:
         seconds = self.schedule_seconds
         if seconds is None:
             seconds = SCHEDULE_SHARE * control.seconds_left
+            if passes and seconds < LEAST_SCHEDULE_SECONDS:
+                reason = (
+                    f"its share of {seconds:.1f} s is too little: --schedules or a larger --budget searches"
+                )
+                control.skip("the search of schedules", reason)
+                seconds = 0.0
         targets = self._usable_targets()
         return tune_schedules(self.contest, self.workload, targets, passes, control, seconds, self.report)
 
