@@ -84,9 +84,9 @@ def test_joint_tuning_of_real_passes_is_measured_once_and_resumes(
         for _ in range(2):
             ctx = TuningContext(evaluator(testbed, database))
             results.append(TuneCombine((TuneToolchain(),))(branches(), ctx))
-            assert ctx.num_evals == 6
+            assert ctx.num_evals == 2 * 3 + 1  # where no toolchain is right, the program as it is as well
             measured.append(ctx.counts.measured)
-        assert measured == [6, 0]
+        assert measured == [7, 0]
     first, second = map(str, results)
     assert first == second
     assert "Compiler=" in first

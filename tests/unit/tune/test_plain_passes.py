@@ -128,7 +128,7 @@ from intarsia.ir import Function, IRModule
 from intarsia.tune.choice import Choice
 x = var()
 mod = IRModule.from_expr(Function((x,), relu(relu(x))))
-print(str(Choice("in_order", {{"passes": [{item!r}]}}).apply(mod)).count("Relu("))
+print(str(Choice.from_json({item!r}).apply(mod)).count("Relu("))
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "1"
