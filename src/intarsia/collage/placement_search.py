@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from intarsia.collage.evolution.placement_space import is_whole
 from intarsia.collage.graph.dataflow_graph import DataflowGraph
-from intarsia.collage.part_search import PartSearch
+from intarsia.collage.part_search import PartOptions, PartSearch
 from intarsia.collage.placement.partitioned import partitioned
 from intarsia.collage.placement.placement import Placement
 from intarsia.collage.planned_devices import spans_devices
@@ -37,7 +37,7 @@ PLACEMENT: Final = "placement"
 """Name of the instruction."""
 
 
-class PlacementOptions(Protocol):
+class PlacementOptions(PartOptions, Protocol):
     """What a search reads of the options of `TunePlacement`, which says what they mean."""
 
     @property
@@ -53,32 +53,8 @@ class PlacementOptions(Protocol):
         """Passes behind each placement."""
 
     @property
-    def placements(self) -> Sequence[Placement]:
-        """Further placements of parts."""
-
-    @property
-    def estimator(self) -> str:
-        """A name of `COST_ESTIMATORS`, or "measured"."""
-
-    @property
-    def seconds(self) -> float:
-        """Time for measuring parts."""
-
-    @property
-    def covers(self) -> int:
-        """How many placements that Collage finds are evaluated, at most."""
-
-    @property
-    def evolves(self) -> bool:
-        """Whether placements are evolved."""
-
-    @property
     def reach(self) -> float | None:
         """Largest ratio at which a target may still catch up."""
-
-    @property
-    def seed(self) -> int:
-        """Random seed of the evolution."""
 
     @property
     def limits(self) -> SearchLimits:

@@ -69,8 +69,8 @@ def _passed(function: PrimFunc, isa: Isa, most_stores: int | None, context: Pass
     for each in default_tir(isa.vector_bytes, isa.vector_registers).passes:
         is_run = enablement(each.info, context).is_enabled
         if most_stores is not None and is_run and isinstance(each, UnrollLoop):
-            found = stores_when_unrolled(module, _NAME, context)
-            if found > most_stores:
-                raise CompileError(f"these loops come to {found} stores, more than {most_stores}")
+            stores = stores_when_unrolled(module, _NAME, context)
+            if stores > most_stores:
+                raise CompileError(f"these loops come to {stores} stores, more than {most_stores}")
         module = each(module, context) if is_run else module
     return module.prim_func(_NAME)

@@ -62,7 +62,7 @@ def open_database(
     if create:
         try:
             opened.check_writable()
-        except BaseException:
+        except BaseException:  # also Ctrl-C: the file is not left open
             opened.close()
             raise
     return opened

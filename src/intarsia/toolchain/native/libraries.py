@@ -84,9 +84,9 @@ def _loaded(name: str) -> LoadedLibrary | Unavailable:
 
 def _openblas() -> LoadedLibrary | Unavailable:
     """OpenBLAS out of its wheel, for calls that use the calling thread only."""
-    found = package_availability(_PACKAGE, _INSTALL)
-    if isinstance(found, Unavailable):
-        return found
+    availability = package_availability(_PACKAGE, _INSTALL)
+    if isinstance(availability, Unavailable):
+        return availability
     package = import_module(_PACKAGE)
     try:
         handle = ctypes.CDLL(str(Path(package.get_lib_dir()) / package.get_library(fullname=True)))

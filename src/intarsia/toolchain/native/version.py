@@ -20,8 +20,8 @@ def native_version() -> str:
 
     What was measured of another generator is thereby not taken for this one's.
     """
-    own = sources_digest(_TOOLCHAIN, own_sources())
-    return f"{VERSION}+{digest_text([generator_digest(), own])[:_DIGITS]}"
+    toolchain_digest = sources_digest(_TOOLCHAIN, own_sources())
+    return f"{VERSION}+{digest_text([generator_digest(), toolchain_digest])[:_DIGITS]}"
 
 
 def own_sources() -> tuple[Path, ...]:
