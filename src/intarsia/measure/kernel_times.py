@@ -1,4 +1,4 @@
-"""The times of native's kernels within built candidates, by the fusion group that they compute."""
+"""The times of native's kernels within built candidates, by their fusion groups and their computations."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 from intarsia.measure.candidate_task import Outcome, failure_outcome
 from intarsia.measure.measure_input import Candidate, MeasureInput
 from intarsia.measure.measure_result import MeasureError
+from intarsia.native.dag import structural_key
 from intarsia.native.graph import RegionPlan
 from intarsia.runtime.artifact_load import load
 from intarsia.runtime.kernel import Array
@@ -34,12 +35,12 @@ _REPEATS: Final = 3
 """Runs of a candidate in a round, of which the median counts."""
 
 
-def timed_inputs(inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[MeasureInput]:
+def timed_inputs(inputs: Sequence[MeasureInput], keys: Sequence[str]) -> list[MeasureInput]:
     """Return the keys under which the kernel times of candidates are stored.
 
-    They count for this set of candidates, and for these groups.
+    They count for this set of candidates, and for these kernels.
     """
-    field_key = digest_text((*groups, *(f"{item.target}:{item.candidate.digest}" for item in inputs)))
+    field_key = digest_text((*keys, *(f"{item.target}:{item.candidate.digest}" for item in inputs)))
     return [
         MeasureInput(
             item.workload,
@@ -53,7 +54,7 @@ def timed_inputs(inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[
     ]
 
 
-def time_kernels(artifacts: tuple[Path, ...], groups: tuple[str, ...]) -> Outcome:
+def time_kernels(artifacts: tuple[Path, ...], keys: tuple[str, ...]) -> Outcome:
     """Time the kernels of built candidates, interleaved, in the process of a worker.
 
     The inputs are random floating-point numbers, and zeros where they are integers: times of kernels hardly
@@ -61,11 +62,12 @@ def time_kernels(artifacts: tuple[Path, ...], groups: tuple[str, ...]) -> Outcom
 
     Args:
         artifacts: Folders of built candidates.
-        groups: Keys of the groups of the rules (`KernelPlan.rule_group`).
+        keys: Keys of kernels: of the group of the rules that they compute (`KernelPlan.rule_group`), or of
+            their computation (`structural_key`).
 
     Returns:
-        An outcome with one for each candidate as its parts: the seconds of each group in one run, all its
-        kernels together, or the failure to load it.
+        An outcome with one for each candidate as its parts: for each key the seconds of all its kernels
+        together in one run, or the failure to load it.
     """
     with ExitStack() as stack:
         candidates: list[_TimedCandidate | Outcome] = []
@@ -83,7 +85,7 @@ def time_kernels(artifacts: tuple[Path, ...], groups: tuple[str, ...]) -> Outcom
         parts=tuple(
             candidate
             if isinstance(candidate, Outcome)
-            else Outcome(costs=tuple(candidate.least.get(group, 0.0) for group in groups))
+            else Outcome(costs=tuple(candidate.least.get(key, 0.0) for key in keys))
             for candidate in candidates
         )
     )
@@ -100,36 +102,38 @@ def _run_rounds(candidates: Sequence[_TimedCandidate], clock: Callable[[], float
 
 @dataclass(eq=False)
 class _TimedCandidate:
-    """A built candidate, and the times of its groups so far.
+    """A built candidate, and the times of its kernels so far.
 
     Attributes:
-        kernels: Native's kernels with their plans and inputs.
-        least: Least seconds of each group over the rounds.
+        regions: Native's compiled regions, each with the keys of its kernels and its inputs.
+        least: Least seconds over the rounds by key.
     """
 
-    kernels: Sequence[tuple[NativeKernel, RegionPlan, Sequence[Array]]]
+    regions: Sequence[tuple[NativeKernel, Sequence[tuple[str, str]], Sequence[Array]]]
     least: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Sequence[object]) -> _TimedCandidate:
-        """Plan native's kernels again, to know the group of each call; other kernels are skipped."""
-        planned = []
+        """Plan native's kernels again, to know what each call computes; other kernels are skipped."""
+        regions = []
         for kernel in kernels:
             if isinstance(kernel, NativeKernel):
                 plan = planned_region(kernel.source).plan
-                planned.append((kernel, plan, _inputs(plan)))
-        return cls(planned)
+                keys = [(planned.rule_group, structural_key(planned.dag)) for planned in plan.kernels]
+                regions.append((kernel, keys, _inputs(plan)))
+        return cls(regions)
 
     def run_round(self) -> None:
         """Run all kernels some times."""
         spent: defaultdict[str, float] = defaultdict(float)
-        for kernel, plan, inputs in self.kernels:
+        for kernel, keys, inputs in self.regions:
             seconds = kernel.call_seconds(inputs, _REPEATS)
-            for planned, took in zip(plan.kernels, seconds, strict=True):
-                spent[planned.rule_group] += took
-        for group, took in spent.items():
+            for (group, computation), took in zip(keys, seconds, strict=True):
+                spent[group] += took
+                spent[computation] += took
+        for key, took in spent.items():
             # The least of several rounds is the time that other processes disturb least.
-            self.least[group] = min(took, self.least.get(group, math.inf))
+            self.least[key] = min(took, self.least.get(key, math.inf))
 
 
 def _inputs(plan: RegionPlan) -> list[Array]:

@@ -175,30 +175,30 @@ class Measurer:
         return raced
 
     def time_kernels(
-        self, inputs: Sequence[MeasureInput], groups: Sequence[str]
+        self, inputs: Sequence[MeasureInput], kernels: Sequence[str]
     ) -> list[MeasureResult] | None:
         """Time native's kernels within candidates of one workload, or return the stored times.
 
         Args:
             inputs: The candidates; they are timed interleaved.
-            groups: Keys of the fusion groups whose kernels are timed.
+            kernels: Keys of the timed kernels (`measure.kernel_times`).
 
         Returns:
-            For each candidate a result whose costs are the seconds of each group in one run, in order; None
+            For each candidate a result whose costs are the seconds of each kernel in one run, in order; None
             if this testbed times no kernels.
 
         Raises:
             IntarsiaError: The testbed has broken down.
             DatabaseError: A result cannot be kept.
         """
-        keys = timed_inputs(inputs, groups)
+        keys = timed_inputs(inputs, kernels)
         stored = [self.find(key) for key in keys]
         if all(result is not None for result in stored):
             return [result for result in stored if result is not None]
         if not isinstance(self.testbed, KernelTestbed):
             return None
         start = self.clock()
-        outcomes = self.testbed.time_kernels(inputs, groups)
+        outcomes = self.testbed.time_kernels(inputs, kernels)
         seconds, now = (self.clock() - start) / len(inputs), self.wall_clock()
         return [
             self.use(key, MeasureResult(outcome.costs, outcome.error, outcome.message, seconds, now))

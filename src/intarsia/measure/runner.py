@@ -95,10 +95,10 @@ class Runner:
         with exclusive_host(on_wait=self.on_wait):
             return self._outcome(run_candidate, *arguments, timeout_s=timeout_s)
 
-    def time_kernels(self, artifacts: Sequence[Path], groups: Sequence[str]) -> Outcome:
+    def time_kernels(self, artifacts: Sequence[Path], kernels: Sequence[str]) -> Outcome:
         """Time native's kernels within built candidates; see `kernel_times`. Waits until the host is free."""
         with exclusive_host(on_wait=self.on_wait):
-            return self._outcome(time_kernels, tuple(artifacts), tuple(groups))
+            return self._outcome(time_kernels, tuple(artifacts), tuple(kernels))
 
     def race(
         self, workload: WorkloadFolder, racers: Mapping[str, Built], limits: RaceLimits | None = None

@@ -70,14 +70,13 @@ class EvaluatorOfKernels(Evaluator, Protocol):
     """An evaluator that can time native's kernels within candidates."""
 
     def time_kernels(
-        self, candidates: Sequence[Trace], groups: Sequence[str]
+        self, candidates: Sequence[Trace], kernels: Sequence[str]
     ) -> list[tuple[float, ...]] | None:
         """Return the seconds of kernels in one run of each candidate; None if they cannot be timed now.
 
         Args:
             candidates: Candidates for the whole program; they are timed interleaved.
-            groups: Keys of the fusion groups whose kernels are timed (`KernelPlan.rule_group`), in the order
-                of the results.
+            kernels: Keys of the timed kernels (`measure.kernel_times`), in the order of the results.
         """
 
 

@@ -90,15 +90,15 @@ class MeasuringEvaluator:
         return evaluations
 
     def time_kernels(
-        self, candidates: Sequence[Trace], groups: Sequence[str]
+        self, candidates: Sequence[Trace], kernels: Sequence[str]
     ) -> list[tuple[float, ...]] | None:
         """See EvaluatorOfKernels.time_kernels; charges the budget."""
         if self.control.is_spent:
             return None
-        results = self.measurer.time_kernels([self.input(candidate) for candidate in candidates], groups)
+        results = self.measurer.time_kernels([self.input(candidate) for candidate in candidates], kernels)
         if results is None:
             return None
-        failed = (FAILED,) * len(groups)
+        failed = (FAILED,) * len(kernels)
         return [result.costs if result.is_ok and result.costs else failed for result in results]
 
     def learn(self, item: MeasureInput, result: MeasureResult) -> None:

@@ -9,7 +9,7 @@ from intarsia.ir import IRModule
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluation_log import LoggingEvaluator
-from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator, evaluator_of_part
+from intarsia.tune.evaluator import FAILED, Evaluation, Evaluator, EvaluatorOfKernels, evaluator_of_part
 from intarsia.tune.extension import extended
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.measuring_evaluator import MeasuringEvaluator
@@ -48,6 +48,23 @@ class WholeEvaluator:
             Evaluation(FAILED, trace.fate, is_new=False) if trace.has_failed else next(evaluations)
             for trace in placed
         ]
+
+    def time_kernels(
+        self, candidates: Sequence[Trace], kernels: Sequence[str]
+    ) -> list[tuple[float, ...]] | None:
+        """See EvaluatorOfKernels.time_kernels; the candidates are placed on the target.
+
+        Raises:
+            UsageError: A candidate has assigned a function to another toolchain.
+        """
+        if not isinstance(self.inner, EvaluatorOfKernels):
+            return None
+        placed = [self.place_whole(candidate) for candidate in candidates]
+        timed = self.inner.time_kernels([trace for trace in placed if not trace.has_failed], kernels)
+        if timed is None:
+            return None
+        times, failed = iter(timed), (FAILED,) * len(kernels)
+        return [failed if trace.has_failed else next(times) for trace in placed]
 
     def for_part(self, mod: IRModule) -> WholeEvaluator:
         """Return an evaluator of a part on the same target."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from intarsia.autoschedule.extraction import extract_tasks
 from intarsia.build import build
 from intarsia.ir import Constant, Function, IRModule, TensorType, Var
 from intarsia.measure.candidate_kind import WHOLE
@@ -60,6 +61,16 @@ def test_kernels_are_timed_by_group_candidate_by_candidate(tmp_path: Path) -> No
     assert first.costs[2] == 0, "no kernel computes that group"
     assert (second.error, second.costs) == (MeasureError.LOAD, ()), "a candidate that does not load"
     assert third.costs == (0, 0, 0), "kernels of other toolchains have no groups"
+
+
+def test_kernels_are_timed_by_their_computation_too(tmp_path: Path) -> None:
+    folder, groups = saved(tmp_path / "native", NATIVE)
+    tasks = extract_tasks(program(), NATIVE)
+    assert [task.weight for task in tasks] == [2, 1]
+    (timed,) = time_kernels((folder,), (*(task.key for task in tasks), *dict.fromkeys(groups))).parts
+    product, softmax, *by_group = timed.costs
+    assert [product, softmax] == by_group, "equal products are one computation, and one group"
+    assert min(product, softmax) > 0
 
 
 def test_times_count_for_candidates_beside_each_other() -> None:

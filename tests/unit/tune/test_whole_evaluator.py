@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune import Choice, Instruction, MeasuringEvaluator, Trace
 from intarsia.tune.evaluation_log import LoggingEvaluator
-from intarsia.tune.evaluator import Evaluator
+from intarsia.tune.evaluator import Evaluator, EvaluatorOfKernels
 from intarsia.tune.target_options import marked_functions
 from intarsia.tune.whole_evaluator import WholeEvaluator, measuring_evaluator, whole_target
 
@@ -49,6 +50,21 @@ def test_what_is_given_to_another_toolchain_is_refused() -> None:
     assert on("reference", CostTable()).place_whole(placed).out_mod is placed.out_mod
     with pytest.raises(UsageError, match="has given to reference what was to be tried on onnxruntime"):
         on("onnxruntime", CostTable()).evaluate([placed])
+
+
+class KernelClock(CostTable):
+    """Times each kernel of a program as long as the program."""
+
+    def time_kernels(self, candidates: Sequence[Trace], kernels: Sequence[str]) -> list[tuple[float, ...]]:
+        return [(seconds(candidate.out_mod),) * len(kernels) for candidate in candidates]
+
+
+def test_kernels_are_timed_within_the_placed_program(tmp_path: Path) -> None:
+    trace = Trace(program())
+    judge = on("reference", LoggingEvaluator(KernelClock(), tmp_path / "log"))
+    assert isinstance(judge, EvaluatorOfKernels)
+    assert judge.time_kernels([trace], ["a", "b"]) == [(2.0, 2.0)]
+    assert on("reference", CostTable()).time_kernels([trace], ["a"]) is None, "no evaluator times kernels"
 
 
 @pytest.mark.slow

@@ -223,7 +223,7 @@ class LocalTestbed(ClosedOnExit):
         raced = self.runner.race(workload, ready, limits)
         return Raced(raced.result, {**failures, **raced.failures})
 
-    def time_kernels(self, inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[Outcome]:
+    def time_kernels(self, inputs: Sequence[MeasureInput], kernels: Sequence[str]) -> list[Outcome]:
         """See KernelTestbed.time_kernels."""
         outcomes = [outcome for _, outcome, _ in self._build(inputs)]
         ready = [
@@ -231,7 +231,7 @@ class LocalTestbed(ClosedOnExit):
             for item, outcome in zip(inputs, outcomes, strict=True)
             if outcome.error is MeasureError.OK
         ]
-        timed = self.runner.time_kernels(ready, groups) if ready else Outcome()
+        timed = self.runner.time_kernels(ready, kernels) if ready else Outcome()
         parts = iter(timed.parts)
         return [
             outcome if outcome.error is not MeasureError.OK else next(parts, timed) for outcome in outcomes

@@ -89,14 +89,14 @@ class Testbed(Protocol):
 class KernelTestbed(Protocol):
     """A testbed that can time native's kernels within candidates."""
 
-    def time_kernels(self, inputs: Sequence[MeasureInput], groups: Sequence[str]) -> list[Outcome]:
+    def time_kernels(self, inputs: Sequence[MeasureInput], kernels: Sequence[str]) -> list[Outcome]:
         """Time the kernels of candidates of one workload, interleaved.
 
         Args:
             inputs: The candidates.
-            groups: Keys of the fusion groups whose kernels are timed, in the order of the costs.
+            kernels: Keys of the timed kernels (`measure.kernel_times`), in the order of the costs.
 
         Returns:
-            For each candidate an outcome whose costs are the seconds of each group in one run, infinite if it
-            could not be run.
+            For each candidate an outcome whose costs are the seconds of each kernel in one run, infinite
+            if it could not be run.
         """
