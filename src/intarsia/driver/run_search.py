@@ -33,8 +33,8 @@ CLOSE_TO_BOUND: Final = 0.95
 SCHEDULE_SHARE: Final = 0.5
 """Share of the search time for tuning schedules, if they can gain and nothing else is requested."""
 
-LEAST_SCHEDULE_SECONDS: Final = 15.0
-"""With less time no schedules are searched by default: measuring the default ones takes several seconds."""
+LEAST_SCHEDULE_SECONDS: Final = 2.0
+"""With less time no schedules are searched by default: timing the kernels and one search take as long."""
 
 LEAST_TUNING_SECONDS: Final = 1.0
 """With less time for the search no tuning pass is run."""

@@ -62,7 +62,7 @@ def test_of_native_with_and_without_schedules_the_faster_stays() -> None:
 def test_small_kernels_are_not_searched(database: Database) -> None:
     result = ia.tune(
         product(),
-        budget="20s",
+        budget="60s",
         targets=[NATIVE],
         passes=[TuneSchedule()],
         partitions=False,
@@ -109,7 +109,7 @@ def test_tune_searches_schedules_and_goes_on_where_it_was(database: Database) ->
 def test_tune_measures_stored_schedules(database: Database) -> None:
     (task,) = with_winner(product(), database)
     targets = [NATIVE, REFERENCE]
-    result = ia.tune(product(), budget="8s", targets=targets, partitions=False, database=database)
+    result = ia.tune(product(), budget="60s", targets=targets, partitions=False, database=database)
     log = ScheduleBook.of_states([LoopState.initial(task.task.dag)])
     lines = [line for record in result.explanation.tuning for line in record.lines()]
     (measured,) = (line for line in lines if f"schedule log {log.digest}: " in line)

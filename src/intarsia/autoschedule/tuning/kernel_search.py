@@ -39,6 +39,7 @@ class KernelSearch:
         policy: Search policy.
         failed: Number of failures by kind.
         has_begun: Whether the default schedule was measured.
+        seconds_in_program: Seconds of a call with the default schedule within the program; inf if unknown.
         default_seconds: Last measured seconds of the default schedule; inf before.
     """
 
@@ -54,6 +55,7 @@ class KernelSearch:
         on_measured: Sequence[OnMeasured] = (),
         on_confirmed: Sequence[OnMeasured] = (),
         hints: Sequence[LoopState] = (),
+        seconds_in_program: float = math.inf,
     ) -> None:
         """Create a search without measurements.
 
@@ -68,10 +70,13 @@ class KernelSearch:
             on_measured: Callbacks that are called with each round's measurements.
             on_confirmed: Callbacks that are called with the finalists' measurements.
             hints: Schedules that were fast on other machines, as further seeds.
+            seconds_in_program: Seconds of a call with the default schedule within the program; inf if
+                unknown.
         """
         self.extracted = extracted
         self.failed: Counter[MeasureError] = Counter()
         self.default_seconds = math.inf
+        self.seconds_in_program = seconds_in_program
         self._budget = budget
         self._default = _text(extracted.default_state)
         self._costs: dict[str, float] = {}
@@ -113,8 +118,13 @@ class KernelSearch:
         return max(0, self.extracted.flop_count) + _OPERATIONS_PER_BYTE * self.extracted.bytes_moved
 
     def outlook(self, roofline: Roofline) -> KernelOutlook:
-        """Return what a search can gain per run of the model."""
+        """Return what a search can gain per run of the model.
+
+        Times within the program count until a schedule of the kernel was measured alone.
+        """
         weight, cost = self.extracted.weight, min(self.default_seconds, self.policy.best_cost)
+        if not math.isfinite(cost):
+            cost = self.seconds_in_program
         return KernelOutlook(weight * cost, weight * roofline.bound(self.extracted))
 
     def measure_default(self) -> None:

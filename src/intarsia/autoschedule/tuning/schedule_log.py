@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from intarsia.autoschedule.extraction import ExtractedTask
@@ -60,25 +61,35 @@ class ScheduleLogs:
     on_note: Callable[[str], object] = silent
     should_stop: Callable[[], bool] = never
 
-    def make(self, tasks: Sequence[ExtractedTask]) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+    def make(
+        self, tasks: Sequence[ExtractedTask], seconds_in_program: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
         """Return the best schedules of kernels, and the rows of a search if there was one.
 
         A log that is not empty is written where builds find it.
 
         Args:
             tasks: Kernels, at least one if schedules are searched.
+            seconds_in_program: Seconds of a call of kernels with their default schedules within the program,
+                by key; those of the others are measured alone.
 
         Raises:
             IntarsiaError: Measuring is impossible, or a result cannot be stored.
         """
         history = ScheduleHistory(self.database, self.host)
-        log, rows = self._search(tasks, history) if self.seconds else (history.make_log(tasks), ())
+        if self.seconds:
+            log, rows = self._search(tasks, history, seconds_in_program)
+        else:
+            log, rows = history.make_log(tasks), ()
         if len(log):
             log.save(schedule_folder())
         return log, rows
 
     def _search(
-        self, tasks: Sequence[ExtractedTask], history: ScheduleHistory
+        self,
+        tasks: Sequence[ExtractedTask],
+        history: ScheduleHistory,
+        seconds_in_program: Mapping[str, float],
     ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         roofline = partial(Roofline.measured, isa, threads)
@@ -100,6 +111,7 @@ class ScheduleLogs:
                 roofline=roofline if self.least_share else None,
                 least_share=self.least_share,
                 least_work=LEAST_WORK,
+                seconds_in_program=seconds_in_program,
                 prepare=measurer.prepare,
                 on_confirmed=history.on_measured,
                 samples=schedule_folder() / samples_name(self.host, threads, history.settings),

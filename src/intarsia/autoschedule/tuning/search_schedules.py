@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ _ROUND: Final = (16, 64)
 """Minimum and maximum number of trials of a round."""
 _GENERATION: Final = 2
 """Programs of a generation for each trial of a round, so that the search takes as long as measuring."""
+_SECONDS_EACH: Final = 2.0
+"""Seconds of search of a kernel, on average, of as many kernels as the time allows."""
 PROFILE_SHARE: Final = 0.5
 """Share of the time for measuring default schedules before the search begins."""
 _PREPARED: Final = 4
@@ -51,6 +53,8 @@ TOO_SMALL: Final = "it computes and moves too little to matter"
 """Reason why a kernel with little work is not searched."""
 _PATIENCE: Final = 48
 """Number of trials without a faster schedule after which nothing more is expected of a kernel."""
+NO_TIME: Final = "the time is spent on kernels that can gain more"
+"""Reason why a kernel that can gain is not searched."""
 _MANY: Final = 10**9
 """Number of trials where only the time is limited."""
 
@@ -71,6 +75,8 @@ class ScheduleSearch:
             much; None to search all.
         least_share: Least share of the time of all kernels that a searched kernel must be able to gain.
         least_work: Least work of a kernel that is measured if there is a roofline (`KernelSearch.work`).
+        seconds_in_program: Seconds of a call of kernels with their default schedules within the program, by
+            key. Those kernels are chosen without measuring their default schedules alone.
         samples: File with the samples of the cost model, also of other models; None for none.
         prepare: Function that builds schedules of several kernels side by side before they are measured.
         on_measured: Callbacks that are called with each round's measurements, finalists included.
@@ -89,6 +95,7 @@ class ScheduleSearch:
     roofline: Callable[[], Roofline] | None = None
     least_share: float = LEAST_SHARE
     least_work: float = 0.0
+    seconds_in_program: Mapping[str, float] = field(default_factory=dict)
     samples: Path | None = None
     prepare: Callable[[Sequence[tuple[SearchTask, LoopState]]], object] = silent
     on_measured: Sequence[OnMeasured] = ()
@@ -118,10 +125,11 @@ def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> 
     """Search schedules of a model's kernels, and return those that are faster than the default ones.
 
     All kernels share one cost model, which begins with a draft. Each kernel's default schedule is measured
-    first. With a roofline, kernels that run near it or have too small a share of the time are left out, and
-    the others are searched until nothing more is expected of them. The kernels with the largest expected
-    gain for the whole model get trials first (Ansor, section 6). At the end the best schedules of each kernel
-    are measured again, interleaved with its default schedule.
+    first. With a roofline, kernels that run near it or have too small a share of the time are left out, by
+    their times within the program where those are known; of the others as many as the time allows are
+    searched until nothing more is expected of them, those that can gain most first. The kernels with the
+    largest expected gain for the whole model get trials first (Ansor, section 6). At the end the best
+    schedules of each kernel are measured again, interleaved with its default schedule.
 
     Args:
         tasks: Kernels of the model, at least one.
@@ -179,20 +187,30 @@ class _Run:
             self.budget.trials = max(0, self.search.trials - sum(kernel.trials for kernel in self.kernels))
 
     def choose(self) -> None:
-        """Choose the kernels to search by what they can gain, after measuring their default schedules."""
+        """Choose the kernels to search by what they can gain, by their times with default schedules."""
         if self.search.roofline is None:
             return
         small = [kernel for kernel in self.kernels if kernel.work < self.search.least_work]
         self.reasons |= {kernel.extracted.key: TOO_SMALL for kernel in small}
         large = [kernel for kernel in self.kernels if kernel not in small]
         roofline = self.search.roofline() if large else None
-        self._measure_defaults([kernel for kernel in large if not kernel.has_begun])
+        unknown = [kernel for kernel in large if not kernel.has_begun]
+        self._measure_defaults([kernel for kernel in unknown if not math.isfinite(kernel.seconds_in_program)])
         outlooks = {kernel: kernel.outlook(roofline) for kernel in large if roofline is not None}
         total = sum(outlook.seconds for outlook in outlooks.values() if math.isfinite(outlook.seconds))
         for kernel, outlook in outlooks.items():
             self.reasons[kernel.extracted.key] = outlook.reason_to_skip(total, self.search.least_share)
         chosen = [kernel for kernel in large if not self.reasons[kernel.extracted.key]]
-        self.chosen = sorted(chosen, key=lambda kernel: -outlooks[kernel].gain)
+        ordered = sorted(chosen, key=lambda kernel: -outlooks[kernel].gain)
+        most = min(len(ordered), self._most_kernels)
+        self.chosen = ordered[:most]
+        self.reasons |= {kernel.extracted.key: NO_TIME for kernel in ordered[most:]}
+
+    @property
+    def _most_kernels(self) -> int:
+        """Maximum number of kernels that the time left suffices for."""
+        left = SEARCH_SHARE * (self.budget.seconds - self.budget.spent)
+        return max(1, int(left / _SECONDS_EACH)) if math.isfinite(left) else _MANY
 
     def _measure_defaults(self, kernels: Sequence[KernelSearch]) -> None:
         """Measure default schedules, the most work first, until their share of the time is used up."""
@@ -295,6 +313,7 @@ def _kernels(
             search.on_measured,
             search.on_confirmed,
             search.history.hints(task),
+            search.seconds_in_program.get(task.key, math.inf),
         )
         for task in ordered
     ]

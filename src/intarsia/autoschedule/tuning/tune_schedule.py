@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from intarsia.toolchain.native.toolchain import Native
 from intarsia.toolchain.this_host import this_host
 from intarsia.transform import register_pass
 from intarsia.tune.choice import Choice
+from intarsia.tune.evaluator import EvaluatorOfKernels
 from intarsia.tune.instruction import Instruction
 from intarsia.tune.target_options import marked_functions, set_target_options
 from intarsia.tune.trace import Trace
@@ -24,6 +26,7 @@ from intarsia.tune.tuning_pass import TuningPass
 if TYPE_CHECKING:
     from intarsia.autoschedule.extraction import ExtractedTask
 
+INSTRUCTION: Final = "schedules"
 DEFAULT: Final = "default schedules"
 """Name of the decision for native's default schedules; it comes first, and wins ties."""
 
@@ -91,15 +94,19 @@ class TuneSchedule(TuningPass, opt_level=0):
             # A pass that is run again on the same program, with another slice of trials, finds the same log.
             settings = self.seconds, self.trials, self.seed, self.least_share
             key = ("schedule log", str(whole), settings)
-            digest = ctx.memo.get_or_make(trace.out_mod, key, lambda: self._find_log(mod, whole, ctx))
+            unchanged = trace.copy()
+            unchanged.add(Instruction(INSTRUCTION, {DEFAULT: default}), DEFAULT, ctx)
+            digest = ctx.memo.get_or_make(
+                trace.out_mod, key, lambda: self._find_log(mod, whole, unchanged, ctx)
+            )
         if not digest:
-            return [Instruction("schedules", {DEFAULT: default})]
+            return [Instruction(INSTRUCTION, {DEFAULT: default})]
         if whole is None:
             options = {"toolchain": Native.name, "options": {"schedules": digest}}
             scheduled = Choice(set_target_options, options)
         else:
             scheduled = Choice("PartitionWhole", {"target": str(whole.with_options(schedules=digest))})
-        return [Instruction("schedules", {DEFAULT: default, f"schedule log {digest}": scheduled})]
+        return [Instruction(INSTRUCTION, {DEFAULT: default, f"schedule log {digest}": scheduled})]
 
     def _whole_target(self, ctx: TuningContext) -> Target | None:
         """Return the target of a program without partitions, if it is native's."""
@@ -108,14 +115,21 @@ class TuneSchedule(TuningPass, opt_level=0):
         target = Target(self.target) if self.target else whole_target(ctx.evaluator)
         return target if target is not None and target.toolchain == Native.name else None
 
-    def _find_log(self, mod: IRModule, whole: Target | None, ctx: TuningContext) -> str:
-        """Search schedules; return the digest of the log of the best ones, "" if the defaults are best."""
+    def _find_log(self, mod: IRModule, whole: Target | None, unchanged: Trace, ctx: TuningContext) -> str:
+        """Search schedules; return the digest of the log of the best ones, "" if the defaults are best.
+
+        Args:
+            mod: The program.
+            whole: Target of the whole program, or None if functions are assigned to toolchains.
+            unchanged: Candidate with default schedules.
+            ctx: Context of the pass.
+        """
         from intarsia.autoschedule.tuning.schedule_history import ScheduleHistory
         from intarsia.autoschedule.tuning.schedule_log import ScheduleLogs
         from intarsia.autoschedule.tuning.schedule_records import ScheduleRows
         from intarsia.tune.whole_evaluator import measuring_evaluator
 
-        control, begun = ctx.control.part(seconds=self.limits.seconds), time.monotonic()
+        control = ctx.control.part(seconds=self.limits.seconds)
 
         def should_stop() -> bool:
             return control.is_over
@@ -126,6 +140,8 @@ class TuneSchedule(TuningPass, opt_level=0):
         tasks = _kernels(mod, whole, control.on_note) if is_known and not should_stop() else ()
         if not tasks:
             return ""
+        seconds_in_program = _time_in_program(tasks, unchanged, ctx) if self.seconds else {}
+        begun = time.monotonic()
         logs = ScheduleLogs(
             this_host(),
             database,
@@ -137,12 +153,31 @@ class TuneSchedule(TuningPass, opt_level=0):
             control.on_note,
             should_stop,
         )
-        log, rows = logs.make(tasks)
+        log, rows = logs.make(tasks, seconds_in_program)
         if judge is not None:
             # The search measures too: its time counts against the budget like that of candidates.
             judge.measurer.spent += time.monotonic() - begun
         ctx.node.notes.append(ScheduleRows(rows))
         return log.digest if len(log) else ""
+
+
+def _time_in_program(
+    tasks: Sequence[ExtractedTask], unchanged: Trace, ctx: TuningContext
+) -> dict[str, float]:
+    """Return the seconds of a call of kernels within a program by key; none if it cannot be timed now."""
+    calls: Counter[str] = Counter()
+    for task in tasks:
+        calls[task.key] += task.weight
+    evaluator = ctx.evaluator
+    timed = (
+        evaluator.time_kernels([unchanged], list(calls))
+        if isinstance(evaluator, EvaluatorOfKernels)
+        else None
+    )
+    if timed is None:
+        return {}
+    measured = zip(calls.items(), timed[0], strict=True)
+    return {key: seconds / count for (key, count), seconds in measured if seconds > 0}
 
 
 def _kernels(

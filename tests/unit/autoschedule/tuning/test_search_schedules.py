@@ -21,7 +21,7 @@ from intarsia.autoschedule.tuning.roofline import Roofline
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress
-from intarsia.autoschedule.tuning.search_schedules import TOO_SMALL, ScheduleSearch, search_schedules
+from intarsia.autoschedule.tuning.search_schedules import NO_TIME, TOO_SMALL, ScheduleSearch, search_schedules
 from intarsia.ir import DType
 from intarsia.measure.database import Database
 from intarsia.measure.measure_result import MeasureError
@@ -172,6 +172,30 @@ def test_kernels_with_little_work_are_not_measured() -> None:
     rows = {row.name: row for row in search_schedules([small, large], settings).rows}
     assert (rows["product16"].trials, rows["product16"].reason) == (0, TOO_SMALL)
     assert (rows["product64"].trials, rows["product64"].reason) == (6, "")
+
+
+def test_kernels_with_a_time_within_the_program_are_chosen_by_it() -> None:
+    slow, fast, unknown = kernel(64), kernel(32), kernel(16)
+    measurer = FakeMeasurer(at_speed(slow, fast, unknown))
+    seconds = {slow.key: 1.0, fast.key: 1e-4}
+    settings = search(measurer, trials=9, roofline=roofline(1e-15), seconds_in_program=seconds)
+    rows = {row.name: row for row in search_schedules([slow, fast, unknown], settings).rows}
+    assert rows["product32"].reason == "it can gain too little: 0.0% of the kernels' time at most"
+    assert (rows["product32"].trials, rows["product32"].default_seconds) == (0, None)
+    assert (rows["product64"].reason, rows["product16"].reason) == ("", "")
+    assert rows["product64"].trials + rows["product16"].trials == 9
+    first = measurer.measured[0]
+    assert history_text(first) == history_text(unknown.default_state), "its time was unknown"
+
+
+def test_short_searches_are_of_the_kernels_that_can_gain_most() -> None:
+    rare, often = kernel(64), kernel(32, weight=9)
+    measurer = FakeMeasurer(at_speed(rare, often))
+    seconds = dict.fromkeys((rare.key, often.key), 1.0)
+    settings = search(measurer, seconds=4.0, trials=6, roofline=roofline(1e-15), seconds_in_program=seconds)
+    rows = {row.name: row for row in search_schedules([rare, often], settings).rows}
+    assert (rows["product64"].trials, rows["product64"].reason) == (0, NO_TIME)
+    assert (rows["product32"].trials, rows["product32"].reason) == (6, "")
 
 
 def test_a_search_ends_when_nothing_more_is_expected_and_serves_other_models(database: Database) -> None:

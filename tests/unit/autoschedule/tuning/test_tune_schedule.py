@@ -177,7 +177,7 @@ def test_a_slice_with_more_trials_searches_nothing_again(
     """The search counts as measuring; without a database too the pass finds the same log again."""
     made: list[float] = []
 
-    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask]) -> tuple[ScheduleBook, tuple[()]]:
+    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask], _: object) -> tuple[ScheduleBook, tuple[()]]:
         made.append(logs.seconds)
         return ScheduleBook.of_states([LoopState.initial(task.task.dag) for task in tasks]), ()
 
