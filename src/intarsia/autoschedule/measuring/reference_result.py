@@ -1,9 +1,9 @@
 """What a task's kernels have to compute, and how far they may be off.
 
-The reference is the loops as declared, compiled by LLVM: no state, no bounds, no pass on loops, one product
-and one sum at a time on one thread. It shares the compute declaration and the code generator's scalar
-arithmetic with the candidates, and none of what a schedule changes. Loops as declared take about a second
-for a billion operations, once for each task, so no second way is needed for large ones.
+The reference is the loops as declared, compiled by LLVM: no state, no bounds, no pass on loops, on one
+thread. Only the last axis is moved inside of the sums, for LLVM to vectorise. The reference shares the
+compute declaration and the code generator's scalar arithmetic with the candidates, and nothing that a
+schedule changes. It takes a third of a second to a second for a billion operations, once for each task.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reference_result(dag: ComputeDAG, contents: Mapping[str, Array], isa: Isa) -
     Raises:
         CompileError: There is no llvmlite, or it refuses the code.
     """
-    function = compile_kernel(lower_naive(dag.outputs), isa).load()
+    function = compile_kernel(lower_naive(dag.outputs, in_rows=True), isa).load()
     outputs = {tensor.buffer.name: np.zeros(tensor.shape, tensor.dtype.numpy) for tensor in dag.outputs}
     arrays = outputs | {name: aligned_array(array) for name, array in contents.items()}
     function(*(arrays[parameter.name] for parameter in function.parameters))

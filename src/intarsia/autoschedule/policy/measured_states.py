@@ -71,10 +71,15 @@ class MeasuredStates:
         """Texts of all measured programs."""
         return frozenset(self._texts)
 
-    def best(self, count: int) -> tuple[LoopState, ...]:
-        """Return the working programs with the least costs, best first."""
-        ordered = sorted(self._working.values(), key=self._rank)
-        return tuple(state for _, state in ordered[:count])
+    def best(self, count: int, ratio: float = inf) -> tuple[LoopState, ...]:
+        """Return the working programs with the least costs, best first.
+
+        Args:
+            count: Maximum number of programs.
+            ratio: Maximum ratio of their costs to the least one.
+        """
+        ordered = sorted(self._working.values(), key=self._rank)[:count]
+        return tuple(state for cost, state in ordered if cost <= ratio * ordered[0][0])
 
     def works(self, text: str) -> bool:
         """Return whether the program with that text was measured without a failure."""

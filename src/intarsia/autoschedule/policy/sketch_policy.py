@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
+from typing import Final
 
 from intarsia.autoschedule.cost_model import CostModel
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
@@ -24,6 +25,9 @@ from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.support.garbage_collection import pause_garbage_collection
+
+CLOSE: Final = 1.25
+"""Maximum ratio of a finalist's cost to the least one: single measurements are not that wrong."""
 
 
 class SketchPolicy:
@@ -169,7 +173,7 @@ class SketchPolicy:
 
     def confirm_best(self) -> LoopState | None:
         """Re-measure the finalists, interleaved with the first seed; return the best of them."""
-        finalists = list(self._measured.best(self._options.finalists))
+        finalists = list(self._measured.best(self._options.finalists, CLOSE))
         seed = next(iter(self._seeds.values()), None)
         if seed is not None and self._measured.works(seed.text) and seed not in finalists:
             finalists.append(seed)

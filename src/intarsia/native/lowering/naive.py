@@ -14,11 +14,16 @@ from intarsia.support.errors import UsageError
 from intarsia.support.free_names import NameSupply
 
 
-def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
+def lower_naive(tensors: Sequence[Tensor], *, in_rows: bool = False) -> PrimFunc:
     """Return a loop function that computes tensors.
 
     Its parameters are the placeholders in the order in which they are met when the tensors' inputs are
     followed from the first on, then the tensors in the order given. What is between them is allocated.
+
+    Args:
+        tensors: Tensors to compute.
+        in_rows: Whether the elements along the last axis are summed side by side instead of one after the
+            other. Each sum keeps its order, and LLVM vectorises the row.
 
     Raises:
         UsageError: Two operations have one name, or a tensor is a placeholder or stands there twice.
@@ -32,14 +37,14 @@ def lower_naive(tensors: Sequence[Tensor]) -> PrimFunc:
     for op in reversed(ops):
         if isinstance(op, PlaceholderOp):
             continue
-        body = block((operation_statement(op, names), body))
+        body = block((operation_statement(op, names, in_rows=in_rows), body))
         for buffer in op.buffers:
             if buffer not in outputs:
                 body = Allocate(buffer, body)
     return PrimFunc((*given, *outputs), body)
 
 
-def operation_statement(op: ComputeOp | ExternOp, names: NameSupply) -> Statement:
+def operation_statement(op: ComputeOp | ExternOp, names: NameSupply, *, in_rows: bool = False) -> Statement:
     """Return the loop nest of an operation, over its axes in their order."""
     stores = ElementStores(names)
     if isinstance(op, ExternOp):
@@ -49,7 +54,9 @@ def operation_statement(op: ComputeOp | ExternOp, names: NameSupply) -> Statemen
         return _nest(op.axes, _stores(stores, op.buffers, indices, op.bodies))
     update = stores.update(op.buffers, indices, op.combiner, op.bodies)
     first = stores.initialise(op.buffers, indices, op.combiner)
-    return _nest(op.axes, block((first, _nest(op.reduce_axes, update))))
+    rows = len(op.axes) - in_rows if op.axes else 0
+    outer, row = op.axes[:rows], op.axes[rows:]
+    return _nest(outer, block((_nest(row, first), _nest(op.reduce_axes, _nest(row, update)))))
 
 
 def _stores(

@@ -74,6 +74,14 @@ def test_finalists_are_compared_with_one_another_only() -> None:
     assert found.best_state == D
 
 
+def test_finalists_are_close_to_the_best() -> None:
+    measured = known((A, 1.3), (B, 1.0), (C, inf), (D, 1.2))
+    assert measured.best(3) == (B, D, A)
+    assert measured.best(3, 1.25) == (B, D)
+    assert measured.best(1, 1.25) == (B,)
+    assert known((C, inf)).best(3, 1.25) == ()
+
+
 def test_a_finalist_that_fails_is_out() -> None:
     found = known((A, 1.0), (B, 1.1), (C, 1.2))
     found.confirm([A, B], [inf, 2.0])

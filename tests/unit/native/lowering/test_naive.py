@@ -28,8 +28,8 @@ def lines(function: PrimFunc) -> list[str]:
     return [line.strip() for line in print_module(mod).text.splitlines()[2:-1]]
 
 
-def run(tensors: Sequence[te.Tensor], *given: Array) -> list[Array]:
-    function = lower_naive(tensors)
+def run(tensors: Sequence[te.Tensor], *given: Array, in_rows: bool = False) -> list[Array]:
+    function = lower_naive(tensors, in_rows=in_rows)
     made = [np.zeros(tensor.shape, tensor.dtype.numpy) for tensor in tensors]
     names = [param.name for param in function.params]
     run_prim_func(function, dict(zip(names, [*given, *made], strict=True)))
@@ -37,6 +37,21 @@ def run(tensors: Sequence[te.Tensor], *given: Array) -> list[Array]:
 
 
 A = te.placeholder((4, 5), name="A")
+B = te.placeholder((5, 3), name="B")
+
+
+def test_rows_are_summed_side_by_side() -> None:
+    k = te.reduce_axis(5, "k")
+    product = te.compute((4, 3), lambda i, j: te.sum(A[i, k] * B[k, j], k), name="y")
+    assert lines(lower_naive([product], in_rows=True)) == [
+        *("for i in 4 {", "for j in 3 {", "y[i, j] = 0.0f32;", "}"),
+        *("for k in 5 {", "for j in 3 {", "y[i, j] = y[i, j] + A[i, k] * B[k, j];", "}", "}", "}"),
+    ]
+    generator = np.random.default_rng(0)
+    given = [generator.standard_normal(tensor.shape).astype(np.float32) for tensor in (A, B)]
+    np.testing.assert_array_equal(run([product], *given, in_rows=True)[0], run([product], *given)[0])
+    total = te.compute((), lambda: te.sum(A[0, k], k), name="y")
+    assert lines(lower_naive([total], in_rows=True)) == lines(lower_naive([total]))
 
 
 def test_a_choice_as_a_whole_is_a_guarded_store() -> None:
