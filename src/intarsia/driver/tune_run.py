@@ -27,7 +27,7 @@ from intarsia.measure.judge.gate import Gate
 from intarsia.measure.judge.quorum import JudgeLimits
 from intarsia.measure.judge.trials import trials_for
 from intarsia.measure.measure_input import Workload
-from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import Testbed
 from intarsia.measure.work import random_text
 from intarsia.runtime.artifact_load import load
@@ -221,7 +221,7 @@ class TuneRun:
         first = baselines(self.workload, self.targets)
         planned = None if self.plan is None else plan_entrant(self.workload, self.plan, first)
         first += [planned] if planned is not None else []
-        contest.enter(first, MeasureBudget())
+        contest.enter(first)
         if self.plan is None and self._search_seconds and self._is_free(contest):
             self._enter_relative(contest)
         return contest
@@ -232,7 +232,7 @@ class TuneRun:
         plan = None if self.database is None else nearest_plan(self.database, self._family_question, mod)
         entrant = None if plan is None else relative_entrant(self.workload, plan)
         if entrant is not None:
-            contest.enter([entrant], MeasureBudget())
+            contest.enter([entrant])
 
     def _search(self, contest: Contest) -> RunSearch:
         return RunSearch(

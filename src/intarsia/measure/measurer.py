@@ -26,19 +26,6 @@ _TOO_SOON: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureBudget:
-    """Limits of a series of measurements.
-
-    Attributes:
-        seconds: Value of `Measurer.spent` after which no candidate is started.
-        trials: Maximum number of new measurements; stored results do not count.
-    """
-
-    seconds: float = math.inf
-    trials: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
 class MeasureProgress:
     """The progress of a series of measurements.
 
@@ -108,14 +95,17 @@ class Measurer:
     def measure(
         self,
         inputs: Sequence[MeasureInput],
-        budget: MeasureBudget | None = None,
+        *,
+        seconds: float = math.inf,
+        trials: float = math.inf,
         enough: int = 1,
     ) -> list[MeasureResult | None]:
         """Measure candidates without stored results, equal ones once.
 
         Args:
             inputs: The candidates.
-            budget: Limits; default: none.
+            seconds: Seconds of measuring, as `spent` counts them, after which no candidate is started.
+            trials: Maximum number of new measurements; stored results do not count.
             enough: Number of measurements per candidate: working candidates with fewer get one more.
 
         Returns:
@@ -125,7 +115,7 @@ class Measurer:
             IntarsiaError: A workload cannot be computed at all, or the testbed has broken down.
             DatabaseError: A result cannot be kept.
         """
-        run = _Run(self, inputs, budget or MeasureBudget(), enough)
+        run = _Run(self, inputs, seconds, trials, enough)
         for batch in run.batches():
             with closing(self.testbed.measure(batch)) as measured:
                 for measured_item in measured:
@@ -290,10 +280,15 @@ class _Run:
     """The results of one call of `measure`."""
 
     def __init__(
-        self, measurer: Measurer, inputs: Sequence[MeasureInput], budget: MeasureBudget, enough: int
+        self,
+        measurer: Measurer,
+        inputs: Sequence[MeasureInput],
+        seconds: float,
+        trials: float,
+        enough: int,
     ) -> None:
         self._measurer = measurer
-        self._budget = budget
+        self._seconds, self._trials = seconds, trials
         self._enough = enough
         self._start, self._spent = measurer.clock(), measurer.spent
         self._distinct = {_key(item): item for item in inputs}
@@ -310,9 +305,7 @@ class _Run:
         waiting = [item for key, item in self._distinct.items() if key not in self._finished]
         width = self._measurer.testbed.width
         for first in range(0, len(waiting), width):
-            left = min(
-                self._budget.trials - self._measured, self._measurer.most_trials - self._measurer.trials
-            )
+            left = min(self._trials - self._measured, self._measurer.most_trials - self._measurer.trials)
             if self.is_over() or left < 1:
                 return
             yield waiting[first : first + int(min(width, left))]
@@ -320,8 +313,8 @@ class _Run:
     def is_over(self) -> bool:
         """Return whether no further candidate is to be started."""
         measurer = self._measurer
-        is_late = self._spent_here >= self._budget.seconds
-        is_spent = self._measured >= self._budget.trials or measurer.trials >= measurer.most_trials
+        is_late = self._spent_here >= self._seconds
+        is_spent = self._measured >= self._trials or measurer.trials >= measurer.most_trials
         return is_late or is_spent or measurer.should_stop()
 
     def keep(self, measured: Measured) -> None:
@@ -344,8 +337,7 @@ class _Run:
         seconds = self._measurer.clock() - self._start
         pace = seconds / max(1, self._measured)
         left = (
-            min((len(self._distinct) - self._stored - self._measured), self._budget.trials - self._measured)
-            * pace
+            min((len(self._distinct) - self._stored - self._measured), self._trials - self._measured) * pace
         )
         return MeasureProgress(
             done=self._stored + self._measured,
@@ -354,7 +346,7 @@ class _Run:
             failed=failed,
             best=best,
             seconds=seconds,
-            seconds_left=max(0.0, min(left, self._budget.seconds - self._spent_here)),
+            seconds_left=max(0.0, min(left, self._seconds - self._spent_here)),
         )
 
 

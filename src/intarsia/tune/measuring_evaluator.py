@@ -13,7 +13,7 @@ from intarsia.ir import Function, IRModule, structural_digest
 from intarsia.measure.candidate_kind import AS_IT_IS, WHOLE, instantiate
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureResult
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 from intarsia.tune.evaluator import FAILED, Evaluation
@@ -148,8 +148,9 @@ class MeasuringEvaluator:
     def _measure(self, waiting: Mapping[str, Trace]) -> None:
         items = {digest: self.input(candidate) for digest, candidate in waiting.items()}
         is_stored = {digest: self.measurer.knows(item, self.enough) for digest, item in items.items()}
-        left = MeasureBudget(self.control.seconds_left, self.control.trials_left)
-        results = self.measurer.measure(tuple(items.values()), left, self.enough)
+        control, inputs = self.control, tuple(items.values())
+        seconds, trials = control.seconds_left, control.trials_left
+        results = self.measurer.measure(inputs, seconds=seconds, trials=trials, enough=self.enough)
         for (digest, item), result in zip(items.items(), results, strict=True):
             self._evaluations[digest] = self._evaluation(result, is_new=not is_stored[digest])
             if item.workload is not self.workload:

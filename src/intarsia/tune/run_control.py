@@ -27,10 +27,11 @@ class Meter(Protocol):
 
 @dataclass(slots=True)
 class WallMeter:
-    """Counts the seconds since it was made; for runs that measure nothing.
+    """Counts the seconds since it was made, and trials that its user adds.
 
     Attributes:
         clock: Function that returns seconds.
+        trials: Number of trials so far.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -139,9 +140,12 @@ class RunControl:
     @property
     def fraction(self) -> float:
         """Used share of the budget, from 0 to 1."""
-        shares = [self.spent / self.seconds] if isfinite(self.seconds) and self.seconds > 0 else []
-        shares += [self.used / self.trials] if isfinite(self.trials) and self.trials > 0 else []
-        return min(1.0, max(shares, default=0.0))
+        shares = [_share(self.spent, self.seconds), _share(self.used, self.trials)]
+        return min(1.0, max(shares))
+
+    def granted(self, trials: int) -> int:
+        """Return how many of a number of trials may start now."""
+        return 0 if self.is_over else int(min(trials, self.trials_left))
 
     def part(self, *, seconds: float = inf, trials: float = inf) -> RunControl:
         """Return the control of a part of the run, which begins now and ends no later than the run.
@@ -182,3 +186,10 @@ class RunControl:
             yield
         finally:
             measurer.should_stop = before
+
+
+def _share(used: float, limit: float) -> float:
+    """Return the used share of a limit: all of a limit of 0, nothing without a limit."""
+    if not isfinite(limit):
+        return 0.0
+    return used / limit if limit > 0 else 1.0

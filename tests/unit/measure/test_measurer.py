@@ -17,7 +17,7 @@ from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import Measured
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.measure.timing.timing import TimingPolicy
@@ -198,20 +198,20 @@ class TestDatabase:
 class TestBudget:
     def test_trials(self, measurer: Measurer) -> None:
         inputs = [candidate("test right", index) for index in range(5)]
-        results = measurer.measure(inputs, MeasureBudget(trials=2))
+        results = measurer.measure(inputs, trials=2)
         assert [result is not None for result in results] == [True, True, False, False, False]
 
     def test_seconds(self) -> None:
-        results = Measurer(PlannedTestbed()).measure(FIVE, MeasureBudget(seconds=25))
+        results = Measurer(PlannedTestbed()).measure(FIVE, seconds=25)
         assert [result is not None for result in results] == [True, True, True, False, False]
 
     def test_a_run_that_was_ended_by_its_budget_measures_nothing_when_repeated(self, tmp_path: Path) -> None:
         testbed = PlannedTestbed()
         with Database.open(tmp_path / "kept.db") as database:
             first = Measurer(testbed, database)
-            results = first.measure(FIVE, MeasureBudget(seconds=25))
+            results = first.measure(FIVE, seconds=25)
             second = Measurer(testbed, database)
-            assert second.measure(FIVE, MeasureBudget(seconds=25)) == results
+            assert second.measure(FIVE, seconds=25) == results
         assert first.spent == second.spent == 30
         assert testbed.measured == FIVE[:3]
 
@@ -229,7 +229,7 @@ class TestBudget:
 
     def test_without_a_database_each_measurement_counts_once(self) -> None:
         measurer = Measurer(PlannedTestbed(lanes=2))
-        measurer.measure(FIVE, MeasureBudget(seconds=12))
+        measurer.measure(FIVE, seconds=12)
         assert measurer.spent == 15
 
     def test_a_wish_to_stop_keeps_what_there_is(self, measurer: Measurer) -> None:
@@ -247,5 +247,5 @@ class TestBudget:
             seen.append(progress)
 
         measurer.clock, measurer.on_progress = (lambda: now[0]), note
-        measurer.measure([candidate("test right", index) for index in range(3)], MeasureBudget(seconds=60))
+        measurer.measure([candidate("test right", index) for index in range(3)], seconds=60)
         assert [(item.seconds, item.seconds_left) for item in seen] == [(0, 0), (10, 20), (20, 10), (30, 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intarsia.tune.run_control import RunControl, Skipped
+from intarsia.tune.run_control import RunControl, Skipped, WallMeter
 
 
 @dataclass
@@ -74,3 +74,29 @@ def test_the_end_has_its_reason() -> None:
     assert run.ending == run.part().ending == "the trials were used up"
     stops.append(True)
     assert run.ending == "the run was stopped"
+
+
+def test_trials_are_granted_until_all_are_used() -> None:
+    meter = Meter()
+    run = RunControl(trials=10, meter=meter)
+    assert run.granted(8) == 8
+    meter.trials += 8
+    assert (run.granted(8), run.fraction) == (2, 0.8)
+    meter.trials += 2
+    assert (run.granted(8), run.fraction) == (0, 1.0)
+    assert RunControl(trials=0).fraction == 1.0
+
+
+def test_nothing_is_granted_when_the_time_is_over() -> None:
+    now = 100.0
+    run = RunControl(seconds=4.0, meter=WallMeter(lambda: now))
+    now += 3.0
+    assert (run.granted(5), run.spent, run.fraction) == (5, 3.0, 0.75)
+    now += 2.0
+    assert (run.granted(5), run.is_over, run.fraction) == (0, True, 1.0)
+
+
+def test_nothing_is_granted_after_a_wish_to_stop() -> None:
+    wishes = iter([False, True])
+    run = RunControl(should_stop=lambda: next(wishes))
+    assert [run.granted(3), run.granted(3)] == [3, 0]

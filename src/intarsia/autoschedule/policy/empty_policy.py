@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from intarsia.autoschedule.measuring.callbacks import OnMeasured
 from intarsia.autoschedule.measuring.schedule_measurer import ScheduleMeasurer
-from intarsia.autoschedule.policy.trial_budget import TrialBudget
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.scheduler import TaskProgress
 from intarsia.autoschedule.task import SearchTask
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
+from intarsia.tune.run_control import WallMeter
 
 
 class EmptyPolicy:
@@ -62,9 +62,10 @@ class EmptyPolicy:
         """Measure once per trial; with 0 or 1 trials measure nothing, and return the loops."""
         if options.num_measure_trials <= 1:
             return self._state()
-        budget = TrialBudget(options, self._clock)
-        while size := budget.next_round():
-            budget.spent += len(self.tune_round(size))
+        meter = WallMeter(self._clock)
+        control = options.control(meter)
+        while size := control.granted(options.num_measures_per_round):
+            meter.trials += len(self.tune_round(size))
             if self._has_stalled(options.early_stopping):
                 break
         return self.best_state

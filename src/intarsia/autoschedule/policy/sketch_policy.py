@@ -18,13 +18,13 @@ from intarsia.autoschedule.policy.known_records import known_records
 from intarsia.autoschedule.policy.measured_states import MeasuredStates
 from intarsia.autoschedule.policy.policy_options import PolicyOptions
 from intarsia.autoschedule.policy.program_search import ProgramSearch
-from intarsia.autoschedule.policy.trial_budget import TrialBudget
 from intarsia.autoschedule.policy.tuning_options import TuningOptions
 from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.support.garbage_collection import pause_garbage_collection
+from intarsia.tune.run_control import WallMeter
 
 CLOSE: Final = 1.25
 """Maximum ratio of a finalist's cost to the least one: single measurements are not that wrong."""
@@ -146,16 +146,17 @@ class SketchPolicy:
         """
         if options.num_measure_trials <= 1:
             return self.best_state or self._search.find_most_promising(self._parents, self._measured)
-        budget = TrialBudget(options, self._clock)
+        meter = WallMeter(self._clock)
+        control = options.control(meter)
         begin = options.num_measure_trials - int(self._options.descent_share * options.num_measure_trials)
-        while size := budget.next_round():
-            is_last_part = budget.spent >= begin
+        while size := control.granted(options.num_measures_per_round):
+            is_last_part = meter.trials >= begin
             states = self._descend(size) if is_last_part else ()
             states = states or self._find_candidates(
-                size if is_last_part else min(size, begin - budget.spent)
+                size if is_last_part else min(size, begin - meter.trials)
             )
             costs = self._measure(states or self._descend(size))
-            budget.spent += len(costs)
+            meter.trials += len(costs)
             if not costs or self._measured.has_stalled(options.early_stopping):
                 break
         return self.confirm_best()

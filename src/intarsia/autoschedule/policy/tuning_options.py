@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
+from intarsia.support.callbacks import never
 from intarsia.support.errors import UsageError
+from intarsia.tune.run_control import RunControl, WallMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,14 @@ class TuningOptions:
         if self.num_measures_per_round < 1:
             size = self.num_measures_per_round
             raise UsageError(f"option num_measures_per_round is {size}; expected at least 1")
+
+    def control(self, meter: WallMeter) -> RunControl:
+        """Return the budget of a search that begins now.
+
+        Args:
+            meter: Counts the time and the trials of the search.
+        """
+        return RunControl(self.seconds, self.num_measure_trials, meter, self.should_stop or never)
 
     def after(self, trials: int) -> TuningOptions:
         """Return the limits that are left after some trials."""

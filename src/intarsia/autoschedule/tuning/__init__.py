@@ -4,7 +4,6 @@ tune_schedule      TuneSchedule, the tuning pass: default schedules or the best 
 schedule_log       the schedule log of the best schedules of a program's kernels, searched or stored
 search_schedules   the search of all kernels of a program
 kernel_search      the search of one kernel
-schedule_budget    limits of time and trials, shared by all kernels
 schedule_history   stored results of this machine
 schedule_model     the cost model that all kernels share
 schedule_records   progress and results as plain records

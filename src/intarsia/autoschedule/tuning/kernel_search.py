@@ -18,7 +18,6 @@ from intarsia.autoschedule.population import with_bounds
 from intarsia.autoschedule.task import SearchTask, SpaceOptions
 from intarsia.autoschedule.tuning.kernel_outlook import KernelOutlook
 from intarsia.autoschedule.tuning.roofline import Roofline
-from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule
 from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.measure.measure_result import MeasureError
@@ -26,6 +25,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
 from intarsia.native.schedule.schedule_book import history_text
 from intarsia.support.errors import ExecutionError
+from intarsia.tune.run_control import RunControl, WallMeter
 
 _OPERATIONS_PER_BYTE: Final = 8
 """Operations in the time of moving a byte: the peak over the bandwidth of a core, roughly."""
@@ -49,7 +49,8 @@ class KernelSearch:
         model: CostModel,
         draft: CostModel,
         measurer: ScheduleMeasurer,
-        budget: ScheduleBudget,
+        control: RunControl,
+        meter: WallMeter,
         seed: int,
         options: PolicyOptions | None = None,
         on_measured: Sequence[OnMeasured] = (),
@@ -64,7 +65,8 @@ class KernelSearch:
             model: Cost model, shared by all kernels.
             draft: Draft model that prunes candidates before the cost model.
             measurer: Measurer of schedules.
-            budget: Limits of time and trials, shared by all kernels.
+            control: Limits of time and trials, shared by all kernels.
+            meter: Counts the trials of all kernels.
             seed: Random seed of the search.
             options: Options of the policy.
             on_measured: Callbacks that are called with each round's measurements.
@@ -77,7 +79,7 @@ class KernelSearch:
         self.failed: Counter[MeasureError] = Counter()
         self.default_seconds = math.inf
         self.seconds_in_program = seconds_in_program
-        self._budget = budget
+        self._control, self._meter = control, meter
         self._default = _text(extracted.default_state)
         self._costs: dict[str, float] = {}
         self.has_begun = False
@@ -147,7 +149,7 @@ class KernelSearch:
 
     def tune_round(self, n: int) -> Sequence[float]:
         """Measure up to `n` schedules, the default alone first; none if the budget is used up."""
-        granted = self._budget.granted(n)
+        granted = self._control.granted(n)
         if not granted:
             return ()
         try:
@@ -156,7 +158,7 @@ class KernelSearch:
             self.failed[MeasureError.UNKNOWN] += 1
             return ()
         self.has_begun = True
-        self._budget.used += len(costs)
+        self._meter.trials += len(costs)
         return costs
 
     def confirm_finalists(self) -> KeptSchedule | None:

@@ -20,7 +20,6 @@ from intarsia.autoschedule.scheduler import ScheduledTask, SchedulerOptions, Sch
 from intarsia.autoschedule.task import SearchTask
 from intarsia.autoschedule.tuning.kernel_search import KernelSearch
 from intarsia.autoschedule.tuning.roofline import Roofline
-from intarsia.autoschedule.tuning.schedule_budget import ScheduleBudget
 from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, ScheduleHistory
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
@@ -28,6 +27,7 @@ from intarsia.native.loop_state import LoopState
 from intarsia.native.schedule import ScheduleBook
 from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import StoppedError, UsageError
+from intarsia.tune.run_control import RunControl, WallMeter
 
 SEARCH_SHARE: Final = 0.75
 """Share of the time for the search; the rest is for confirming the best schedules."""
@@ -144,16 +144,18 @@ def search_schedules(tasks: Sequence[ExtractedTask], search: ScheduleSearch) -> 
     spent = search.history.spent(tasks)
     machine = Machine.of_isa(tasks[0].isa, tasks[0].task.hardware.num_cores)
     model = ScheduleModel.open(machine, search.seed, search.samples)
-    budget = ScheduleBudget(max(0.0, search.seconds - spent), should_stop=search.should_stop)
-    run = _Run(search, budget, model, _kernels(tasks, search, budget, model.model, DraftModel(machine)))
+    meter = WallMeter()
+    control = RunControl(max(0.0, search.seconds - spent), meter=meter, should_stop=search.should_stop)
+    kernels = _kernels(tasks, search, control, meter, model.model, DraftModel(machine))
+    run = _Run(search, control, model, kernels)
     run.restore()
-    if budget.seconds:
+    if control.seconds:
         with suppress(StoppedError):  # what was measured before is kept
             run.choose()
             run.search_all()
             run.confirm_all()
         model.save()
-        search.history.keep_spent(tasks, max(spent + budget.spent, run.used_up))
+        search.history.keep_spent(tasks, max(spent + control.spent, run.used_up))
     return run.result()
 
 
@@ -162,7 +164,7 @@ class _Run:
     """One search of all kernels."""
 
     search: ScheduleSearch
-    budget: ScheduleBudget
+    control: RunControl
     model: ScheduleModel
     kernels: Sequence[KernelSearch]
     kept: dict[str, KeptSchedule] = field(default_factory=dict)
@@ -180,11 +182,11 @@ class _Run:
             kept, records = history.find(kernel.extracted), history.records(kernel.extracted)
             if kept is not None:
                 self.kept[kernel.extracted.key] = kept
-            is_searched = self.budget.seconds > 0
+            is_searched = self.control.seconds > 0
             is_new = kernel.extracted.task.workload_key not in self.model.learned
             kernel.preload(records, teach=is_searched and is_new)
         if self.search.trials is not None:
-            self.budget.trials = max(0, self.search.trials - sum(kernel.trials for kernel in self.kernels))
+            self.control.trials = max(0, self.search.trials - sum(kernel.trials for kernel in self.kernels))
 
     def choose(self) -> None:
         """Choose the kernels to search by what they can gain, by their times with default schedules."""
@@ -209,14 +211,14 @@ class _Run:
     @property
     def _most_kernels(self) -> int:
         """Maximum number of kernels that the time left suffices for."""
-        left = SEARCH_SHARE * (self.budget.seconds - self.budget.spent)
+        left = SEARCH_SHARE * (self.control.seconds - self.control.spent)
         return max(1, int(left / _SECONDS_EACH)) if math.isfinite(left) else _MANY
 
     def _measure_defaults(self, kernels: Sequence[KernelSearch]) -> None:
         """Measure default schedules, the most work first, until their share of the time is used up."""
-        limit = self.budget.spent + PROFILE_SHARE * (self.budget.seconds - self.budget.spent)
+        limit = self.control.spent + PROFILE_SHARE * (self.control.seconds - self.control.spent)
         for first in range(0, len(kernels), _PREPARED):
-            if first and self.budget.spent >= limit:
+            if first and self.control.spent >= limit:
                 return
             group = kernels[first : first + _PREPARED]
             self.search.prepare([(each.extracted.task, each.extracted.default_state) for each in group])
@@ -233,7 +235,7 @@ class _Run:
             )
             for kernel in self.chosen
         ]
-        count, seconds = len(scheduled), self.budget.seconds
+        count, seconds = len(scheduled), self.control.seconds
         options = SchedulerOptions(trials_per_round=_round_size(seconds, count))
         if self.search.roofline is not None:
             options = replace(options, trials_per_round=_ROUND[0], per_task_early_stopping=_PATIENCE)
@@ -241,9 +243,9 @@ class _Run:
         scheduler = TaskScheduler(scheduled, options, rng=chance, on_round=[self._report])
         for number, kernel in enumerate(self.chosen):
             scheduler.restore(number, kernel.costs)
-        whole, self.budget.seconds = seconds, seconds * SEARCH_SHARE
-        scheduler.tune(_MANY if math.isinf(self.budget.trials) else max(count, int(self.budget.trials)))
-        self.budget.seconds = whole
+        whole, self.control.seconds = seconds, seconds * SEARCH_SHARE
+        scheduler.tune(_MANY if math.isinf(self.control.trials) else max(count, int(self.control.trials)))
+        self.control.seconds = whole
 
     def confirm_all(self) -> None:
         """Measure the best schedules again, interleaved with the default ones, the largest gains first."""
@@ -252,7 +254,7 @@ class _Run:
             before = self.kept.get(kernel.extracted.key)
             if before is not None and before.trials == kernel.trials:
                 continue
-            if self.search.should_stop() or (has_raced and self.budget.is_over):
+            if self.search.should_stop() or (has_raced and not self.control.seconds_left):
                 return
             has_raced = True
             kept = kernel.confirm_finalists()
@@ -263,7 +265,7 @@ class _Run:
     @property
     def used_up(self) -> float:
         """Seconds that a search counts for at least: all of them if the time has ended it."""
-        is_limited = self.search.trials is not None and self.budget.used >= self.budget.trials
+        is_limited = self.search.trials is not None and self.control.used >= self.control.trials
         has_ended = not is_limited and not self.search.should_stop() and math.isfinite(self.search.seconds)
         return self.search.seconds if has_ended else 0.0
 
@@ -279,11 +281,11 @@ class _Run:
         ]
         log = ScheduleBook({key: kept.history for key, kept in self.kept.items() if kept.history})
         return SearchedSchedules(
-            log, tuple(sorted(rows, key=_total_time)), self.budget.used, self.budget.spent
+            log, tuple(sorted(rows, key=_total_time)), self.control.used, self.control.spent
         )
 
     def _report(self, table: SchedulerTable) -> None:
-        used, fraction = self.budget.used, self.budget.fraction
+        used, fraction = self.control.used, self.control.fraction
         if used > self.reported:
             self.reported = used
             row = self.chosen[table.tuned].progress_row(self.search.peak)
@@ -293,12 +295,13 @@ class _Run:
 def _kernels(
     tasks: Sequence[ExtractedTask],
     search: ScheduleSearch,
-    budget: ScheduleBudget,
+    control: RunControl,
+    meter: WallMeter,
     model: CostModel,
     draft: CostModel,
 ) -> list[KernelSearch]:
     """Return the searches of the kernels, the most work first: those are measured first."""
-    size = _ROUND[0] if search.roofline is not None else _round_size(budget.seconds, len(tasks))
+    size = _ROUND[0] if search.roofline is not None else _round_size(control.seconds, len(tasks))
     quick = PolicyOptions(evolutionary_search_population=_GENERATION * size, sample_init_min_population=size)
     ordered = sorted(tasks, key=lambda task: -task.weight * max(task.flop_count, task.bytes_moved))
     return [
@@ -307,7 +310,8 @@ def _kernels(
             model,
             draft,
             search.measurer,
-            budget,
+            control,
+            meter,
             search.seed,
             search.options or quick,
             search.on_measured,

@@ -14,7 +14,7 @@ from intarsia.collage.placement.placement import Partition, Placement, stable_no
 from intarsia.ir import Call, DType, Expr, Function, IRModule, TensorType, Var
 from intarsia.measure.candidate_kind import AS_IT_IS
 from intarsia.measure.measure_input import MeasureInput, Workload
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.op import call
 from intarsia.target import Target
 from intarsia.target.reference import REFERENCE_TARGET
@@ -54,7 +54,7 @@ def measure_boundaries(
             items[name, str(size)] = _placed(one, [target])
         for first, second in pairs:
             items[first, second, str(size)] = _placed(chain, [names[first], names[second]])
-    results = measurer.measure(list(items.values()), MeasureBudget(seconds=seconds))
+    results = measurer.measure(list(items.values()), seconds=seconds)
     costs = {key: result.cost for key, result in zip(items, results, strict=True) if result is not None}
     run_seconds = costs.get(("run",), 0.0)
     crossings: dict[tuple[str, str], Crossing] = {}

@@ -19,7 +19,7 @@ from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.inputs import random_inputs
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.timing.median_interval import median_interval
 from intarsia.support.errors import IntarsiaError
 
@@ -111,8 +111,9 @@ class MeasuredCostEstimator:
                 return
             valued = map(self._with_values, left[first : first + width])
             batch = [item for item in valued if self._is_prepared(item)]
-            budget = MeasureBudget(seconds=max(0.0, self.seconds_left()))
-            for item, result in zip(batch, self.measurer.measure(batch, budget, enough), strict=True):
+            seconds = max(0.0, self.seconds_left())
+            results = self.measurer.measure(batch, seconds=seconds, enough=enough)
+            for item, result in zip(batch, results, strict=True):
                 if result is not None:
                     self._estimates[_key(item)] = self._estimate(result)
                 self.measurer.testbed.forget(item.workload)

@@ -9,7 +9,7 @@ from functools import partial
 
 from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureBudget, MeasureProgress, Measurer
+from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceResult
@@ -66,14 +66,13 @@ class Contest:
         taken = {entrant.key for entrant in self.entrants}
         new = [entrant for entrant in entrants if entrant.key not in taken]
         if new:
-            self.enter(new, MeasureBudget())
+            self.enter(new)
 
-    def enter(self, entrants: Sequence[Entrant], budget: MeasureBudget) -> None:
+    def enter(self, entrants: Sequence[Entrant]) -> None:
         """Add candidates, and measure each by itself.
 
         Args:
             entrants: Candidates with names that are different from all others.
-            budget: Limits of measuring them.
 
         Raises:
             IntarsiaError: The reference cannot be computed, or measuring is impossible.
@@ -84,7 +83,7 @@ class Contest:
             self._fates[item.name] = _Fate(item.status, item.refusal)
         self.measurer.should_stop = self.should_stop
         self.measurer.on_progress = self.on_measured
-        results = self.measurer.measure([item.input for item in able], budget)
+        results = self.measurer.measure([item.input for item in able])
         for item, result in zip(able, results, strict=True):
             if result is None:
                 self._fates[item.name] = _Fate(Status.NOT_MEASURED, "the budget was used up")

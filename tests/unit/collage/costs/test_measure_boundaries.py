@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import cast
 
 import pytest
@@ -15,7 +16,7 @@ from intarsia.collage.placement.placement import Placement
 from intarsia.ir import TensorType
 from intarsia.measure.measure_input import MeasureInput
 from intarsia.measure.measure_result import MeasureError, MeasureResult
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.op import verify
 from intarsia.runtime.kernel import TOOLCHAINS
 from intarsia.target import Target
@@ -41,7 +42,7 @@ class Planted:
         self.broken, self.left_out = broken, left_out
 
     def measure(
-        self, inputs: Sequence[MeasureInput], budget: MeasureBudget | None = None, enough: int = 1
+        self, inputs: Sequence[MeasureInput], *, seconds: float = inf, enough: int = 1
     ) -> list[MeasureResult | None]:
         return list(map(self._one, inputs))
 

@@ -28,7 +28,7 @@ from tests.unit.measure.worker_pool.live_processes import is_alive, own_children
 from intarsia.measure.database import Database
 from intarsia.measure.measure_input import Workload
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.policy import RacePolicy
 from intarsia.measure.race.result import RaceEnd
@@ -103,7 +103,7 @@ def test_the_measurer_keeps_results_and_measures_nothing_twice(
     inputs = [candidate(trace=number) for number in range(10)]
     with Database.open(tmp_path / "measurements.db") as database:
         measurer = Measurer(threads, database)
-        first = measurer.measure(inputs, MeasureBudget(trials=9))
+        first = measurer.measure(inputs, trials=9)
         assert [result is not None for result in first].count(True) == 9
         seen: list[tuple[int, int]] = []
         measurer.on_progress = lambda progress: seen.append((progress.done, progress.stored))

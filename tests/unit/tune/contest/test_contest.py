@@ -12,7 +12,7 @@ from intarsia.measure.candidate_kind import WHOLE
 from intarsia.measure.candidate_task import Outcome
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
-from intarsia.measure.measurer import MeasureBudget, Measurer
+from intarsia.measure.measurer import Measurer
 from intarsia.measure.race.limits import RaceLimits
 from intarsia.measure.race.result import Dropped, DropReason, RacedCandidate, RaceEnd, RaceResult
 from intarsia.measure.runner import Raced
@@ -66,7 +66,7 @@ ENTRANTS = {
 
 def winner(samples: Mapping[str, Sequence[float]], dropped: Sequence[str] = ()) -> str:
     contest = Contest(Measurer(PlannedTestbed(samples, dropped)), lambda: False)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in samples], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in samples])
     found = contest.decide(1.0, 0).name
     assert [record.name for record in contest.records() if record.chosen] == [found]
     return found
@@ -155,7 +155,7 @@ def test_a_leader_that_falls_takes_nobody_with_it(
 ) -> None:
     testbed = FallingTestbed(alone, falls)
     contest = Contest(Measurer(testbed), lambda: False)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone])
     assert contest.decide(1.0, 0).name == expected
     statuses = {record.name: record.status for record in contest.records()}
     assert all(statuses[name] not in {Status.MEASURED, Status.SLOW} for name in falls)
@@ -168,7 +168,7 @@ def test_nobody_is_right_if_all_fall() -> None:
         {"one": 0.1, "two": 0.11, "mix": 0.12}, dict.fromkeys(("one", "two", "mix"), WRONG)
     )
     contest = Contest(Measurer(testbed), lambda: False)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two", "mix")], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("one", "two", "mix")])
     with pytest.raises(VerificationError, match="no candidate computes the model right: one: wrong"):
         contest.decide(1.0, 0)
 
@@ -176,7 +176,7 @@ def test_nobody_is_right_if_all_fall() -> None:
 def test_who_was_not_tried_keeps_the_reason() -> None:
     contest = Contest(Measurer(PlannedTestbed({"one": [1.0] * 10}, ())), lambda: False)
     untried = Entrant("two", ENTRANTS["two"], "not tried: it takes far too long", Status.SLOW)
-    contest.enter([Entrant("one", ENTRANTS["one"]), untried], MeasureBudget())
+    contest.enter([Entrant("one", ENTRANTS["one"]), untried])
     assert contest.decide(1.0, 0).name == "one"
     records = {record.name: (record.status, record.reason) for record in contest.records()}
     assert records["two"] == (Status.SLOW, "not tried: it takes far too long")
@@ -194,7 +194,7 @@ def test_who_was_not_tried_keeps_the_reason() -> None:
 def test_after_a_stop_no_mix_wins_on_a_single_measurement(alone: Mapping[str, float], expected: str) -> None:
     testbed, is_stopped = FallingTestbed(alone, {}), False
     contest = Contest(Measurer(testbed), lambda: is_stopped)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in alone])
     is_stopped = True
     assert contest.decide(1.0, 0).name == expected
     assert not testbed.races
@@ -205,6 +205,6 @@ def test_after_a_stop_no_mix_wins_on_a_single_measurement(alone: Mapping[str, fl
 
 def test_a_race_that_was_stopped_before_its_first_round_confirms_nothing() -> None:
     contest = Contest(Measurer(PlannedTestbed({"one": (), "mix": ()}, ())), lambda: False)
-    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("mix", "one")], MeasureBudget())
+    contest.enter([Entrant(name, ENTRANTS[name]) for name in ("mix", "one")])
     assert contest.decide(1.0, 0).name == "one"
     assert contest.notes
