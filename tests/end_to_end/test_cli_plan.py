@@ -72,6 +72,7 @@ def test_locked_builds_the_plan_and_nothing_else(here: Path) -> None:
     assert [each["chosen"] for each in document["candidates"]] == [True]
     assert document["candidates"][0]["verified"] is True
     assert document["plan"] is None
+    assert "tuning_notes" in document, "the keys are those of a run that searches"
     assert Path("mnist.plan").read_bytes() == before
     assert sorted(each.name for each in here.iterdir()) == ["mnist.intarsia", "mnist.plan"]
     assert within(["verify", "mnist.intarsia", "-q"]).code == 0
