@@ -1,237 +1,214 @@
-"""Gain of tuning passes over partitioning alone: `default_tuning` against Collage alone.
+"""Roads from a model to its program: deciding jointly, one decision after another, and by rules.
 
-For each model `tune` runs twice, with the same budget and a new database: without tuning passes, and with
-those of `--pipeline`. Then both winners are measured interleaved in one process. A ratio is the median time
-of the winner without the passes over that of the winner with them: above 1 the passes gain. There is no ratio
-if both are the same program. Overhead is the time in which nothing is built, run in workers, or profiled, as
-a share of the time of the run: of the tuning passes, of the whole run with them (importing, Collage's search,
-explaining and loading the winner), and of the whole run without them.
+Each model is tuned on each road with the same budget, each time with a new database:
 
-Usage: python benchmarks/tuned_programs.py [NAME ...] [--budget 60s] [--race 20s] [--target T ...]
-       [--pipeline default_tuning] [--results FILE] [--json] [--markdown]
+rules        each toolchain alone, with its own rules; nothing is decided but the toolchain
+sequential   the passes of the default pipeline decide for the fastest toolchain, then the parts are placed
+joint        the default of `tune`: the passes decide for each toolchain that may win, and for parts
 
-Results are kept in FILE, one line of JSON for each model; models in it are not run again.
+The winners, native by rule, and each engine alone are then measured interleaved in one process. A ratio is a
+contender's median time over that of the joint winner, with a 95 % interval: above 1 deciding jointly is
+faster. There is no ratio if both are the same program. The last line counts the models on which the joint
+winner gains at least 3 %, and those on which it is slower, beyond the interval.
+
+Usage: python -m benchmarks.tuned_programs [NAME or FILE.onnx ...] [--seeds N [N ...]] [--budget 20s]
+       [--roads R [R ...]] [--threads N] [--race 8s] [--record FILE.jsonl] [--json] [--markdown]
+
+With --record an interrupted run resumes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import wraps
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-from unittest.mock import patch
+from typing import Any, Final
 
 from benchmarks.native_kernels import format_table
+from benchmarks.records import Records
 
 import intarsia as ia
-from intarsia.driver import tune_run
+from intarsia.build import build
+from intarsia.collage.tune_placement import TunePlacement
 from intarsia.driver.budget import parse_budget
-from intarsia.driver.pipeline import run_pipeline
 from intarsia.driver.result import TuneResult
 from intarsia.frontend.onnx import from_onnx
 from intarsia.frontend.zoo import build_model, zoo
 from intarsia.ir import IRModule
 from intarsia.measure.database import Database
 from intarsia.measure.inputs import random_inputs
-from intarsia.measure.testbed import LocalTestbed
-from intarsia.measure.timing.interleaved import RatioInterval, time_interleaved
+from intarsia.measure.timing.interleaved import time_interleaved
 from intarsia.measure.timing.timing import TimingPolicy
+from intarsia.passes import partition_whole
 from intarsia.runtime.executable import Executable
+from intarsia.support.errors import IntarsiaError
+from intarsia.target import Target
+from intarsia.target.cpu import usable_cores
+from intarsia.transform import Pass, load_pass_sequence
 
-TARGETS = ("onnxruntime", "openvino", "native")
-HEADER = (
-    *("model", "without, ms", "winner without", "winner with", "without / with (95 %)"),
-    *("decided", "tried", "overhead: passes, whole, without"),
+ROADS: Final = ("rules", "sequential", "joint")
+JOINT: Final = "joint"
+TOOLCHAINS: Final = ("native", "onnxruntime", "openvino")
+GAIN: Final = 1.03
+"""Ratio from which a model counts as one that gains."""
+HEADER: Final = (
+    "model",
+    "seed",
+    "contender",
+    "program",
+    "median, ms",
+    "/ joint (95 %)",
+    "decided",
+    "took, s",
 )
 
 
-@dataclass
-class Clock:
-    """Clock of the time in which something is built or measured.
-
-    Attributes:
-        seconds: Seconds counted so far.
-        depth: Number of timed calls that are running; only the outermost one counts.
-    """
-
-    seconds: float = 0.0
-    depth: int = 0
-
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function with its calls timed; for a generator each item is timed."""
-
-        @wraps(function)
-        def timed_function(*args: Any, **named: Any) -> Any:
-            result = self._time_call(function, *args, **named)
-            return self._time_items(result) if isinstance(result, Iterator) else result
-
-        return timed_function
-
-    def _time_items(self, items: Iterator[Any]) -> Iterator[Any]:
-        while True:
-            try:
-                item = self._time_call(next, items)
-            except StopIteration:
-                return
-            yield item
-
-    def _time_call(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        begun, self.depth = time.perf_counter(), self.depth + 1
-        try:
-            return function(*args, **named)
-        finally:
-            self.depth -= 1
-            self.seconds += 0.0 if self.depth else time.perf_counter() - begun
-
-
-@dataclass
-class PassesClock:
-    """Clock of the tuning passes, without the time that `testbed` counts.
-
-    Attributes:
-        testbed: Clock of building and measuring.
-        seconds: Seconds counted so far.
-    """
-
-    testbed: Clock
-    seconds: float = 0.0
-
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function with its calls timed."""
-
-        @wraps(function)
-        def timed_function(*args: Any, **named: Any) -> Any:
-            begun = time.perf_counter() - self.testbed.seconds
-            try:
-                return function(*args, **named)
-            finally:
-                self.seconds += time.perf_counter() - self.testbed.seconds - begun
-
-        return timed_function
-
-
-@contextmanager
-def install_clocks() -> Iterator[tuple[Clock, PassesClock]]:
-    """Time the testbeds and kernel profiles of this process, and the tuning passes of a run."""
-    clock = Clock()
-    passes = PassesClock(clock)
-    with (
-        patch.object(tune_run, "run_pipeline", passes.wrap(run_pipeline)),
-        patch.object(LocalTestbed, "prepare", clock.wrap(LocalTestbed.prepare)),
-        patch.object(LocalTestbed, "measure", clock.wrap(LocalTestbed.measure)),
-        patch.object(LocalTestbed, "race", clock.wrap(LocalTestbed.race)),
-        patch.object(Executable, "profile", clock.wrap(Executable.profile)),
-    ):
-        yield clock, passes
+def passes_of(road: str, targets: Sequence[Target]) -> list[Pass] | None:
+    """Return the passes of a road; None for those of the default pipeline."""
+    if road == "rules":
+        return []
+    if road == JOINT:
+        return None
+    placement = TunePlacement(targets=tuple(str(target) for target in targets), evolves=True)
+    return [*load_pass_sequence("default_tuning").passes, placement]
 
 
 def tune_model(
-    module: IRModule, options: argparse.Namespace, passes: list[str] | None
-) -> tuple[TuneResult, list[float]]:
-    """Tune a model, and return the result with the overheads: of the passes, and of the whole run."""
+    module: IRModule, road: str, targets: Sequence[Target], seed: int, budget: str
+) -> tuple[TuneResult, float]:
+    """Tune a model on a road with a new database, and return the result and the wall seconds."""
     begun = time.perf_counter()
-    with (
-        install_clocks() as (clock, of_passes),
-        TemporaryDirectory() as folder,
-        Database.open(Path(folder) / "measurements.db") as database,
-    ):
+    with TemporaryDirectory() as folder, Database.open(Path(folder) / "measurements.db") as database:
         result = ia.tune(
             module,
-            budget=options.budget,
-            targets=[f"cpu -toolchain={name}" for name in options.targets],
+            budget=budget,
+            targets=targets,
             database=database,
-            passes=passes,
-            pipeline=None if passes is not None else options.pipeline,
+            passes=passes_of(road, targets),
+            partitions=road != "rules",
+            seed=seed,
         )
-    whole = time.perf_counter() - begun
-    return result, [of_passes.seconds / whole, 1 - clock.seconds / whole]
+    return result, time.perf_counter() - begun
 
 
-def time_winners(
-    module: IRModule, programs: dict[str, Executable], seconds: float
-) -> tuple[float, RatioInterval]:
-    """Time two programs interleaved; return the median of the first, and its ratio to the second."""
-    inputs = random_inputs(module["main"])
-    first, second = programs
-    arrays = [inputs[info.name] for info in programs[first].inputs]
-    calls = {name: (lambda program=program: program.run_flat(*arrays)) for name, program in programs.items()}
-    comparison = time_interleaved(calls, TimingPolicy(max_seconds=seconds / len(calls)))
-    return comparison.timings[first].median, comparison.ratio(first, second)
+def build_alone(module: IRModule, targets: Mapping[str, Target], stack: ExitStack) -> dict[str, Executable]:
+    """Build the model on each toolchain that compiles it."""
+    programs = {}
+    for key, target in targets.items():
+        try:
+            programs[key] = stack.enter_context(build(partition_whole(module, target)))
+        except IntarsiaError:  # another toolchain runs it
+            continue
+    return programs
 
 
-def measure_model(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Tune a model without and with tuning passes, and return the record."""
-    module = from_onnx(build_model(name))
-    without, overhead_without = tune_model(module, options, [])
-    result, overhead = tune_model(module, options, None)
-    programs = {"without": without.executable, "with": result.executable}
-    seconds, ratio = time_winners(module, programs, parse_budget(options.race))
-    explained = result.explanation
-    is_same = result.plan.is_same(without.plan)
-    return {
-        "model": name,
-        "seconds": seconds,
-        "without": without.chosen.name,
-        "with": result.chosen.name,
-        "ratio": None if is_same else [ratio.ratio, ratio.low, ratio.high],
-        "decisions": list(explained.decisions),
-        "tried": sum(tuning.candidates for tuning in explained.tuning),
-        "shares": [note for note in explained.notes if "slices" in note],
-        "overhead": overhead,
-        "overhead_without": overhead_without,
-    }
+def measure_model(
+    name: str, seed: int, roads: Sequence[str], budget: str, threads: int, race: float
+) -> dict[str, Any]:
+    """Tune a model on each road, measure the winners interleaved, and return a row for each contender."""
+    module = from_onnx(name if name.endswith(".onnx") else build_model(name))
+    targets = [Target.for_toolchain(toolchain, threads=threads) for toolchain in TOOLCHAINS]
+    tuned = {road: tune_model(module, road, targets, seed, budget) for road in roads}
+    joint = tuned[JOINT][0]
+    with ExitStack() as stack:
+        alone = {f"{target.toolchain} alone": target for target in targets}
+        programs = {road: stack.enter_context(result.executable) for road, (result, _) in tuned.items()}
+        inputs = random_inputs(module["main"])
+        arrays = [inputs[info.name] for info in programs[JOINT].inputs]
+        programs |= build_alone(module, alone, stack)
+        calls = {
+            key: (lambda program=program: program.run_flat(*arrays)) for key, program in programs.items()
+        }
+        comparison = time_interleaved(calls, TimingPolicy(max_seconds=race / len(calls)))
+    rows = {}
+    for key in programs:
+        ratio = comparison.ratio(key, JOINT)
+        is_same = key == JOINT or (
+            tuned[key][0].plan.is_same(joint.plan)
+            if key in tuned
+            else joint.plan.whole == alone[key] and not joint.plan.decisions
+        )
+        rows[key] = {
+            "program": tuned[key][0].chosen.name if key in tuned else key,
+            "median": comparison.timings[key].median,
+            "ratio": None if is_same else [ratio.ratio, ratio.low, ratio.high],
+            "decisions": list(tuned[key][0].explanation.decisions) if key in tuned else [],
+            "seconds": tuned[key][1] if key in tuned else None,
+        }
+    return {"model": name, "seed": seed, "rows": rows}
 
 
-def table_row(record: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a row of the table."""
-    ratio = "the same" if record["ratio"] is None else "{:.3f} ({:.3f} to {:.3f})".format(*record["ratio"])
-    return (
-        record["model"],
-        f"{record['seconds'] * 1e3:.3f}",
-        record["without"],
-        record["with"],
-        ratio,
-        "; ".join(record["decisions"]) or "-",
-        str(record["tried"]),
-        ", ".join(f"{share:.1%}" for share in (*record["overhead"], record["overhead_without"][1])),
-    )
+def table_rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the rows of the table of a model and a seed."""
+    return [
+        (
+            Path(record["model"]).stem,
+            str(record["seed"]),
+            key,
+            row["program"],
+            f"{row['median'] * 1e3:.3f}",
+            "the same" if row["ratio"] is None else "{:.3f} ({:.3f} to {:.3f})".format(*row["ratio"]),
+            "; ".join(row["decisions"]) or "-",
+            "-" if row["seconds"] is None else f"{row['seconds']:.0f}",
+        )
+        for key, row in record["rows"].items()
+    ]
+
+
+def summary(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a line for each contender: the models that gain by deciding jointly, and those that lose."""
+    lines = []
+    for key in dict.fromkeys(key for record in records for key in record["rows"] if key != JOINT):
+        by_model: dict[str, list[list[float]]] = {}
+        for record in records:
+            ratio = record["rows"].get(key, {"ratio": None})["ratio"] or [1.0, 1.0, 1.0]
+            by_model.setdefault(Path(record["model"]).stem, []).append(ratio)
+        middle = {
+            name: [statistics.median(column) for column in zip(*ratios, strict=True)]
+            for name, ratios in by_model.items()
+        }
+        gains = [name for name, (ratio, low, _) in middle.items() if ratio >= GAIN and low > 1]
+        losses = [name for name, (ratio, _, high) in middle.items() if high < 1]
+        mean = statistics.geometric_mean(ratio for ratio, _, _ in middle.values())
+        lines.append(
+            f"{key} / joint: {mean:.3f} on average over {len(middle)} models; {len(gains)} gain 3 % or more "
+            f"({', '.join(gains) or 'none'}), {len(losses)} lose ({', '.join(losses) or 'none'})"
+        )
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", default=[model.name for model in zoo()])
-    parser.add_argument("--budget", default="60s")
-    parser.add_argument("--race", default="20s")
-    parser.add_argument("--target", dest="targets", action="append")
-    parser.add_argument("--pipeline", default="default_tuning")
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--roads", nargs="+", choices=ROADS, default=list(ROADS))
+    parser.add_argument("--budget", default="20s")
+    parser.add_argument("--threads", type=int, default=usable_cores(Path("/")))
+    parser.add_argument("--race", default="8s")
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    options.targets = options.targets or list(TARGETS)
-    records: dict[str, dict[str, Any]] = {}
-    if options.results and options.results.exists():
-        lines = options.results.read_text().splitlines()
-        records = {record["model"]: record for record in map(json.loads, lines)}
+    roads = [road for road in ROADS if road in {*options.roads, JOINT}]
+    kept, records = Records(options.record), []
     for name in options.names:
-        if name not in records:
-            records[name] = measure_model(name, options)
-            if options.results:
-                with options.results.open("a") as file:
-                    file.write(json.dumps(records[name]) + "\n")
-        if not options.json:
-            print(" | ".join(table_row(records[name])), flush=True)
-    listed = [records[name] for name in options.names]
+        for seed in options.seeds:
+            settings = (name, seed, roads, options.budget, options.threads)
+            asked = dict(zip(("name", "seed", "roads", "budget", "threads"), settings, strict=True))
+            race = parse_budget(options.race)
+            records.append(kept.load_or_measure(asked, lambda: measure_model(*settings, race)))  # noqa: B023
+            if not options.json:
+                print("\n".join(" | ".join(row) for row in table_rows(records[-1])), flush=True)
     if options.json:
-        print(json.dumps(listed))
-    else:
-        print(f"\n{format_table(HEADER, [table_row(record) for record in listed], options.markdown)}")
+        print(json.dumps(records))
+        return
+    rows = [row for record in records for row in table_rows(record)]
+    print("", format_table(HEADER, rows, options.markdown), *summary(records), sep="\n")
 
 
 if __name__ == "__main__":
