@@ -9,7 +9,7 @@ from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, Schedule
 from intarsia.ir import Constant, DType, Function, IRModule, TensorType, Var
 from intarsia.measure.database import Database
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule.schedule_book import history_text
+from intarsia.native.schedule.schedule_log import history_text
 from intarsia.op import call
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host

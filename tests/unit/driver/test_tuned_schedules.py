@@ -18,7 +18,7 @@ from intarsia.driver.progress import Progress, TuneStage
 from intarsia.driver.tuning_pipelines import deciding_passes, with_schedules
 from intarsia.measure.database import Database
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule import ScheduleBook
+from intarsia.native.schedule import ScheduleLog
 from intarsia.support.errors import UsageError
 from intarsia.tune.passes import TuneLayout
 
@@ -110,7 +110,7 @@ def test_tune_measures_stored_schedules(database: Database) -> None:
     (task,) = with_winner(product(), database)
     targets = [NATIVE, REFERENCE]
     result = ia.tune(product(), budget="60s", targets=targets, partitions=False, database=database)
-    log = ScheduleBook.of_states([LoopState.initial(task.task.dag)])
+    log = ScheduleLog.of_states([LoopState.initial(task.task.dag)])
     lines = [line for record in result.explanation.tuning for line in record.lines()]
     (measured,) = (line for line in lines if f"schedule log {log.digest}: " in line)
     assert " ms" in measured

@@ -23,7 +23,7 @@ from intarsia.autoschedule.tuning.schedule_records import ScheduleRow
 from intarsia.measure.measure_result import MeasureError
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.record import Record
-from intarsia.native.schedule.schedule_book import history_text
+from intarsia.native.schedule.schedule_log import history_text
 from intarsia.support.errors import ExecutionError
 from intarsia.tune.run_control import RunControl, WallMeter
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # importing the search is slow, and `is_empty` does not need 
     from intarsia.autoschedule.measuring import OnMeasured, ScheduleDatabase
     from intarsia.native.loop_state import LoopState
     from intarsia.native.loop_state.record import Record
-    from intarsia.native.schedule import ScheduleBook
+    from intarsia.native.schedule import ScheduleLog
 
 _VERSION: Final = 1
 _HINTS: Final = 3
@@ -123,12 +123,12 @@ class ScheduleHistory:
         """Whether this machine has no stored schedule at all: then no kernel needs to be looked up."""
         return self._read(self._key("any schedule")) is None
 
-    def make_log(self, tasks: Iterable[ExtractedTask]) -> ScheduleBook:
+    def make_log(self, tasks: Iterable[ExtractedTask]) -> ScheduleLog:
         """Return a log of the best stored schedules of kernels, without those where the default is best."""
-        from intarsia.native.schedule import ScheduleBook
+        from intarsia.native.schedule import ScheduleLog
 
         results = ((task.key, self.find(task)) for task in tasks)
-        return ScheduleBook({key: kept.history for key, kept in results if kept is not None and kept.history})
+        return ScheduleLog({key: kept.history for key, kept in results if kept is not None and kept.history})
 
     def spent(self, tasks: Sequence[ExtractedTask]) -> float:
         """Return the seconds spent so far on the schedule search of a model's kernels."""

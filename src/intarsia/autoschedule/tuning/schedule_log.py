@@ -22,7 +22,7 @@ from intarsia.autoschedule.tuning.search_schedules import (
 )
 from intarsia.measure.database import Database
 from intarsia.native.peak import measured_peak
-from intarsia.native.schedule import ScheduleBook
+from intarsia.native.schedule import ScheduleLog
 from intarsia.support.callbacks import never, silent
 from intarsia.support.digest import digest_text
 from intarsia.target import Host
@@ -63,7 +63,7 @@ class ScheduleLogs:
 
     def make(
         self, tasks: Sequence[ExtractedTask], seconds_in_program: Mapping[str, float] = MappingProxyType({})
-    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+    ) -> tuple[ScheduleLog, tuple[ScheduleRow, ...]]:
         """Return the best schedules of kernels, and the rows of a search if there was one.
 
         A log that is not empty is written where builds find it.
@@ -90,7 +90,7 @@ class ScheduleLogs:
         tasks: Sequence[ExtractedTask],
         history: ScheduleHistory,
         seconds_in_program: Mapping[str, float],
-    ) -> tuple[ScheduleBook, tuple[ScheduleRow, ...]]:
+    ) -> tuple[ScheduleLog, tuple[ScheduleRow, ...]]:
         isa, threads = tasks[0].isa, tasks[0].task.hardware.num_cores
         roofline = partial(Roofline.measured, isa, threads)
         options = MeasureOptions(RunTiming(operand_bytes=_EVICTED * threads * isa.caches.second))

@@ -24,7 +24,7 @@ from intarsia.autoschedule.tuning.schedule_history import KeptSchedule, Schedule
 from intarsia.autoschedule.tuning.schedule_model import ScheduleModel
 from intarsia.autoschedule.tuning.schedule_records import ScheduleProgress, ScheduleRow
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule import ScheduleBook
+from intarsia.native.schedule import ScheduleLog
 from intarsia.support.callbacks import never, silent
 from intarsia.support.errors import StoppedError, UsageError
 from intarsia.tune.run_control import RunControl, WallMeter
@@ -115,7 +115,7 @@ class SearchedSchedules:
         seconds: Duration of the search.
     """
 
-    log: ScheduleBook
+    log: ScheduleLog
     rows: tuple[ScheduleRow, ...]
     trials: int
     seconds: float
@@ -279,7 +279,7 @@ class _Run:
             )
             for kernel in self.kernels
         ]
-        log = ScheduleBook({key: kept.history for key, kept in self.kept.items() if kept.history})
+        log = ScheduleLog({key: kept.history for key, kept in self.kept.items() if kept.history})
         return SearchedSchedules(
             log, tuple(sorted(rows, key=_total_time)), self.control.used, self.control.spent
         )

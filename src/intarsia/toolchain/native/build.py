@@ -30,7 +30,7 @@ from intarsia.toolchain.native.region import (
 from intarsia.toolchain.native.source_context import source_context
 
 if TYPE_CHECKING:
-    from intarsia.native.schedule import ScheduleBook
+    from intarsia.native.schedule import ScheduleLog
 
 _Kernel: TypeAlias = tuple[ComputeDAG, int]
 """A computation, and the number of threads that it is compiled for."""
@@ -48,9 +48,9 @@ def build_region(source: KernelSource) -> NativeRegion:
             machine's memory, or llvmlite does not load.
     """
     try:
-        book = schedule_book(Target(source.target))
+        log = load_schedule_log(Target(source.target))
     except CompileError:
-        book = None
+        log = None
     planned = planned_region(source)
     isa, threads, plan = planned.isa, planned.threads, planned.plan
     check_arena(plan.arena_bytes)
@@ -59,7 +59,7 @@ def build_region(source: KernelSource) -> NativeRegion:
     compiled: dict[_Kernel, CompiledDag] = {}
     for count in dict.fromkeys(kernel.threads or threads for kernel in plan.kernels):
         dags = (kernel.dag for kernel in plan.kernels if (kernel.threads or threads) == count)
-        kernels = compile_dags(dags, isa, count, cache, book, planned.options, products, context)
+        kernels = compile_dags(dags, isa, count, cache, log, planned.options, products, context)
         compiled |= {(dag, count): kernel for dag, kernel in kernels.items()}
     build = _Build(plan, threads, compiled, _weights_by_memory(source.weights))
     calls = tuple(build.call(kernel) for kernel in plan.kernels)
@@ -82,16 +82,16 @@ def build_region(source: KernelSource) -> NativeRegion:
     )
 
 
-def schedule_book(target: Target) -> ScheduleBook | None:
+def load_schedule_log(target: Target) -> ScheduleLog | None:
     """The schedule log of a target, if it names one.
 
     Raises:
         CompileError: It is not there, or damaged.
     """
-    from intarsia.native.schedule import ScheduleBook
+    from intarsia.native.schedule import ScheduleLog
 
     digest = target.option("schedules")
-    return None if digest is None else ScheduleBook.load(schedule_folder(), str(digest))
+    return None if digest is None else ScheduleLog.load(schedule_folder(), str(digest))
 
 
 @dataclass(eq=False)

@@ -30,7 +30,7 @@ from intarsia.transform import PassContext, PassSettings
 if TYPE_CHECKING:
     from intarsia.native.graph.library_product import LibraryProduct
     from intarsia.native.packing import Packing
-    from intarsia.native.schedule import ScheduleBook, ScheduledDag
+    from intarsia.native.schedule import ScheduledDag, ScheduleLog
 
 _NAME: Final = "kernel"
 _BY_RULE: Final = "default schedule"
@@ -56,7 +56,7 @@ def compile_dags(
     isa: Isa,
     threads: int,
     cache: KernelCache,
-    book: ScheduleBook | None = None,
+    log: ScheduleLog | None = None,
     options: CodegenOptions = DEFAULT_OPTIONS,
     products: Mapping[ComputeDAG, LibraryProduct] = MappingProxyType({}),
     context: PassContext | None = None,
@@ -71,7 +71,7 @@ def compile_dags(
         isa: Instruction set that the code may use.
         threads: Number of threads that will run it.
         cache: Cache that kernels are read from and stored in.
-        book: Schedules; what it does not have gets its default schedule.
+        log: Schedules; what it does not have gets its default schedule.
         options: LLVM options for the code.
         products: Calls of a library that compute DAGs in place of loops.
         context: Context of the passes on loops; default: that of this thread.
@@ -87,11 +87,11 @@ def compile_dags(
     with ThreadPoolExecutor(1) as generator:
         for dag in order:
             product = products.get(dag)
-            key = _key(dag, isa, threads, book, options, product, context)
+            key = _key(dag, isa, threads, log, options, product, context)
             cached = cache.get(key) if is_cached else None
             if cached is None:
                 prepared = (
-                    _prepared(dag, isa, threads, book, options, context)
+                    _prepared(dag, isa, threads, log, options, context)
                     if product is None
                     else partial(_generated_call, dag, product, isa, threads)
                 )
@@ -107,17 +107,18 @@ def _key(
     dag: ComputeDAG,
     isa: Isa,
     threads: int,
-    book: ScheduleBook | None,
+    log: ScheduleLog | None,
     options: CodegenOptions,
     product: LibraryProduct | None,
     context: PassContext,
 ) -> str:
     """Names do not count, so that equal kernels of several models are one.
 
-    Of a book only what it says about this kernel counts: what it does not have is the kernel without a book.
+    Of a schedule log only what it says about this kernel counts; a kernel that is not in it has the default
+    schedule.
     """
     computed = structural_key(dag)
-    history = None if book is None else book.history(computed)
+    history = None if log is None else log.history(computed)
     how = _BY_RULE if history is None else f"schedule {history}"
     how = how if product is None else str(product)
     settings = PassSettings.of(context).digest_parts
@@ -129,7 +130,7 @@ def _prepared(
     dag: ComputeDAG,
     isa: Isa,
     threads: int,
-    book: ScheduleBook | None,
+    log: ScheduleLog | None,
     options: CodegenOptions,
     context: PassContext,
 ) -> Callable[[], CachedKernel]:
@@ -137,7 +138,7 @@ def _prepared(
     from intarsia.native.schedule import scheduled, with_state
     from intarsia.native.tir import default_tir
 
-    state = None if book is None else book.lookup(dag)
+    state = None if log is None else log.lookup(dag)
     chosen = scheduled(dag, isa, threads) if state is None else with_state(dag, state)
     passes = default_tir(isa.vector_bytes, isa.vector_registers)
     lowered = IRModule({GlobalVar(_NAME): chosen.lowered()})

@@ -81,11 +81,11 @@ class Native:
             MissingToolchainError: llvmlite is not usable here.
         """
         require(self)
-        from intarsia.toolchain.native.build import schedule_book
+        from intarsia.toolchain.native.build import load_schedule_log
         from intarsia.toolchain.native.plan import require_library
         from intarsia.toolchain.onnx_compile import compile_onnx
 
-        schedule_book(target)
+        load_schedule_log(target)
         require_library(target)
         return compile_onnx(self, function, target, module)
 

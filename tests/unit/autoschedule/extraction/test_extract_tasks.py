@@ -18,7 +18,7 @@ from intarsia.measure.inputs import random_inputs
 from intarsia.native.dag import structural_key
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
-from intarsia.native.schedule import ScheduleBook, default_state
+from intarsia.native.schedule import ScheduleLog, default_state
 from intarsia.op import call
 from intarsia.passes import partition_whole
 from intarsia.runtime.kernel import KernelSource
@@ -72,11 +72,11 @@ def test_the_tasks_are_what_is_built() -> None:
 def test_a_book_of_default_states_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     mod = model("mnist")
-    book = ScheduleBook.of_states(task.default_state for task in extract_tasks(mod, TARGET))
-    book.save(schedule_folder())
+    log = ScheduleLog.of_states(task.default_state for task in extract_tasks(mod, TARGET))
+    log.save(schedule_folder())
     inputs = random_inputs(mod["main"], 0)
     found, codes = [], []
-    for target in (TARGET, TARGET.with_options(schedules=book.digest)):
+    for target in (TARGET, TARGET.with_options(schedules=log.digest)):
         with build(partition_whole(mod, target)) as executable:
             found.append(executable(**inputs))
             (source,) = (kernel.source for kernel in executable.kernels)
@@ -87,10 +87,10 @@ def test_a_book_of_default_states_changes_nothing(tmp_path: Path, monkeypatch: p
 
 def test_a_book_of_the_target_is_not_part_of_the_task() -> None:
     mod = model("mnist")
-    plain, booked = (
+    plain, logged = (
         extract_tasks(mod, target) for target in (TARGET, TARGET.with_options(schedules="0" * 16))
     )
-    assert [task.task.record_task for task in plain] == [task.task.record_task for task in booked]
+    assert [task.task.record_task for task in plain] == [task.task.record_task for task in logged]
 
 
 def var(name: str) -> Var:

@@ -29,7 +29,7 @@ from intarsia.native import te
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.machine.isa import Isa
-from intarsia.native.schedule.schedule_book import history_text
+from intarsia.native.schedule.schedule_log import history_text
 from intarsia.support.errors import ExecutionError, StoppedError, UsageError
 from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host

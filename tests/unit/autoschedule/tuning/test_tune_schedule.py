@@ -23,7 +23,7 @@ from intarsia.measure.measure_input import Workload
 from intarsia.measure.measurer import Measurer
 from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 from intarsia.native.loop_state import LoopState
-from intarsia.native.schedule import ScheduleBook
+from intarsia.native.schedule import ScheduleLog
 from intarsia.op import call
 from intarsia.passes import InferType, partition_whole
 from intarsia.support.errors import UsageError
@@ -77,7 +77,7 @@ def planted(
     return TuningContext(Planted(Workload(product()), target, Measurer(testbed, database), cost=cost))
 
 
-def books_pay(mod: IRModule) -> float:
+def logs_pay(mod: IRModule) -> float:
     return 1.0 if any(each.option("schedules") for each in targets(mod)) else 2.0
 
 
@@ -93,12 +93,12 @@ def test_what_has_won_is_a_candidate_and_wins_if_it_is_faster(
     testbed: LocalTestbed, database: Database
 ) -> None:
     (task,) = with_winner(product(), database)
-    book = ScheduleBook.of_states([LoopState.initial(task.task.dag)])
-    ctx = planted(testbed, database, books_pay)
+    log = ScheduleLog.of_states([LoopState.initial(task.task.dag)])
+    ctx = planted(testbed, database, logs_pay)
     after = KNOWN(product(), ctx)
-    assert targets(after) == [NATIVE.with_options(schedules=book.digest)]
+    assert targets(after) == [NATIVE.with_options(schedules=log.digest)]
     assert ctx.num_evals == 2
-    assert ScheduleBook.load(schedule_folder(), book.digest) == book
+    assert ScheduleLog.load(schedule_folder(), log.digest) == log
     assert_same_results(product(), after)
 
 
@@ -114,17 +114,17 @@ def test_a_target_of_its_own_gets_the_whole(testbed: LocalTestbed, database: Dat
     with_winner(product(), database)
     own = TuneSchedule(target=str(NATIVE), seconds=0)
     assert targets(own(product(), planted(testbed, database, target=REFERENCE))) == [NATIVE]
-    faster = own(product(), planted(testbed, database, books_pay, REFERENCE))
+    faster = own(product(), planted(testbed, database, logs_pay, REFERENCE))
     assert [each.with_options(schedules=None) for each in targets(faster)] == [NATIVE]
-    assert books_pay(faster) == 1.0
+    assert logs_pay(faster) == 1.0
 
 
 def test_functions_that_native_has_get_the_book(testbed: LocalTestbed, database: Database) -> None:
     with_winner(product(), database)
     mod = partition_whole(product(), NATIVE)
-    trace = KNOWN.tune(Trace(mod), planted(testbed, database, books_pay, REFERENCE))
+    trace = KNOWN.tune(Trace(mod), planted(testbed, database, logs_pay, REFERENCE))
     assert [each.option("threads") for each in targets(trace.out_mod)] == [1]
-    assert books_pay(trace.out_mod) == 1.0
+    assert logs_pay(trace.out_mod) == 1.0
     again = Trace.from_json(trace.to_json(), partition_whole(product(), NATIVE))
     assert structural_digest(again.out_mod) == structural_digest(trace.out_mod)
 
@@ -155,10 +155,10 @@ def test_it_decides_behind_a_placement_and_before_it(testbed: LocalTestbed, data
         TunePlacement(targets=both, placed_passes=(KNOWN,), seconds=0),
         TunePlacement(targets=both, eval_passes=(KNOWN,), seconds=0),
     ):
-        ctx = planted(testbed, database, books_pay, REFERENCE)
+        ctx = planted(testbed, database, logs_pay, REFERENCE)
         after = tuning(product(), ctx)
         assert [each.toolchain for each in targets(after)] == ["native"]
-        assert books_pay(after) == 1.0
+        assert logs_pay(after) == 1.0
         assert ctx.num_evals == 2 + 1
 
 
@@ -177,12 +177,12 @@ def test_a_slice_with_more_trials_searches_nothing_again(
     """The search counts as measuring; without a database too the pass finds the same log again."""
     made: list[float] = []
 
-    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask], _: object) -> tuple[ScheduleBook, tuple[()]]:
+    def make(logs: ScheduleLogs, tasks: Sequence[ExtractedTask], _: object) -> tuple[ScheduleLog, tuple[()]]:
         made.append(logs.seconds)
-        return ScheduleBook.of_states([LoopState.initial(task.task.dag) for task in tasks]), ()
+        return ScheduleLog.of_states([LoopState.initial(task.task.dag) for task in tasks]), ()
 
     monkeypatch.setattr(schedule_log.ScheduleLogs, "make", make)
-    ctx, mod = planted(testbed, None, books_pay), product()
+    ctx, mod = planted(testbed, None, logs_pay), product()
     for trials in (1, 2):
         limits = SearchLimits(trials=trials, seconds=5000.0)
         TuneSchedule(limits=limits)(mod, ctx)

@@ -1,4 +1,4 @@
-"""A schedule book gives back any history, to any DAG that computes the same."""
+"""A schedule log gives back any history, to any DAG that computes the same."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from tests.properties.random_histories import histories
 from intarsia.native.dag import ComputeDAG
 from intarsia.native.loop_state import LoopState
 from intarsia.native.lowering import infer_bound
-from intarsia.native.schedule import ScheduleBook
+from intarsia.native.schedule import ScheduleLog
 from intarsia.support.errors import UsageError
 
 DAGS = {name: ComputeDAG(workload()) for name, workload in WORKLOADS.items()}
@@ -30,9 +30,9 @@ def is_program(state: LoopState) -> bool:
 @given(NAMED_STATES)
 def test_a_book_gives_back_the_state(named: tuple[str, LoopState]) -> None:
     name, state = named
-    book = ScheduleBook.from_text(ScheduleBook.of_states([state]).to_text(), "here")
-    assert book.digest == ScheduleBook.of_states([state]).digest
-    again = book.lookup(ComputeDAG(WORKLOADS[name]()))
+    log = ScheduleLog.from_text(ScheduleLog.of_states([state]).to_text(), "here")
+    assert log.digest == ScheduleLog.of_states([state]).digest
+    again = log.lookup(ComputeDAG(WORKLOADS[name]()))
     assert (None if again is None else again.text) == (state.text if is_program(state) else None)
 
 
@@ -40,5 +40,5 @@ def test_a_book_gives_back_the_state(named: tuple[str, LoopState]) -> None:
 @given(st.lists(NAMED_STATES, max_size=4))
 def test_the_order_of_states_does_not_matter(named: list[tuple[str, LoopState]]) -> None:
     states = list(dict(named).values())
-    assert ScheduleBook.of_states(states) == ScheduleBook.of_states(reversed(states))
-    assert len(ScheduleBook.of_states(states)) == len(states)
+    assert ScheduleLog.of_states(states) == ScheduleLog.of_states(reversed(states))
+    assert len(ScheduleLog.of_states(states)) == len(states)

@@ -30,7 +30,7 @@ _HELP: Final = (
 
 
 @dataclass(frozen=True)
-class ScheduleBook:
+class ScheduleLog:
     """A schedule log: histories of loops by structural key, which ignores names of tensors and axes.
 
     Attributes:
@@ -88,11 +88,11 @@ class ScheduleBook:
             raise CompileError(f"there is no schedule log {path}", help=_HELP) from None
         except (OSError, ValueError) as error:
             raise CompileError(f"cannot read the schedule log {path}: {error}", help=_HELP) from error
-        book = cls.from_text(text, str(path))
-        if book.digest != digest:
-            problem = f"the schedule log {path} is damaged: its digest is {book.digest}"
+        log = cls.from_text(text, str(path))
+        if log.digest != digest:
+            problem = f"the schedule log {path} is damaged: its digest is {log.digest}"
             raise CompileError(problem, help=_HELP)
-        return book
+        return log
 
     def save(self, folder: Path) -> Path:
         """Write the log as `<digest>.json`, whole or not at all, and return its path.

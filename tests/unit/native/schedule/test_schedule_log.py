@@ -1,4 +1,4 @@
-"""Books of schedules: by what is computed, whatever the names, and never half a file."""
+"""Schedule logs: by what is computed, whatever the names, and never half a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intarsia.native.dag import ComputeDAG, structural_key
 from intarsia.native.loop_state import LoopState
 from intarsia.native.loop_state.layout_rewrite import LayoutRewriteOption
 from intarsia.native.machine.isa import Isa
-from intarsia.native.schedule import ScheduleBook, default_state, with_state
+from intarsia.native.schedule import ScheduleLog, default_state, with_state
 from intarsia.support.errors import CompileError, OutputError
 
 ISA = Isa.host()
@@ -45,68 +45,68 @@ def tiled(dag: ComputeDAG) -> LoopState:
 
 def test_a_schedule_is_found_by_what_is_computed() -> None:
     dag, other = product(), product("another ")
-    book = ScheduleBook.of_states([tiled(dag)])
-    assert len(book) == 1
-    found, named = book.lookup(dag), book.lookup(other)
+    log = ScheduleLog.of_states([tiled(dag)])
+    assert len(log) == 1
+    found, named = log.lookup(dag), log.lookup(other)
     assert found is not None
     assert named is not None
     assert str(found) == str(tiled(dag))
     assert str(named) == str(tiled(other)) != str(found)
-    assert book.lookup(product(extent=32)) is None
+    assert log.lookup(product(extent=32)) is None
 
 
 @pytest.mark.parametrize("prefix", ["", "t", "k", "long name.of "])
 def test_default_states_replay_under_other_names(prefix: str) -> None:
     dag = product()
-    book, named = ScheduleBook.of_states([default_state(dag, ISA, 2)]), product(prefix)
-    found = book.lookup(named)
+    log, named = ScheduleLog.of_states([default_state(dag, ISA, 2)]), product(prefix)
+    found = log.lookup(named)
     assert found is not None
     assert str(found) == str(default_state(named, ISA, 2))
 
 
 def test_a_book_round_trips() -> None:
     dags = [product(extent=extent) for extent in (32, 64)]
-    book = ScheduleBook.of_states([tiled(dags[0]), default_state(dags[1], ISA, 2)])
-    again = ScheduleBook.from_text(book.to_text(), "here")
-    assert (again, again.digest, again.to_text()) == (book, book.digest, book.to_text())
-    assert ScheduleBook.from_text(ScheduleBook({}).to_text(), "here") == ScheduleBook({})
+    log = ScheduleLog.of_states([tiled(dags[0]), default_state(dags[1], ISA, 2)])
+    again = ScheduleLog.from_text(log.to_text(), "here")
+    assert (again, again.digest, again.to_text()) == (log, log.digest, log.to_text())
+    assert ScheduleLog.from_text(ScheduleLog({}).to_text(), "here") == ScheduleLog({})
 
 
 def test_the_digest_is_of_the_contents() -> None:
     first, second = tiled(product()), tiled(product(extent=32))
-    books = [ScheduleBook.of_states(states) for states in ([first, second], [second, first], [first])]
-    assert books[0].digest == books[1].digest != books[2].digest
-    assert hash(books[0]) == hash(books[1])
+    logs = [ScheduleLog.of_states(states) for states in ([first, second], [second, first], [first])]
+    assert logs[0].digest == logs[1].digest != logs[2].digest
+    assert hash(logs[0]) == hash(logs[1])
 
 
-def test_a_saved_book_is_loaded_by_its_digest(tmp_path: Path) -> None:
-    book = ScheduleBook.of_states([tiled(product())])
-    path = book.save(tmp_path / "new" / "folder")
-    assert path == tmp_path / "new" / "folder" / f"{book.digest}.json"
-    assert ScheduleBook.load(path.parent, book.digest) == book
-    assert book.save(path.parent) == path
+def test_a_saved_log_is_loaded_by_its_digest(tmp_path: Path) -> None:
+    log = ScheduleLog.of_states([tiled(product())])
+    path = log.save(tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / f"{log.digest}.json"
+    assert ScheduleLog.load(path.parent, log.digest) == log
+    assert log.save(path.parent) == path
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_where_nothing_can_be_written_an_error_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"cannot write .*file"):
-        ScheduleBook({}).save(tmp_path / "file")
+        ScheduleLog({}).save(tmp_path / "file")
 
 
 def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    book = ScheduleBook.of_states([tiled(product())])
-    path = book.save(tmp_path)
+    log = ScheduleLog.of_states([tiled(product())])
+    path = log.save(tmp_path)
     with pytest.raises(CompileError, match=r"there is no schedule log .*0{16}\.json"):
-        ScheduleBook.load(tmp_path, "0" * 16)
+        ScheduleLog.load(tmp_path, "0" * 16)
     with pytest.raises(CompileError, match=r"'\.\./x' names no schedule log; expected 16 hexadecimal"):
-        ScheduleBook.load(tmp_path, "../x")
-    path.write_text(book.to_text().replace("[4]", "[8]"))
+        ScheduleLog.load(tmp_path, "../x")
+    path.write_text(log.to_text().replace("[4]", "[8]"))
     with pytest.raises(CompileError, match=r"is damaged: its digest is .*\n.*help: make it again with"):
-        ScheduleBook.load(tmp_path, book.digest)
+        ScheduleLog.load(tmp_path, log.digest)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CompileError, match="cannot read the schedule log"):
-        ScheduleBook.load(tmp_path, book.digest)
+        ScheduleLog.load(tmp_path, log.digest)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> Non
 )
 def test_damaged_text(text: str, message: str) -> None:
     with pytest.raises(CompileError, match=f"the schedule log here {message}"):
-        ScheduleBook.from_text(text, "here")
+        ScheduleLog.from_text(text, "here")
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_damaged_text(text: str, message: str) -> None:
 )
 def test_a_history_that_is_not_possible_is_left_out(steps: object) -> None:
     dag = product()
-    book = ScheduleBook({structural_key(dag): json.dumps(steps)})
-    assert book.lookup(dag) is None
-    assert ScheduleBook.from_text(book.to_text(), "here").digest
+    log = ScheduleLog({structural_key(dag): json.dumps(steps)})
+    assert log.lookup(dag) is None
+    assert ScheduleLog.from_text(log.to_text(), "here").digest
 
 
 def test_a_state_is_scheduled_with_packed_constants() -> None:
