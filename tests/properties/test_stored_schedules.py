@@ -28,7 +28,7 @@ def is_program(state: LoopState) -> bool:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(NAMED_STATES)
-def test_a_book_gives_back_the_state(named: tuple[str, LoopState]) -> None:
+def test_a_log_gives_back_the_state(named: tuple[str, LoopState]) -> None:
     name, state = named
     log = ScheduleLog.from_text(ScheduleLog.of_states([state]).to_text(), "here")
     assert log.digest == ScheduleLog.of_states([state]).digest

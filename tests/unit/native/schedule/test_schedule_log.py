@@ -64,7 +64,7 @@ def test_default_states_replay_under_other_names(prefix: str) -> None:
     assert str(found) == str(default_state(named, ISA, 2))
 
 
-def test_a_book_round_trips() -> None:
+def test_a_log_round_trips() -> None:
     dags = [product(extent=extent) for extent in (32, 64)]
     log = ScheduleLog.of_states([tiled(dags[0]), default_state(dags[1], ISA, 2)])
     again = ScheduleLog.from_text(log.to_text(), "here")
@@ -94,7 +94,7 @@ def test_where_nothing_can_be_written_an_error_says_so(tmp_path: Path) -> None:
         ScheduleLog({}).save(tmp_path / "file")
 
 
-def test_what_is_no_book_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_what_is_no_log_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     log = ScheduleLog.of_states([tiled(product())])
     path = log.save(tmp_path)
     with pytest.raises(CompileError, match=r"there is no schedule log .*0{16}\.json"):
