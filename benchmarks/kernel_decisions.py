@@ -41,11 +41,18 @@ from intarsia.target import Target
 from intarsia.toolchain.this_host import this_host
 from intarsia.transform import Sequential
 from intarsia.tune import MeasuringEvaluator, Trace, TuningContext, TuningPass
-from intarsia.tune.passes import TuneChannelBlocks, TuneConvolutions, TuneFusionBorders, TuneKernelThreads
+from intarsia.tune.passes import (
+    TuneChannelBlocks,
+    TuneConvolutionForms,
+    TuneConvolutions,
+    TuneFusionBorders,
+    TuneKernelThreads,
+)
 from intarsia.tune.tuning_context import TraceRecorder
 
 PASSES: Final[tuple[TuningPass, ...]] = (
     TuneConvolutions(),
+    TuneConvolutionForms(),
     TuneChannelBlocks(),
     TuneKernelThreads(),
     TuneFusionBorders(),

@@ -39,7 +39,8 @@ class ConvolutionLayer:
     """The 3x3 convolutions of one shape, which have several algorithms.
 
     Attributes:
-        shape: Input channels, output rows, columns and channels: "64x56x56x64".
+        shape: Input channels, output rows, columns and channels: "64x56x56x64"; with "/4" behind it for a
+            convolution of 4 groups.
         count: Number of convolutions of this shape.
         algorithm: Algorithm that native uses.
         error: Largest difference from float64, relative to the largest result, with the weights of the first
@@ -73,7 +74,7 @@ def measure_convolution_layers(kernels: Iterable[Kernel]) -> tuple[ConvolutionLa
         if kernel.source.toolchain == Native.name:
             for shape, algorithm, weight in _convolutions(kernel.source):
                 weights_of.setdefault((shape, algorithm), []).append(weight)
-    ordered = sorted(weights_of.items(), key=lambda item: -np.prod(item[0][0]) * len(item[1]))
+    ordered = sorted(weights_of.items(), key=lambda item: -item[0][0].multiply_adds * len(item[1]))
     return tuple(_measure_layer(shape, algorithm, weights) for (shape, algorithm), weights in ordered)
 
 
@@ -102,16 +103,22 @@ def _measure_layer(shape: ConvolutionShape, algorithm: str, weights: Sequence[Ar
 
 def _compute_float64(data: Array, weight: Array) -> Array:
     """Compute the convolution in float64, with a padding of 1."""
+    group_channels = weight.shape[1]
+    groups = data.shape[1] // group_channels
     wide = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     cut = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
-    result: Array = np.tensordot(cut[0], weight.astype(np.float64), axes=((0, 3, 4), (1, 2, 3)))
-    return np.moveaxis(result, -1, 0)[None]
+    of_groups = zip(np.split(cut[0], groups), np.split(weight.astype(np.float64), groups), strict=True)
+    results = [np.tensordot(read, taps, axes=((0, 3, 4), (1, 2, 3))) for read, taps in of_groups]
+    result: Array = np.moveaxis(np.concatenate(results, axis=-1), -1, 0)[None]
+    return result
 
 
 def _compute_native(data: Array, weight: Array, algorithm: str) -> Array:
     """Compute the convolution by native with an algorithm."""
     x = Var("x", checked_type=TensorType.of(data))
-    module = IRModule.from_expr(Function((x,), call("Conv", x, Constant(weight), pads=(1, 1, 1, 1))))
+    groups = data.shape[1] // weight.shape[1]
+    convolution = call("Conv", x, Constant(weight), pads=(1, 1, 1, 1), group=groups)
+    module = IRModule.from_expr(Function((x,), convolution))
     target = Target.for_toolchain(Native.name, threads=1, convolutions=algorithm)
     with build(PartitionWhole(str(target))(module)) as executable:
         return np.asarray(executable.run_flat(data)[0])

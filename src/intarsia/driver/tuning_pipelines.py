@@ -15,6 +15,7 @@ from intarsia.tune.heuristic_pass import FeedbackPass
 from intarsia.tune.passes import (
     TuneChannelBlocks,
     TuneCombineParallel,
+    TuneConvolutionForms,
     TuneConvolutions,
     TuneFlags,
     TuneFusionBorders,
@@ -40,7 +41,7 @@ def default_tuning() -> Sequential:
     few = SearchLimits(trials=_TRIALS_OF_A_PART)
     in_parts = TuneSubgraphs(passes=(TuneCombineParallel(), TuneRewrite(limits=few)))
     on_program = [TuneCombineParallel(), TuneRewrite(), TuneLayout(), TuneConvolutions(), TuneLibraries()]
-    on_kernels = [TuneChannelBlocks(), TuneKernelThreads(), TuneFusionBorders()]
+    on_kernels = [TuneConvolutionForms(), TuneChannelBlocks(), TuneKernelThreads(), TuneFusionBorders()]
     return Sequential([TunePipeline(), in_parts, *on_program, *on_kernels, TuneSchedule()])
 
 

@@ -72,6 +72,7 @@ def blocked_dag(
     values: Sequence[RegionValue],
     lanes: int,
     algorithms: ConvolutionAlgorithms = BY_ESTIMATE,
+    form: str = "",
 ) -> BlockedDag | None:
     """Declare consecutive calls with a blocked result; None if the plain layout is better.
 
@@ -82,12 +83,13 @@ def blocked_dag(
         values: Values so far, with their chosen layouts.
         lanes: Number of channels of a block.
         algorithms: Algorithms of convolutions that Winograd can compute.
+        form: Value of the `GroupForm` of a grouped convolution; "" for the rule.
     """
     if not is_worthwhile(steps, values, lanes):
         return None
     rank = len(values[steps[-1].outputs[0]].type.static_shape)
-    order = order_of_result(steps, values, lanes)
-    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithms)
+    order = order_of_result(steps, values, lanes, form)
+    builder = _Builder(values, lanes, rank, order, BlockedArguments(values), algorithms, form)
     try:
         for step in steps:
             builder.add(step)
@@ -108,6 +110,7 @@ class _Builder:
         order: Order of the channels of results.
         arguments: Placeholders of the group.
         algorithms: Algorithms of convolutions that Winograd can compute.
+        form: Value of the `GroupForm` of a grouped convolution; "" for the rule.
         results: Blocked results of steps, by value number.
     """
 
@@ -117,6 +120,7 @@ class _Builder:
     order: ChannelOrder
     arguments: BlockedArguments
     algorithms: ConvolutionAlgorithms
+    form: str
     results: dict[int, Tensor] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
@@ -145,7 +149,7 @@ class _Builder:
         self.results[step.outputs[0]] = result
 
     def _convolution(self, step: KernelStep, name: str) -> Tensor:
-        described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes)
+        described, form = compute_call_of(step.call, name), form_of(step, self.values, self.lanes, self.form)
         if form is None:
             raise NotBlockedError
         bias = self.arguments.constant(step.args[2]) if described.has_input(2) else None
@@ -171,16 +175,19 @@ class _Builder:
         weight = self.arguments.constant(step.args[1])
         groups = form.source.channels // weight.shape[1]
         weight = with_merged_groups(weight, groups, groups // form.groups)
-        weight = form.source.arranged(weight, 1) if form.groups == 1 else weight
-        shape = transformable_shape(step.call)
-        if shape is not None and (tile := self.algorithms.tile(shape)):
-            moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
-            return winograd_convolution(self._blocked_input(step, form.source), moved, windows, tile, name)
-        channels = weight.shape[1] * form.groups
-        blocks = blocks_of_groups(channels, weight.shape[0], form.groups, self.lanes, self.lanes)
+        weight = form.source.arranged(weight, 1) if form.groups == 1 else form.result.arranged(weight, 0)
+        blocks = blocks_of_groups(
+            len(form.source.places), weight.shape[0], form.groups, self.lanes, self.lanes
+        )
         assert blocks is not None, "the form says so"
+        x, shape = self._blocked_input(step, form.source), transformable_shape(step.call)
+        crosses_groups = weight.shape[0] // form.groups % self.lanes > 0 and form.groups > 1
+        tile = 0 if shape is None or crosses_groups else self.algorithms.tile(shape)
+        if tile:
+            moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
+            return winograd_convolution(x, moved, windows, tile, name, blocks)
         taps = self.arguments.packed(pack_weight(weight, self.lanes, self.lanes, form.groups))
-        return blocked_convolution(self._blocked_input(step, form.source), taps, windows, name, blocks)
+        return blocked_convolution(x, taps, windows, name, blocks)
 
     def _convolution_by_table(
         self, step: KernelStep, form: ConvolutionForm, windows: Sequence[Window], name: str

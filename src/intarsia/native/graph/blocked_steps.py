@@ -68,14 +68,23 @@ def is_worthwhile(steps: Sequence[KernelStep], values: Sequence[RegionValue], la
     )
 
 
-def order_of_result(steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int) -> ChannelOrder:
-    """Return the channel order of the result of a group that `is_worthwhile`."""
+def order_of_result(
+    steps: Sequence[KernelStep], values: Sequence[RegionValue], lanes: int, decided: str = ""
+) -> ChannelOrder:
+    """Return the channel order of the result of a group that `is_worthwhile`.
+
+    Args:
+        steps: Steps in order.
+        values: Values so far, with their chosen layouts.
+        lanes: Number of channels of a block.
+        decided: Value of the `GroupForm` of a grouped convolution; "" for the rule.
+    """
     shape = values[steps[-1].outputs[0]].type.static_shape
     natural = ChannelOrder.natural(shape[1], lanes)
     for step in steps:
         name = str(step.op)
         if name == "Conv":
-            form = form_of(step, values, lanes)
+            form = form_of(step, values, lanes, decided)
             return natural if form is None else form.result
         if name in WINDOWED or name in GLOBAL:
             return natural if step.args[0] is None else given_order(values[step.args[0]], lanes)
@@ -86,15 +95,24 @@ def order_of_result(steps: Sequence[KernelStep], values: Sequence[RegionValue], 
     return next((order for order in blocked if order), natural)
 
 
-def form_of(step: KernelStep, values: Sequence[RegionValue], lanes: int) -> ConvolutionForm | None:
-    """Return the form of a convolution; None if its weights are not constant, or blocks do not fit."""
+def form_of(
+    step: KernelStep, values: Sequence[RegionValue], lanes: int, decided: str = ""
+) -> ConvolutionForm | None:
+    """Return the form of a convolution; None if its weights are not constant, or blocks do not fit.
+
+    Args:
+        step: The convolution.
+        values: Values so far, with their chosen layouts.
+        lanes: Number of channels of a block.
+        decided: Value of the `GroupForm` of a grouped convolution; "" for the rule.
+    """
     source, weight = (None if arg is None else values[arg] for arg in step.args[:2])
     if source is None or weight is None or weight.constant is None:
         return None
     described = compute_call_of(step.call, "conv")
     windows = windows_of(described, source.type.static_shape[2:], weight.constant.shape[2:])
     order = given_order(source, lanes)
-    return convolution_form(weight.constant, described.integer("group"), windows, order)
+    return convolution_form(weight.constant, described.integer("group"), windows, order, decided)
 
 
 def given_order(value: RegionValue, lanes: int) -> ChannelOrder:

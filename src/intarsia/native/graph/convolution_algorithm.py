@@ -19,6 +19,8 @@ _WEIGHT_COST: Final = 14.0
 """Cost of a weight that is loaded from memory, as are all weights of a large network."""
 _POINT_COST: Final = 16.0
 """Cost of the transforms of one point of an input or a result tile."""
+_LEAST_GROUP_CHANNELS: Final = 8
+"""Minimum number of channels that a group of a transformed convolution reads, and computes."""
 _LEAST_GAIN: Final = 1.1
 """Minimum estimated speedup of transforms; the estimate is not more accurate."""
 
@@ -58,15 +60,31 @@ class ConvolutionShape(NamedTuple):
         rows: Number of rows of the result.
         columns: Number of columns of the result.
         output_channels: Number of channels of the result.
+        groups: Number of groups of channels.
     """
 
     input_channels: int
     rows: int
     columns: int
     output_channels: int
+    groups: int = 1
 
     def __str__(self) -> str:
-        return "x".join(map(str, self))
+        text = "x".join(map(str, self[:4]))
+        return text if self.groups == 1 else f"{text}/{self.groups}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the result of `str`: "64x56x56x64", or "64x56x56x64/4" for a convolution of 4 groups."""
+        extents, _, groups = text.partition("/")
+        input_channels, rows, columns, output_channels = map(int, extents.split("x"))
+        return cls(input_channels, rows, columns, output_channels, int(groups or 1))
+
+    @property
+    def multiply_adds(self) -> int:
+        """Number of multiply-adds by direct sums."""
+        input_channels, rows, columns, output_channels, groups = self
+        return TAPS * TAPS * input_channels * rows * columns * output_channels // groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +104,7 @@ class ConvolutionAlgorithms:
         """Parse the result of `str`: the target option `convolutions`, which was validated before."""
         default, *others = text.split(",")
         pairs = (pair.split("=") for pair in others)
-        shapes = {
-            ConvolutionShape(*map(int, shape.split("x"))): ConvolutionAlgorithm(name) for shape, name in pairs
-        }
+        shapes = {ConvolutionShape.parse(shape): ConvolutionAlgorithm(name) for shape, name in pairs}
         return cls(ConvolutionAlgorithm(default), tuple(sorted(shapes.items())))
 
     def __str__(self) -> str:
@@ -109,18 +125,23 @@ BY_ESTIMATE: Final = ConvolutionAlgorithms()
 def transformable_shape(call: Call) -> ConvolutionShape | None:
     """Return the shape of a convolution for which there are transforms; None for other calls.
 
-    These are convolutions of one group with 3 x 3 windows of stride 1 and dilation 1.
+    These are convolutions with 3 x 3 windows of stride 1 and dilation 1. Groups have at least 8 channels:
+    with fewer, transforms cannot pay.
     """
     if str(call.op) != "Conv":
         return None
     described = compute_call_of(call, "conv")
-    output_channels, input_channels, *taps = described.input(1).shape
-    if taps != [TAPS, TAPS] or described.integer("group") != 1:
+    output_channels, group_channels, *taps = described.input(1).shape
+    groups = described.integer("group")
+    if taps != [TAPS, TAPS] or (
+        groups > 1 and min(group_channels, output_channels // groups) < _LEAST_GROUP_CHANNELS
+    ):
         return None
     windows = windows_of(described, described.input(0).shape[2:], taps)
     if any(window.stride != 1 or window.dilation != 1 for window in windows):
         return None
-    return ConvolutionShape(input_channels, windows[0].count, windows[1].count, output_channels)
+    rows, columns = (window.count for window in windows)
+    return ConvolutionShape(group_channels * groups, rows, columns, output_channels, groups)
 
 
 def algorithm_names(dag: ComputeDAG) -> tuple[str, ...]:
@@ -137,7 +158,7 @@ def estimated_tile(shape: ConvolutionShape) -> int:
 
 def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float]:
     """Estimate the cost of a convolution with each accurate algorithm, in multiplications."""
-    products = shape.output_channels * shape.input_channels * TAPS * TAPS
+    products = shape.output_channels * shape.input_channels // shape.groups * TAPS * TAPS
     direct = products * (shape.rows * shape.columns + _WEIGHT_COST)
     return {
         ConvolutionAlgorithm.DIRECT: direct,
@@ -147,10 +168,10 @@ def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float
 
 def _cost(tile: int, shape: ConvolutionShape) -> float:
     """Return the cost of multiplications, weight loads and transforms."""
-    input_channels, rows, columns, output_channels = shape
+    input_channels, rows, columns, output_channels, groups = shape
     tiles = -(-rows // tile) * -(-columns // tile)
     points = (tile + TAPS - 1) ** 2
     return points * (
-        output_channels * input_channels * (tiles + _WEIGHT_COST)
+        output_channels * input_channels // groups * (tiles + _WEIGHT_COST)
         + tiles * (output_channels + input_channels) * _POINT_COST
     )

@@ -9,14 +9,12 @@ from enum import Enum
 import numpy as np
 
 from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.graph.group_form import GroupedShape, GroupForm, best_group_form
 from intarsia.native.graph.region_plan import Array
-from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
 from intarsia.native.te.operators.windows import Window
 
 _FEW_CHANNELS = 4
 """Maximum number of input channels that a convolution reads from a plain tensor."""
-_MOST_MERGED = 4
-"""Maximum number of groups merged into one so that blocks fit: a scalar kernel takes as long as four."""
 _MUCH_REST = 1.2
 """Positions per channel from which a table of channel offsets, which skips padding, pays off."""
 
@@ -49,7 +47,7 @@ class ConvolutionForm:
 
 
 def convolution_form(
-    weight: Array, groups: int, windows: Sequence[Window], given: ChannelOrder
+    weight: Array, groups: int, windows: Sequence[Window], given: ChannelOrder, decided: str = ""
 ) -> ConvolutionForm | None:
     """Return the form with the fewest multiplications, zeros included; None if blocks do not fit the groups.
 
@@ -58,6 +56,7 @@ def convolution_form(
         groups: Number of groups.
         windows: Windows, one for each spatial dimension.
         given: Channel order of the input; the natural one if it is plain.
+        decided: Value of the `GroupForm` of a grouped convolution; "" for the form of least cost.
     """
     output_channels, group_channels, lanes = weight.shape[0], weight.shape[1], given.lanes
     natural, result = (
@@ -72,25 +71,18 @@ def convolution_form(
         kind = ConvolutionKind.BLOCKED if is_filled else ConvolutionKind.BY_TABLE
         kind = ConvolutionKind.OF_PLAIN if group_channels <= _FEW_CHANNELS else kind
         return ConvolutionForm(kind, groups, given, result)
-    merged = _merged_groups(group_channels * groups, output_channels, groups, lanes)
-    wide = ChannelOrder.of_groups(output_channels, groups, lanes)
-    is_whole = len(wide.places) == output_channels and not given.is_natural
-    waste = len(wide.places) / output_channels
-    if is_inside and (merged is None or waste < merged or is_whole):
-        return ConvolutionForm(ConvolutionKind.BY_TABLE, groups, given, wide)
-    if merged is None:
-        return None
-    return ConvolutionForm(ConvolutionKind.BLOCKED, groups // merged, natural, result)
-
-
-def _merged_groups(channels: int, output_channels: int, groups: int, lanes: int) -> int | None:
-    """Return how many groups must be merged so that blocks do not cross groups; None if too many."""
-    for merged in range(1, min(groups, _MOST_MERGED) + 1):
-        if groups % merged == 0 and blocks_of_groups(
-            channels, output_channels, groups // merged, lanes, lanes
-        ):
-            return merged
-    return None
+    shape = GroupedShape(groups, group_channels, output_channels // groups)
+    match best_group_form(shape, windows, given, decided):
+        case GroupForm.TABLE:
+            return ConvolutionForm(ConvolutionKind.BY_TABLE, groups, given, shape.padded(lanes)[1])
+        case GroupForm.PADDED:
+            return ConvolutionForm(ConvolutionKind.BLOCKED, groups, *shape.padded(lanes))
+        case GroupForm.MERGED:
+            return ConvolutionForm(
+                ConvolutionKind.BLOCKED, groups // (shape.merged(lanes) or 1), natural, result
+            )
+        case None:
+            return None
 
 
 def with_merged_groups(weight: Array, groups: int, merged: int) -> Array:

@@ -13,7 +13,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 _READ: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
-    {"lanes": int, "threads": int, "borders": _numbers, "in_place": lambda text: text == "true"}
+    {"lanes": int, "threads": int, "borders": _numbers, "form": str, "in_place": lambda text: text == "true"}
 )
 
 
@@ -25,12 +25,15 @@ class KernelDecision:
         lanes: Number of channels of a block; 0 for the plain layout; None for the rule.
         threads: Number of threads of the kernel; None for those of the region.
         borders: Positions of steps within the group whose results are stored, so that the kernel ends there.
+        form: Form of a grouped convolution, a value of `GroupForm`; "" for the rule, which also decides where
+            a convolution lacks the form.
         in_place: Whether a Concat, Slice or channel shuffle may do without a kernel.
     """
 
     lanes: int | None = None
     threads: int | None = None
     borders: tuple[int, ...] = ()
+    form: str = ""
     in_place: bool = True
 
     def __str__(self) -> str:
@@ -107,7 +110,7 @@ def _pair(setting: str) -> tuple[str, str]:
     return name, text
 
 
-def _setting_text(value: int | tuple[int, ...] | None) -> str:
+def _setting_text(value: int | str | tuple[int, ...] | None) -> str:
     if isinstance(value, tuple):
         return "+".join(map(str, value))
     return str(value).lower()

@@ -101,7 +101,8 @@ class KernelSequence:
         if product is not None:
             kernel = kernel_dag(steps, self.values, outputs)
         is_blocked = lanes > 0 and kernel is None
-        blocked = blocked_dag(steps, self.values, lanes, self.algorithms) if is_blocked else None
+        form = group.decision.form
+        blocked = blocked_dag(steps, self.values, lanes, self.algorithms, form) if is_blocked else None
         if blocked is None:
             kernel = kernel or (narrow_dag(steps, self.values, lanes) if lanes else None)
             kernel = kernel or joined_rows_dag(steps, self.values) or kernel_dag(steps, self.values, outputs)

@@ -25,6 +25,7 @@ from intarsia.native.schedule.convolution_order import ENOUGH, convolution_order
 from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.te import ComputeOp
+from intarsia.native.te.operators.blocked_layout import OWN_BLOCKS
 
 _LEAST_BAND: Final = 3
 """Minimum number of rows of a band that is copied separately; shorter bands copy too many rows twice."""
@@ -61,11 +62,22 @@ def convolution_choice(chain: BlockedChain, task: ScheduleTask) -> ConvolutionCh
     op = chain.reduction
     spatial = op.shape[2:-1]
     rows = spatial[-2] if len(spatial) > 1 else 1
-    tile = pixel_tile(rows, spatial[-1], op.shape[1], task.accumulators, task.isa.vector_registers - 1)
+    registers = task.isa.vector_registers - 1
+    tile = pixel_tile(rows, spatial[-1], op.shape[1], task.accumulators, registers, group_blocks(op))
     threads = task.threads if task.is_parallel(work_of([op])) else 1
     order = convolution_order(op, tile, task.isa.caches, threads, chain.pad is not None)
     pads_bands = may_pad_bands(chain) and not order.is_by_blocks and order.band >= _LEAST_BAND
     return ConvolutionChoice(*tile, int(order.is_by_blocks), order.band, int(pads_bands), _steps(op))
+
+
+def group_blocks(op: ComputeOp) -> int:
+    """Return the number of blocks of results of a group, which no tile crosses; 0 for one group.
+
+    A tile that crosses groups would read other inputs for each of its blocks.
+    """
+    blocks = op.attrs.get(OWN_BLOCKS, 0)
+    assert isinstance(blocks, int), "the declaration says so"
+    return blocks
 
 
 def _steps(op: ComputeOp) -> int:

@@ -10,6 +10,7 @@ from intarsia.native.schedule.convolution import (
     ConvolutionChoice,
     convolution_choice,
     convolution_state,
+    group_blocks,
     may_pad_bands,
 )
 from intarsia.native.schedule.schedule_family import (
@@ -70,7 +71,8 @@ class _Family:
         tile = ConvolutionChoice(*choice)
         sums = tile.rows * tile.pixels * tile.blocks
         least = min(_LEAST_SUMS, self.default.rows * self.default.pixels * self.default.blocks)
-        return least <= sums <= self.task.isa.vector_registers - tile.blocks
+        is_within_group = group_blocks(self.chain.reduction) % tile.blocks == 0
+        return is_within_group and least <= sums <= self.task.isa.vector_registers - tile.blocks
 
     def _canonical(self, choice: Choice) -> Choice:
         """Return the choice with unused decisions at their defaults: an order by blocks has no bands."""

@@ -26,7 +26,9 @@ class PixelTile(NamedTuple):
     blocks: int
 
 
-def pixel_tile(rows: int, columns: int, blocks: int, accumulators: int, registers: int) -> PixelTile:
+def pixel_tile(
+    rows: int, columns: int, blocks: int, accumulators: int, registers: int, group_blocks: int = 0
+) -> PixelTile:
     """Return the register tile of a convolution with the least cost per result.
 
     A tile of p pixels by b blocks needs p + b operands for p * b products in each step of the reduction.
@@ -39,10 +41,12 @@ def pixel_tile(rows: int, columns: int, blocks: int, accumulators: int, register
         blocks: Number of blocks of channels.
         accumulators: Number of vector registers for results.
         registers: Number of vector registers for results plus a vector of weights for each block.
+        group_blocks: Number of blocks of a group, which no tile crosses; 0 for a convolution of one group.
     """
     costs = {
         PixelTile(height, pixels, count): _cost(rows, columns, blocks, PixelTile(height, pixels, count))
-        for count in range(1, min(_MOST_BLOCKS, blocks) + 1)
+        for count in range(1, min(_MOST_BLOCKS, group_blocks or blocks) + 1)
+        if not group_blocks or group_blocks % count == 0
         for pixels in range(1, max(1, min(columns, accumulators // count, registers // count - 1)) + 1)
         for height in range(1, (min(rows, _MOST_ROWS) if pixels == columns else 1) + 1)
         if height == 1 or height * pixels * count <= min(accumulators, registers - count)

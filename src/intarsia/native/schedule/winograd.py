@@ -14,9 +14,11 @@ that one thread reads each weight once.
 
 from __future__ import annotations
 
+from math import gcd, prod
 from typing import Final, NamedTuple
 
 from intarsia.native.loop_state import LoopState
+from intarsia.native.schedule.convolution_order import share_of_time
 from intarsia.native.schedule.register_tiles import pixel_tile
 from intarsia.native.schedule.schedule_task import ScheduleTask, work_of
 from intarsia.native.schedule.winograd_chain import WinogradChain, winograd_chain
@@ -31,6 +33,9 @@ _LEAST_SUMS: Final = 8
 """Minimum number of sums in registers; fewer expose the latency of FMA."""
 _MANY_WEIGHTS: Final = 4
 """Ratio of weights to transformed inputs from which weights are read only once."""
+_CACHE_SHARE: Final = 2
+"""Divisor of the second-level cache size that gives the memory for the transformed inputs and products of a
+band of a grouped convolution."""
 _SHARING: Final = 0.5
 """Cost of reading a tile's inputs that another thread transformed, relative to its products (measured)."""
 
@@ -68,6 +73,8 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
     than reading weights again if there are many tiles.
     """
     threads = task.threads if task.is_parallel(work_of([chain.sums])) else 1
+    if chain.group_blocks:
+        return _choice_of_groups(chain, task, threads)
     (down, across), blocks = chain.image, chain.sums.shape[3]
     is_far = chain.weight_bytes > task.isa.caches.second // 2
     is_by_blocks = chain.weight_bytes >= _MANY_WEIGHTS * chain.input_bytes and (
@@ -80,6 +87,22 @@ def winograd_choice(chain: WinogradChain, task: ScheduleTask) -> WinogradChoice:
         rows, chunk = _rows_of_band(chain.image, most, threads), blocks
     tiles, count = _register_tile(rows * across, chunk, is_far, task)
     return WinogradChoice(tiles, count, rows, chunk, int(is_by_blocks))
+
+
+def _choice_of_groups(chain: WinogradChain, task: ScheduleTask, threads: int) -> WinogradChoice:
+    """Return the default choice for a grouped convolution: a chunk is a group.
+
+    No group reads the inputs of another one, so groups are outside: weights and inputs are read once. Where
+    groups do not keep the threads busy, bands are outside.
+    """
+    (down, across), groups = chain.image, chain.sums.shape[3] // chain.group_blocks
+    is_by_blocks = share_of_time(groups, threads) >= share_of_time(down, threads)
+    point_bytes = prod(chain.sums.shape[1:3]) * chain.sums.dtypes[0].numpy.itemsize
+    tile_bytes = point_bytes * chain.sums.shape[-1] * (chain.group_blocks + chain.group_inputs)
+    most = max(1, task.isa.caches.second // _CACHE_SHARE // (tile_bytes * across))
+    rows = min(most, down if is_by_blocks else -(-down // threads))
+    tiles, count = _register_tile(rows * across, gcd(chain.group_blocks, _TURN), False, task)
+    return WinogradChoice(tiles, count, rows, chain.group_blocks, int(is_by_blocks))
 
 
 def _shares_well(image: tuple[int, int], threads: int) -> bool:
@@ -126,7 +149,11 @@ def state_of_choice(chain: WinogradChain, task: ScheduleTask, choice: WinogradCh
     state = _with_product_loops(state, chain, choice)
     state = state.compute_at(chain.product, chain.target, outer[-1])
     state = _with_input_loops(state, chain)
-    if choice.is_by_blocks:
+    if chain.group_blocks:
+        reads_one_group = choice.chunk == chain.group_blocks
+        for name in filter(None, (chain.pad, chain.inputs)):
+            state = state.compute_at(name, chain.target, outer[-1] if reads_one_group else outer[0])
+    elif choice.is_by_blocks:
         transformed = [stage for stage in (chain.pad, chain.inputs) if stage]
         for name in transformed if is_parallel else ():
             state = state.parallel(name, 1)

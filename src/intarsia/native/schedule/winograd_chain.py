@@ -11,7 +11,7 @@ from intarsia.native.schedule.inlining import with_inlined
 from intarsia.native.schedule.schedule_task import ScheduleTask
 from intarsia.native.schedule.stage_loops import with_loops
 from intarsia.native.te import ComputeOp, Operation
-from intarsia.native.te.operators.blocked_layout import BLOCKED, WINOGRAD
+from intarsia.native.te.operators.blocked_layout import BLOCKED, OWN_BLOCKS, WINOGRAD
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class WinogradChain:
         product: Name of the stage that sums over channels.
         half: Name of the stage that transforms results along rows.
         target: Name of the stage that computes the epilogue and writes the results.
+        group_blocks: Number of blocks of results of a group; 0 for a convolution of one group.
     """
 
     state: LoopState
@@ -35,6 +36,7 @@ class WinogradChain:
     product: str
     half: str
     target: str
+    group_blocks: int
 
     @property
     def sums(self) -> ComputeOp:
@@ -42,6 +44,11 @@ class WinogradChain:
         op = self.state[self.product].op
         assert isinstance(op, ComputeOp), "it is a reduction"
         return op
+
+    @property
+    def group_inputs(self) -> int:
+        """Number of blocks of input channels that a block of results reads."""
+        return self.sums.reduce_axes[0].extent
 
     @property
     def tile(self) -> int:
@@ -95,4 +102,6 @@ def winograd_chain(task: ScheduleTask) -> WinogradChain | None:
     state = with_inlined(LoopState.initial(task.dag), kept)
     if state[result.name].compute_at is ComputeAt.ROOT and target is not result:
         state = state.compute_inline(result.name)
-    return WinogradChain(state, pad, rows, inputs, product, half, target.name)
+    own_blocks = result.attrs.get(OWN_BLOCKS)
+    group_blocks = own_blocks if isinstance(own_blocks, int) else 0
+    return WinogradChain(state, pad, rows, inputs, product, half, target.name, group_blocks)

@@ -9,7 +9,10 @@ from intarsia.target.option import register_option
 
 _OWNER: Final = ("native",)
 _ALGORITHM: Final = "(auto|direct|winograd_[246])"
-_DECISION: Final = r"[0-9a-f]{12}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|in_place=false))+"
+_FORM: Final = "form=(merged|padded|table)"
+_DECISION: Final = (
+    rf"[0-9a-f]{{12}}(:(lanes=(0|4|8|16)|threads=1|borders=\d+(\+\d+)*|{_FORM}|in_place=false))+"
+)
 
 LLVM_PASSES: Final = TargetOption(
     "llvm_passes",
@@ -47,7 +50,7 @@ CONVOLUTIONS: Final = TargetOption(
     "by which algorithm windows of 3 by 3 are computed, such as auto,64x56x56x64=direct: auto is by an "
     "estimate, others are direct, winograd_2, winograd_4 and winograd_6; and which for those that read "
     "64 channels of 56 by 56 and make 64",
-    pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+={_ALGORITHM})*",
+    pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+(/\d+)?={_ALGORITHM})*",
     toolchains=_OWNER,
     default="auto",
     keeps_results=False,
@@ -69,7 +72,8 @@ DECISIONS: Final = register_option(
         "decisions",
         str,
         "decisions on single kernels in place of native's rules, such as 3f9a0c11b2d4:lanes=0:threads=1, by "
-        "the key of the kernel's operators: channels of a block, threads, borders of kernels, in place",
+        "the key of the kernel's operators: channels of a block, threads, borders of kernels, "
+        "form of a grouped convolution, in place",
         pattern=rf"{_DECISION}(,{_DECISION})*",
         toolchains=_OWNER,
         is_tuned=False,

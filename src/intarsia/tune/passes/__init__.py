@@ -18,6 +18,7 @@ tune_rewrite            graph substitution by best-first search (rewrite_frontie
 
 from intarsia.tune.passes.tune_channel_blocks import TuneChannelBlocks
 from intarsia.tune.passes.tune_combine_parallel import TuneCombineParallel
+from intarsia.tune.passes.tune_convolution_forms import TuneConvolutionForms
 from intarsia.tune.passes.tune_convolutions import TuneConvolutions
 from intarsia.tune.passes.tune_flags import TuneFlags
 from intarsia.tune.passes.tune_fusion_borders import TuneFusionBorders
@@ -34,6 +35,7 @@ from intarsia.tune.passes.tune_weights import TuneWeights
 __all__ = [
     "TuneChannelBlocks",
     "TuneCombineParallel",
+    "TuneConvolutionForms",
     "TuneConvolutions",
     "TuneFlags",
     "TuneFusionBorders",

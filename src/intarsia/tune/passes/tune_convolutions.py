@@ -156,5 +156,5 @@ def _products(mod: IRModule, target: str) -> Counter[ConvolutionShape]:
         for expr in post_order(function):
             shape = transformable_shape(expr) if isinstance(expr, Call) else None
             if shape is not None:
-                products[shape] += shape.input_channels * shape.rows * shape.columns * shape.output_channels
+                products[shape] += shape.multiply_adds
     return products

@@ -56,10 +56,11 @@ def test_what_is_asked_for_is_done(algorithm: str, tile: int) -> None:
 
 
 def test_text_with_exceptions_is_read_back() -> None:
-    text = "direct,32x7x7x64=winograd_2,64x56x56x64=auto"
+    text = "direct,32x7x7x64=winograd_2,32x7x7x64/4=winograd_4,64x56x56x64=auto"
     found = ConvolutionAlgorithms.parse(text)
     assert str(found) == text
     assert found.tile(ConvolutionShape(32, 7, 7, 64)) == 2
+    assert found.tile(ConvolutionShape(32, 7, 7, 64, 4)) == 4
     assert found.tile(shape(64, 56)) == 4
     assert found.tile(shape(64, 28)) == 0
     target = Target.for_toolchain("native", convolutions=text)
@@ -82,7 +83,8 @@ def convolution(channels: int, taps: int, **attrs: Any) -> Call:
 
 def test_shapes_with_transforms() -> None:
     assert transformable_shape(convolution(16, 3)) == ConvolutionShape(16, 10, 9, 24)
-    assert transformable_shape(convolution(16, 3, group=2)) is None
+    assert transformable_shape(convolution(16, 3, group=2)) == ConvolutionShape(16, 10, 9, 24, 2)
+    assert transformable_shape(convolution(16, 3, group=4)) is None, "4 channels of a group are too few"
     assert transformable_shape(convolution(16, 5)) is None
     assert transformable_shape(convolution(16, 3, strides=(2, 1))) is None
     assert transformable_shape(convolution(16, 3, dilations=(1, 2))) is None

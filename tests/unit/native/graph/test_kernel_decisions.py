@@ -76,11 +76,11 @@ def test_a_table_is_read_as_it_is_written() -> None:
     table = KernelDecisions(
         {
             "0123456789ab": KernelDecision(lanes=0, threads=1),
-            "ba9876543210": KernelDecision(borders=(0, 2), in_place=False),
+            "ba9876543210": KernelDecision(borders=(0, 2), form="padded", in_place=False),
             "aaaaaaaaaaaa": KernelDecision(),
         }
     )
-    text = "0123456789ab:lanes=0:threads=1,ba9876543210:borders=0+2:in_place=false"
+    text = "0123456789ab:lanes=0:threads=1,ba9876543210:borders=0+2:form=padded:in_place=false"
     assert str(table) == text
     assert KernelDecisions.parse(text) == table
     assert DECISIONS.check(text) == text

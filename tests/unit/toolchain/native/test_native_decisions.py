@@ -96,6 +96,7 @@ def test_malformed_decisions_are_refused() -> None:
         "0123456789ab:lanes=3",
         "0123456789ab:threads=2",
         "0123456789ab:tiles=1",
+        "0123456789ab:form=dense",
     ):
         with pytest.raises(UsageError, match="target option -decisions is"):
             target(text)

@@ -17,7 +17,12 @@ from intarsia.op import call
 from intarsia.passes import PartitionWhole
 from intarsia.tune import Trace, TuningContext
 from intarsia.tune.kernels import AS_IT_IS, KernelGroup, TuneKernels, decide_kernels, kernel_groups
-from intarsia.tune.passes import TuneChannelBlocks, TuneFusionBorders, TuneKernelThreads
+from intarsia.tune.passes import (
+    TuneChannelBlocks,
+    TuneConvolutionForms,
+    TuneFusionBorders,
+    TuneKernelThreads,
+)
 from intarsia.tune.target_options import marked_functions
 
 NATIVE = "cpu -toolchain=native -threads=2"
@@ -204,8 +209,45 @@ def test_decisions_join_those_that_were_made() -> None:
     assert str(decisions(mod)) == ",".join(sorted([f"{first}:threads=1:borders=0", f"{second}:lanes=0"]))
 
 
-@pytest.mark.parametrize("pass_", [TuneKernelThreads(), TuneChannelBlocks(), TuneFusionBorders()])
+@pytest.mark.parametrize(
+    "pass_", [TuneKernelThreads(), TuneChannelBlocks(), TuneConvolutionForms(), TuneFusionBorders()]
+)
 def test_programs_that_give_nothing_to_native_are_left_alone(pass_: TuneKernels) -> None:
     mod = PartitionWhole("cpu -toolchain=reference")(program())
     (found,) = pass_.instructions(Trace(mod), TuningContext(CostTable()))
     assert found.decisions == (AS_IT_IS,)
+
+
+def grouped_program(read: int, groups: int) -> IRModule:
+    """Two grouped convolutions with as many results as inputs, behind each other."""
+    x = Var("x", checked_type=TensorType.of(np.zeros((1, read * groups, 10, 10), np.float32)))
+    result: Expr = x
+    for _ in range(2):
+        result = call(
+            "Relu", call("Conv", result, weight(read * groups, read), pads=(1, 1, 1, 1), group=groups)
+        )
+    return IRModule.from_expr(Function((x,), result))
+
+
+def test_forms_of_grouped_convolutions_are_asked_for_and_right() -> None:
+    mod = PartitionWhole(NATIVE)(grouped_program(20, 4))
+    questions = TuneConvolutionForms().questions(kernel_groups(mod), "")
+    assert [(item.name.split(" ")[0], tuple(item.choices)) for item in questions] == [("form", ("merged",))]
+    assert TuneConvolutionForms().questions(kernel_groups(given()), "") == [], "no layer has groups"
+    data = np.random.default_rng(0).standard_normal((1, 80, 10, 10)).astype(np.float32)
+    (expected,) = build(PartitionWhole("cpu -toolchain=reference")(grouped_program(20, 4))).run_flat(data)
+    for question in questions:
+        for choice in question.choices.values():
+            with build(choice.apply(mod)) as executable:
+                (result,) = executable.run_flat(data)
+                np.testing.assert_allclose(np.asarray(result), np.asarray(expected), rtol=1e-3, atol=1e-4)
+
+
+def test_a_decided_form_is_replayed() -> None:
+    mod = PartitionWhole(NATIVE)(grouped_program(20, 4))
+    (question,) = TuneConvolutionForms().questions(kernel_groups(mod), "")
+    trace = Trace(mod)
+    trace.add(question.instruction(), "merged")
+    assert ":form=merged" in str(decisions(trace.out_mod))
+    replayed = Trace.from_json(trace.to_json(), mod)
+    assert structural_digest(replayed.out_mod) == structural_digest(trace.out_mod)

@@ -28,7 +28,8 @@ from intarsia.native.te.operators.windows import Window, tap_axes, tap_indices
 from intarsia.native.te.tensor import Tensor
 
 _NARROW: Final = 3
-"""Most result blocks of a group that is scheduled in groups; wider groups run like plain convolutions."""
+"""Most result blocks of a group that is scheduled in groups; wider groups run like plain convolutions, whose
+tiles stay within a group."""
 
 
 def blocked_convolution(
@@ -60,9 +61,9 @@ def blocked_convolution(
 
     shape = (x.shape[0], weight.shape[0], *(window.count for window in windows), weight.shape[-1])
     is_narrow = count > 0 and step <= _NARROW
-    attrs: dict[str, AttrValue] = (
-        {BLOCKED: GROUPED, OWN_BLOCKS: step} if is_narrow else {BLOCKED: CONVOLUTION}
-    )
+    attrs: dict[str, AttrValue] = {BLOCKED: GROUPED if is_narrow else CONVOLUTION}
+    if count:
+        attrs[OWN_BLOCKS] = step
     return compute(shape, element, name, axis_names(len(windows)), attrs)
 
 

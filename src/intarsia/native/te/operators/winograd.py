@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from intarsia.ir import AttrValue
 from intarsia.native.te import functions
 from intarsia.native.te.combiner import Reduction
 from intarsia.native.te.compute import compute, reduce_axis
@@ -31,6 +32,7 @@ from intarsia.native.te.expression import Expression
 from intarsia.native.te.functions import equal, select
 from intarsia.native.te.operators.blocked_layout import (
     BLOCKED,
+    OWN_BLOCKS,
     TILE,
     WINOGRAD,
     axis_names,
@@ -103,7 +105,7 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
     """Transform weights (M, C, 3, 3) for `winograd_convolution`, in float64.
 
     Args:
-        weight: The weights.
+        weight: The weights; C is the number of channels of a group.
         tile: Size of a tile, one of TILES.
         ci: Channels in a block of the input.
         lanes: Channels in a block of the result.
@@ -119,7 +121,12 @@ def winograd_weight(weight: npt.NDArray[Any], tile: int, ci: int, lanes: int) ->
 
 
 def winograd_convolution(
-    x: Tensor, weight: Tensor, windows: Sequence[Window], tile: int, name: str
+    x: Tensor,
+    weight: Tensor,
+    windows: Sequence[Window],
+    tile: int,
+    name: str,
+    in_per_out: tuple[int, int] = (0, 1),
 ) -> Tensor:
     """Declare a convolution of 3 by 3 with stride 1: (N, M / lanes, H, W, lanes).
 
@@ -129,6 +136,7 @@ def winograd_convolution(
         windows: Windows of rows and columns, without stride or dilation.
         tile: Size of a tile, one of TILES.
         name: Name of the operation; other stages append ".pad", ".rows", ".input", ".product" and ".half".
+        in_per_out: (f, m): block o of the results reads input blocks from o // m * f on (`blocks_of_groups`).
     """
     matrices = Transforms.of(tile)
     inputs, results = matrices.inputs, matrices.results
@@ -161,11 +169,15 @@ def winograd_convolution(
     moved_inputs = compute(
         (batch, extent, extent, blocks, tiles, ci), moved, f"{name}.input", tuple("nijctv")
     )
-    block, channel = reduce_axis(blocks, "rb"), reduce_axis(ci, "rc")
+    block, channel = reduce_axis(weight.shape[3], "rb"), reduce_axis(ci, "rc")
+    group_inputs, group_outputs = in_per_out
 
     def product(*at: Expression) -> Reduction:
         n, i, j, o, t, v = at
-        value = moved_inputs[n, i, j, block, t, channel] * weight[i, j, o, block, channel, v]
+        first = o // group_outputs * group_inputs if group_inputs else 0
+        value = (
+            moved_inputs[n, i, j, block.expression + first, t, channel] * weight[i, j, o, block, channel, v]
+        )
         return functions.sum(value, (block, channel))
 
     shape = (batch, extent, extent, blocks_out, tiles, lanes)
@@ -191,9 +203,10 @@ def winograd_convolution(
         )
 
     counts = tuple(window.count for window in windows)
-    return compute(
-        (batch, blocks_out, *counts, lanes), element, name, axis_names(2), {BLOCKED: WINOGRAD, TILE: tile}
-    )
+    attrs: dict[str, AttrValue] = {BLOCKED: WINOGRAD, TILE: tile}
+    if group_inputs:
+        attrs[OWN_BLOCKS] = group_outputs
+    return compute((batch, blocks_out, *counts, lanes), element, name, axis_names(2), attrs)
 
 
 def _chosen(position: Expression, choices: Sequence[Expression]) -> Expression:

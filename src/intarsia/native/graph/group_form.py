@@ -1,0 +1,115 @@
+"""Forms of grouped convolutions on blocked tensors: where the blocks of channels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Final
+
+from intarsia.native.graph.channel_order import ChannelOrder
+from intarsia.native.te.operators.blocked_convolution import blocks_of_groups
+from intarsia.native.te.operators.windows import Window
+
+_MOST_WASTE: Final = 4.0
+"""Maximum ratio of multiplications, zeros included: a scalar kernel takes as long as four."""
+_COPY_COST: Final = 32.0
+"""Cost of moving an element to another order of channels, in multiplications, of which AVX2 computes 16 per
+cycle: 59 us for 64 x 40 x 40 elements (`measure.kernel_times`, AMD EPYC with AVX2), two cycles for each."""
+
+
+class GroupForm(Enum):
+    """Form of a grouped convolution that is not depthwise.
+
+    Attributes:
+        MERGED: Several groups become one, with zeros between them, until blocks do not cross groups.
+        PADDED: Each group begins with a block of its own, in the input and in the result.
+        TABLE: Each group of results begins with a block of its own; a table has the places of input channels.
+    """
+
+    MERGED = "merged"
+    PADDED = "padded"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedShape:
+    """The channels of a grouped convolution.
+
+    Attributes:
+        groups: Number of groups.
+        read: Number of input channels of a group.
+        written: Number of result channels of a group.
+    """
+
+    groups: int
+    read: int
+    written: int
+
+    @property
+    def channels(self) -> int:
+        """Number of input channels."""
+        return self.groups * self.read
+
+    @property
+    def filters(self) -> int:
+        """Number of result channels."""
+        return self.groups * self.written
+
+    def merged(self, lanes: int) -> int | None:
+        """Return how many groups must be merged so that blocks do not cross groups; None if too many."""
+        for count in range(1, min(self.groups, int(_MOST_WASTE)) + 1):
+            if self.groups % count == 0 and blocks_of_groups(
+                self.channels, self.filters, self.groups // count, lanes, lanes
+            ):
+                return count
+        return None
+
+    def padded(self, lanes: int) -> tuple[ChannelOrder, ChannelOrder]:
+        """Return the orders of input and result in which each group begins with a block of its own."""
+        return (
+            ChannelOrder.of_groups(self.channels, self.groups, lanes),
+            ChannelOrder.of_groups(self.filters, self.groups, lanes),
+        )
+
+
+def best_group_form(
+    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder, decided: str = ""
+) -> GroupForm | None:
+    """Return the form of a grouped convolution; None if none is better than a scalar kernel.
+
+    Args:
+        shape: Channels of the convolution.
+        windows: Windows, one for each spatial dimension.
+        given: Channel order of the input; the natural one if it is plain.
+        decided: Value of a `GroupForm` to use if the convolution has it; "" for the form of least cost.
+    """
+    costs = form_costs(shape, windows, given)
+    if decided and GroupForm(decided) in costs:
+        return GroupForm(decided)
+    likely = {
+        form: cost for form, cost in costs.items() if cost <= _MOST_WASTE or form is not GroupForm.PADDED
+    }
+    return min(likely, key=likely.__getitem__, default=None)
+
+
+def form_costs(
+    shape: GroupedShape, windows: Sequence[Window], given: ChannelOrder
+) -> Mapping[GroupForm, float]:
+    """Return the cost of each form that a grouped convolution has, relative to its own multiplications."""
+    lanes = given.lanes
+    source, result = shape.padded(lanes)
+    waste_of_result = len(result.places) / shape.filters
+    costs = {}
+    merged = shape.merged(lanes)
+    if merged is not None:
+        made = merged * shape.written
+        costs[GroupForm.MERGED] = merged * max(1.0, lanes / made)
+    products = shape.written * prod(window.taps / window.stride for window in windows)
+    copy = 0.0 if given == source else _COPY_COST / products
+    costs[GroupForm.PADDED] = waste_of_result * len(source.places) / shape.channels + copy
+    if all(window.is_inside for window in windows):
+        is_whole = len(result.places) == shape.filters and not given.is_natural
+        costs[GroupForm.TABLE] = 0.0 if is_whole else waste_of_result
+    return costs
