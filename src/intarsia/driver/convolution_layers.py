@@ -92,32 +92,39 @@ def _convolutions(source: KernelSource) -> Iterator[tuple[ConvolutionShape, str,
 def _measure_layer(shape: ConvolutionShape, algorithm: str, weights: Sequence[Array]) -> ConvolutionLayer:
     weight, size = weights[0], (1, shape.input_channels, min(shape.rows, _CROP), min(shape.columns, _CROP))
     data = np.random.default_rng(0).standard_normal(size).astype(np.float32)
-    expected = _compute_float64(data, weight)
+    expected = _compute_float64(data, weight, shape.dilation)
     largest = float(np.abs(expected).max()) or 1.0
     errors = {
-        tested: float(np.abs(_compute_native(data, weight, tested) - expected).max()) / largest
+        tested: float(np.abs(_compute_native(data, weight, tested, shape.dilation) - expected).max())
+        / largest
         for tested in {algorithm, _DIRECT}
     }
     return ConvolutionLayer(str(shape), len(weights), algorithm, errors[algorithm], errors[_DIRECT])
 
 
-def _compute_float64(data: Array, weight: Array) -> Array:
-    """Compute the convolution in float64, with a padding of 1."""
+def _compute_float64(data: Array, weight: Array, dilation: int) -> Array:
+    """Compute the convolution in float64, with a padding of the dilation."""
     group_channels = weight.shape[1]
     groups = data.shape[1] // group_channels
-    wide = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    cut = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
-    of_groups = zip(np.split(cut[0], groups), np.split(weight.astype(np.float64), groups), strict=True)
+    wide = np.pad(data.astype(np.float64), ((0, 0), (0, 0), (dilation,) * 2, (dilation,) * 2))
+    cut = np.lib.stride_tricks.sliding_window_view(wide, (2 * dilation + 1,) * 2, axis=(2, 3))
+    of_groups = zip(
+        np.split(cut[0, ..., ::dilation, ::dilation], groups),
+        np.split(weight.astype(np.float64), groups),
+        strict=True,
+    )
     results = [np.tensordot(read, taps, axes=((0, 3, 4), (1, 2, 3))) for read, taps in of_groups]
     result: Array = np.moveaxis(np.concatenate(results, axis=-1), -1, 0)[None]
     return result
 
 
-def _compute_native(data: Array, weight: Array, algorithm: str) -> Array:
+def _compute_native(data: Array, weight: Array, algorithm: str, dilation: int) -> Array:
     """Compute the convolution by native with an algorithm."""
     x = Var("x", checked_type=TensorType.of(data))
     groups = data.shape[1] // weight.shape[1]
-    convolution = call("Conv", x, Constant(weight), pads=(1, 1, 1, 1), group=groups)
+    convolution = call(
+        "Conv", x, Constant(weight), pads=(dilation,) * 4, dilations=(dilation, dilation), group=groups
+    )
     module = IRModule.from_expr(Function((x,), convolution))
     target = Target.for_toolchain(Native.name, threads=1, convolutions=algorithm)
     with build(PartitionWhole(str(target))(module)) as executable:

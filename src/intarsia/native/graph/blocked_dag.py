@@ -49,6 +49,7 @@ from intarsia.native.te.operators.blocked_transposed_convolution import (
     pack_transposed_weight,
 )
 from intarsia.native.te.operators.channel_tables import first_pixels
+from intarsia.native.te.operators.dilated_phases import from_phases, to_phases, windows_in_phases
 from intarsia.native.te.operators.grouped_convolution import grouped_convolution
 from intarsia.native.te.operators.narrow_transposed_convolution import (
     pack_weight_of_pixel,
@@ -185,7 +186,12 @@ class _Builder:
         tile = 0 if shape is None or crosses_groups else self.algorithms.tile(shape)
         if tile:
             moved = self.arguments.packed(winograd_weight(weight, tile, self.lanes, self.lanes))
-            return winograd_convolution(x, moved, windows, tile, name, blocks)
+            if shape is None or shape.dilation == 1:
+                return winograd_convolution(x, moved, windows, tile, name, blocks)
+            inner = windows_in_phases(windows, tile)
+            phases = to_phases(x, windows, inner, f"{name}.phases")
+            summed = winograd_convolution(phases, moved, inner, tile, f"{name}.summed", blocks)
+            return from_phases(summed, windows, name)
         taps = self.arguments.packed(pack_weight(weight, self.lanes, self.lanes, form.groups))
         return blocked_convolution(x, taps, windows, name, blocks)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import Final, NamedTuple, Self
 
 from intarsia.ir import Call
@@ -19,6 +20,10 @@ _WEIGHT_COST: Final = 14.0
 """Cost of a weight that is loaded from memory, as are all weights of a large network."""
 _POINT_COST: Final = 16.0
 """Cost of the transforms of one point of an input or a result tile."""
+_CACHED_WEIGHT_COST: Final = 1.0
+"""Cost of a weight that another phase of a dilated convolution has loaded before."""
+_COPY_COST: Final = 16.0
+"""Cost of moving a result from its phase of a dilated convolution to its place."""
 _LEAST_GROUP_CHANNELS: Final = 8
 """Minimum number of channels that a group of a transformed convolution reads, and computes."""
 _LEAST_GAIN: Final = 1.1
@@ -61,6 +66,7 @@ class ConvolutionShape(NamedTuple):
         columns: Number of columns of the result.
         output_channels: Number of channels of the result.
         groups: Number of groups of channels.
+        dilation: Distance from one tap to the next, along both dimensions.
     """
 
     input_channels: int
@@ -68,22 +74,25 @@ class ConvolutionShape(NamedTuple):
     columns: int
     output_channels: int
     groups: int = 1
+    dilation: int = 1
 
     def __str__(self) -> str:
         text = "x".join(map(str, self[:4]))
-        return text if self.groups == 1 else f"{text}/{self.groups}"
+        text += f"/{self.groups}" if self.groups > 1 else ""
+        return f"{text}d{self.dilation}" if self.dilation > 1 else text
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse the result of `str`: "64x56x56x64", or "64x56x56x64/4" for a convolution of 4 groups."""
+        """Parse the result of `str`: "64x56x56x64", or "64x56x56x64/4d2" for 4 groups and a dilation of 2."""
+        text, _, dilation = text.partition("d")
         extents, _, groups = text.partition("/")
         input_channels, rows, columns, output_channels = map(int, extents.split("x"))
-        return cls(input_channels, rows, columns, output_channels, int(groups or 1))
+        return cls(input_channels, rows, columns, output_channels, int(groups or 1), int(dilation or 1))
 
     @property
     def multiply_adds(self) -> int:
         """Number of multiply-adds by direct sums."""
-        input_channels, rows, columns, output_channels, groups = self
+        input_channels, rows, columns, output_channels, groups, _ = self
         return TAPS * TAPS * input_channels * rows * columns * output_channels // groups
 
 
@@ -125,8 +134,8 @@ BY_ESTIMATE: Final = ConvolutionAlgorithms()
 def transformable_shape(call: Call) -> ConvolutionShape | None:
     """Return the shape of a convolution for which there are transforms; None for other calls.
 
-    These are convolutions with 3 x 3 windows of stride 1 and dilation 1. Groups have at least 8 channels:
-    with fewer, transforms cannot pay.
+    These are convolutions with 3 x 3 windows of stride 1 and the same dilation along both dimensions. Groups
+    have at least 8 channels: with fewer, transforms cannot pay.
     """
     if str(call.op) != "Conv":
         return None
@@ -138,10 +147,11 @@ def transformable_shape(call: Call) -> ConvolutionShape | None:
     ):
         return None
     windows = windows_of(described, described.input(0).shape[2:], taps)
-    if any(window.stride != 1 or window.dilation != 1 for window in windows):
+    dilations = {window.dilation for window in windows}
+    if any(window.stride != 1 for window in windows) or len(dilations) > 1:
         return None
     rows, columns = (window.count for window in windows)
-    return ConvolutionShape(group_channels * groups, rows, columns, output_channels, groups)
+    return ConvolutionShape(group_channels * groups, rows, columns, output_channels, groups, *dilations)
 
 
 def algorithm_names(dag: ComputeDAG) -> tuple[str, ...]:
@@ -168,10 +178,14 @@ def estimated_costs(shape: ConvolutionShape) -> dict[ConvolutionAlgorithm, float
 
 def _cost(tile: int, shape: ConvolutionShape) -> float:
     """Return the cost of multiplications, weight loads and transforms."""
-    input_channels, rows, columns, output_channels, groups = shape
-    tiles = -(-rows // tile) * -(-columns // tile)
-    points = (tile + TAPS - 1) ** 2
-    return points * (
-        output_channels * input_channels // groups * (tiles + _WEIGHT_COST)
-        + tiles * (output_channels + input_channels) * _POINT_COST
+    input_channels, rows, columns, output_channels, groups, dilation = shape
+    extents = [-(-extent // dilation) for extent in (rows, columns)]
+    tiles = prod(-(-extent // tile) for extent in extents)
+    points, phases = (tile + TAPS - 1) ** 2, dilation**2
+    copy = _COPY_COST * output_channels * rows * columns if phases > 1 else 0.0
+    # The first phase loads the weights from memory, the others from a cache.
+    loads = _WEIGHT_COST + _CACHED_WEIGHT_COST * (phases - 1)
+    return copy + points * (
+        output_channels * input_channels // groups * (phases * tiles + loads)
+        + phases * tiles * (output_channels + input_channels) * _POINT_COST
     )

@@ -50,7 +50,7 @@ CONVOLUTIONS: Final = TargetOption(
     "by which algorithm windows of 3 by 3 are computed, such as auto,64x56x56x64=direct: auto is by an "
     "estimate, others are direct, winograd_2, winograd_4 and winograd_6; and which for those that read "
     "64 channels of 56 by 56 and make 64",
-    pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+(/\d+)?={_ALGORITHM})*",
+    pattern=rf"{_ALGORITHM}(,\d+x\d+x\d+x\d+(/\d+)?(d\d+)?={_ALGORITHM})*",
     toolchains=_OWNER,
     default="auto",
     keeps_results=False,

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.effort import examples
 from tests.unit.native.graph.programs import constant
 from tests.unit.native.graph.run_plan import run_plan
 
@@ -21,6 +24,7 @@ from intarsia.native.graph.convolution_algorithm import (
 )
 from intarsia.native.machine.isa import Isa
 from intarsia.op import call
+from intarsia.passes import partition_whole
 from intarsia.support.errors import UsageError
 from intarsia.target import Target
 
@@ -56,11 +60,12 @@ def test_what_is_asked_for_is_done(algorithm: str, tile: int) -> None:
 
 
 def test_text_with_exceptions_is_read_back() -> None:
-    text = "direct,32x7x7x64=winograd_2,32x7x7x64/4=winograd_4,64x56x56x64=auto"
+    text = "direct,32x7x7x64=winograd_2,32x7x7x64/4=winograd_4,32x7x7x64/4d3=direct,64x56x56x64=auto"
     found = ConvolutionAlgorithms.parse(text)
     assert str(found) == text
     assert found.tile(ConvolutionShape(32, 7, 7, 64)) == 2
     assert found.tile(ConvolutionShape(32, 7, 7, 64, 4)) == 4
+    assert found.others[2][0] == ConvolutionShape(32, 7, 7, 64, 4, 3)
     assert found.tile(shape(64, 56)) == 4
     assert found.tile(shape(64, 28)) == 0
     target = Target.for_toolchain("native", convolutions=text)
@@ -88,6 +93,52 @@ def test_shapes_with_transforms() -> None:
     assert transformable_shape(convolution(16, 5)) is None
     assert transformable_shape(convolution(16, 3, strides=(2, 1))) is None
     assert transformable_shape(convolution(16, 3, dilations=(1, 2))) is None
+    assert transformable_shape(convolution(16, 3, dilations=(2, 2))) == ConvolutionShape(16, 8, 7, 24, 1, 2)
+
+
+@pytest.mark.parametrize(("size", "dilation", "tile"), [(56, 2, 4), (56, 6, 4), (28, 2, 4), (14, 6, 0)])
+def test_estimates_of_dilated_convolutions(size: int, dilation: int, tile: int) -> None:
+    """A phase must have enough tiles."""
+    assert estimated_tile(ConvolutionShape(64, size, size, 64, 1, dilation)) == tile
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    groups=st.sampled_from([1, 1, 2]),
+    channels=st.tuples(st.integers(8, 20), st.integers(8, 20)),
+    extents=st.tuples(st.integers(3, 13), st.integers(3, 13)),
+    dilation=st.integers(2, 4),
+    pads=st.tuples(*[st.integers(1, 5)] * 4),
+    algorithm=st.sampled_from(["winograd_2", "winograd_4", "auto"]),
+    threads=st.sampled_from([1, 2]),
+)
+def test_phases_of_dilated_convolutions_compute_the_same(
+    groups: int,
+    channels: tuple[int, int],
+    extents: tuple[int, int],
+    dilation: int,
+    pads: tuple[int, int, int, int],
+    algorithm: str,
+    threads: int,
+) -> None:
+    read, written = channels
+    assume(
+        all(
+            size + begin + end > 2 * dilation
+            for size, begin, end in zip(extents, pads[:2], pads[2:], strict=True)
+        )
+    )
+    generator = np.random.default_rng(0)
+    data = generator.standard_normal((2, read * groups, *extents)).astype(np.float32)
+    x = Var("x", checked_type=TensorType.of(data))
+    weight = constant(generator.standard_normal((written * groups, read, 3, 3)) / (3 * read**0.5))
+    bias = constant(generator.standard_normal(written * groups))
+    conv = call("Conv", x, weight, bias, pads=pads, dilations=(dilation, dilation), group=groups)
+    module = IRModule({GlobalVar("main"): Function((x,), call("Relu", conv))})
+    (expected,) = build(module).run_flat(data)
+    target = Target.for_toolchain("native", threads=threads, convolutions=algorithm)
+    (found,) = build(partition_whole(module, target)).run_flat(data)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.slow
@@ -104,6 +155,6 @@ def test_plans_compute_the_same(algorithm: ConvolutionAlgorithm) -> None:
     names = [kernel.name.rsplit("_", 1)[0] for kernel in plan.kernels]
     tile = "" if algorithm in (AUTO, DIRECT) else f"_winograd{algorithm.value[-1]}"
     assert f"conv_relu{tile}" in names
-    given = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
-    (expected,) = build(module).run_flat(given)
-    np.testing.assert_allclose(run_plan(plan, [given], isa)[0], np.asarray(expected), atol=1e-4)
+    data = generator.standard_normal((1, 16, 10, 9)).astype(np.float32)
+    (expected,) = build(module).run_flat(data)
+    np.testing.assert_allclose(run_plan(plan, [data], isa)[0], np.asarray(expected), atol=1e-4)
