@@ -14,11 +14,19 @@ from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
 AT_HAND = "tests.faulty_toolchains_at_hand"
 
 
-def collage_testbed(parent: Path | None = None, run_seconds: float = 60.0) -> LocalTestbed:
-    """A testbed of two builders with few repeats; a run may take so long."""
+def collage_testbed(
+    parent: Path | None = None, run_seconds: float = 60.0, preload: tuple[str, ...] = ()
+) -> LocalTestbed:
+    """A testbed of two builders with few repeats.
+
+    Args:
+        parent: Parent of its folder; default: the folder for temporary files.
+        run_seconds: Time limit of one run.
+        preload: Further modules that workers import at the beginning.
+    """
     limits = TestbedLimits(60.0, run_seconds, policy=POLICY)
-    preload = (AT_HAND, "onnx.reference")
-    opened = LocalTestbed.open(HOST, workers=2, limits=limits, preload=preload, parent=parent)
+    modules = (AT_HAND, "onnx.reference", *preload)
+    opened = LocalTestbed.open(HOST, workers=2, limits=limits, preload=modules, parent=parent)
     opened.runner = replace(opened.runner, turn=POLICY)
     return opened
 

@@ -14,6 +14,7 @@ from tests.emulated_cpus import CPUS, emulate, skip_what_cannot_run
 from tests.fake_kernels import FakeToolchain
 from tests.numpy_toolchain import NumpyToolchain
 
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.runtime.kernel import TOOLCHAINS
 
 
@@ -69,6 +70,16 @@ def length(request: pytest.FixtureRequest) -> int:
     """Return how deep programs are that must be traversed without recursion: deeper than Python's limit."""
     length: int = request.param
     return length
+
+
+@pytest.fixture(scope="session")
+def shared_testbed() -> Iterator[LocalTestbed]:
+    """One testbed for all tests that leave its workers as they are: starting three takes seconds."""
+    from tests.collage_testbeds import collage_testbed
+
+    modules = ("tests.unit.measure.hazards", "tests.unit.measure.odd_candidates")
+    with collage_testbed(preload=modules) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

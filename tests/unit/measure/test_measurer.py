@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tests.unit.measure.odd_candidates as odd
 from tests.ir_programs import relu, var
 
 from intarsia.ir import Constant, Function, IRModule
@@ -19,7 +18,7 @@ from intarsia.measure.measure_input import Candidate, MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError
 from intarsia.measure.measurer import MeasureProgress, Measurer
 from intarsia.measure.testbed import Measured
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.measure.workload_folder import WorkloadFolder
 from intarsia.op import call
@@ -63,11 +62,9 @@ class PlannedTestbed(LocalTestbed):
             yield Measured(item, Outcome(costs=(float(len(self.measured)),)), 10.0)
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LocalTestbed]:
-    limits = TestbedLimits(60, 60, 2 << 30, POLICY)
-    with LocalTestbed.open(HOST, workers=2, limits=limits, preload=(odd.__name__,)) as opened:
-        yield opened
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
 
 
 @pytest.fixture

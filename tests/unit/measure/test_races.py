@@ -20,8 +20,14 @@ THIRD_TURN = 4
 """The call of a kernel in the third turn: each turn calls once, and the first one before that to warm up."""
 
 
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
+
+
 @pytest.fixture(scope="module")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
+def short_testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTestbed]:
+    """A testbed in which a turn may take five seconds."""
     with quick_testbed(tmp_path_factory.mktemp("races"), limit_s=5.0) as opened:
         yield opened
 
@@ -97,14 +103,14 @@ def test_a_wish_to_stop_ends_a_race_with_what_there_is(testbed: LocalTestbed) ->
     ],
 )
 def test_who_fails_in_a_turn_is_withdrawn_and_the_others_go_on(
-    testbed: LocalTestbed, fault: str, error: MeasureError
+    short_testbed: LocalTestbed, fault: str, error: MeasureError
 ) -> None:
     racers = {
         "slow": bad_to_run(30, seconds=0.02),
         "bad": bad_to_run(30, fault, at_call=THIRD_TURN, seconds=0.001),
         "fast": bad_to_run(30, seconds=0.005),
     }
-    race = raced(testbed, racers)
+    race = raced(short_testbed, racers)
     assert race.result is not None
     assert race.result.winner == "fast"
     dropped = race.result.candidate("bad").dropped

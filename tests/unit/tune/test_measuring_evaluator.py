@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
@@ -17,12 +16,12 @@ from intarsia.measure.database import Database
 from intarsia.measure.measure_input import MeasureInput, Workload
 from intarsia.measure.measure_result import MeasureError, MeasureResult
 from intarsia.measure.measurer import Measurer
-from intarsia.measure.testbed.local import LocalTestbed, TestbedLimits
+from intarsia.measure.testbed.local import LocalTestbed
 from intarsia.measure.timing.timing import TimingPolicy
 from intarsia.op import call
 from intarsia.passes import InferType
 from intarsia.support.errors import UsageError
-from intarsia.target import Host, Target
+from intarsia.target import Target
 from intarsia.transform import PassContext, PassSettings
 from intarsia.tune import (
     Choice,
@@ -63,10 +62,9 @@ class TuneToolchain(TuningPass):
         return [Instruction("toolchain", [Choice("PartitionWhole", {"target": each}) for each in targets])]
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LocalTestbed]:
-    with LocalTestbed.open(Host.detect(), workers=2, limits=TestbedLimits(policy=POLICY)) as opened:
-        yield opened
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
 
 
 def evaluator(

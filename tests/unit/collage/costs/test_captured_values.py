@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.collage_programs import program
-from tests.collage_testbeds import collage_testbed
 
 from intarsia.build import build
 from intarsia.collage.costs.captured_values import CapturedValues
@@ -23,10 +22,9 @@ from intarsia.measure.testbed.local import LocalTestbed
 X = np.array([-1.5, 2.0], np.float32)
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LocalTestbed]:
-    with collage_testbed() as opened:
-        yield opened
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
 
 
 def captured(workload: Workload, testbed: LocalTestbed) -> Mapping[Expr, npt.NDArray[Any]]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from tests.collage_costs import parts, spec
 from tests.collage_programs import main_graph, program
-from tests.collage_testbeds import collage_testbed, measurements_in
+from tests.collage_testbeds import measurements_in
 from tests.faulty_toolchains import faulty_toolchains
 
 from intarsia.collage.candidates.candidate_partition import CandidatePartition, PartitionSpec
@@ -44,10 +44,9 @@ def toolchains() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LocalTestbed]:
-    with collage_testbed() as opened:
-        yield opened
+@pytest.fixture
+def testbed(shared_testbed: LocalTestbed) -> LocalTestbed:
+    return shared_testbed
 
 
 @pytest.fixture
